@@ -1,0 +1,1 @@
+"""Statistics, comparison, replay for reading, and the command line."""

@@ -1,0 +1,1 @@
+"""Scenario files, running one seed, sweeping many, and storing what came out."""

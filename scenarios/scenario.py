@@ -1,0 +1,224 @@
+"""A scenario after its file was read: plain data, the same on driver and executor.
+
+`scenarios.schema` makes these from TOML; nothing on the run path knows pydantic or files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from sim.config import Value
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that a script sends. `name` (``m1``) is how steps and probes call it."""
+
+    name: str
+    records: int = 1
+    acks: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """A drawn workload: bursts of batches until the faults end. Pairs are inclusive bounds, drawn per use.
+
+    Attributes:
+        bursts: how many bursts, spread over the horizon.
+        batches: batches in a burst.
+        gap_ms: time between two batches of a burst.
+        records: records in a batch.
+        acks_one_every: one batch in so many is sent with acks=1 (0: none); all others use the `acks` setting.
+    """
+
+    bursts: tuple[int, int]
+    batches: tuple[int, int]
+    gap_ms: tuple[int, int]
+    records: tuple[int, int]
+    acks_one_every: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A protocol step to wait for or to assert; fields that are None match anything.
+
+    Attributes:
+        step: kind of step, one of `sim.trace.STEPS`.
+        broker: the broker it happens on.
+        batch: the scripted batch that it concerns (append, ack, read).
+        offset: LEO, HW or target offset, as the step defines it.
+        leader_epoch: leader epoch of the step.
+        isr: for ISR changes, the brokers in it.
+    """
+
+    step: str
+    broker: int | None = None
+    batch: str | None = None
+    offset: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a script: wait for `when` after the line before, then `after_us` more, then `do`.
+
+    Attributes:
+        do: ``produce``, ``elect``, ``isr``, ``end-offsets``, ``delete-records``, ``start``, ``heal`` or a fault kind.
+        when: step to wait for; None: go on at once.
+        after_us: delay after that.
+        params: what the action takes (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
+    """
+
+    do: str
+    when: Pattern | None = None
+    after_us: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One sentence of the story: `pattern` must happen after the probe before it.
+
+    `rules` restricts it to brokers' rules (``{"follower_truncation": "high-watermark"}``): the probe is skipped
+    where a rule has another value.
+    """
+
+    pattern: Pattern
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDraw:
+    """What a drawn scenario draws its fault plan from. Pairs are inclusive bounds.
+
+    Attributes:
+        horizon_us: faults happen before this time; then everything is healed.
+        count: how many faults.
+        kinds: fault kinds, each a file of `faults`.
+        restart_us: time until a broker that was stopped is started again.
+        cut_us: how long a cut lasts.
+    """
+
+    horizon_us: int
+    count: tuple[int, int]
+    kinds: tuple[str, ...]
+    restart_us: tuple[int, int]
+    cut_us: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What one mode must show: ``violates`` (the kinds, any of them), ``clean`` (none of the kinds; no kinds
+    named: nothing inside the promise) or ``may-violate``."""
+
+    verdict: str
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoOccurs:
+    """A kind that occurs besides the one under test, with its label (inside / outside) and the reason."""
+
+    kind: str
+    modes: tuple[str, ...]
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Cluster settings, workload, faults and expectations.
+
+    Attributes:
+        name: ``[a-z0-9.-]+``.
+        title: one line.
+        description: what it tells and where it comes from.
+        brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
+        control: ``simple`` or ``scripted``.
+        config: keys set for the cluster (only those the file sets).
+        broker_config: keys set for one broker.
+        draw_config: keys drawn per seed from a list of values.
+        workload: bursts, or None when the script sends everything.
+        faults: what a drawn plan is drawn from, or None.
+        script: the scripted part.
+        story: ordered probes.
+        expect: mode -> expectation.
+        also: further kinds that are known to occur.
+        settle_us: time that convergence is given beyond the default deadline.
+    """
+
+    name: str
+    title: str
+    description: str
+    brokers: int
+    control: str
+    config: Mapping[str, Value] = field(default_factory=dict)
+    broker_config: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
+    draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    workload: Bursts | None = None
+    faults: FaultDraw | None = None
+    script: tuple[Step, ...] = ()
+    story: tuple[Probe, ...] = ()
+    expect: Mapping[str, Expectation] = field(default_factory=dict)
+    also: tuple[AlsoOccurs, ...] = ()
+    settle_us: int = 0
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the seed draws the faults; a scripted scenario is the same story at every seed."""
+        return self.faults is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able copy with `schema_version`; `from_json` undoes it."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"schema_version": SCHEMA_VERSION, **plain}
+
+    def scenario_hash(self) -> str:
+        """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
+        plain = self.to_json()
+        for key in ("title", "description", "expect", "also", "schema_version"):
+            del plain[key]
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def from_json(data: Mapping[str, Any]) -> Scenario:
+    """Rebuild a scenario from `Scenario.to_json`.
+
+    Raises:
+        ValueError: `schema_version` is newer than this code knows.
+    """
+    if data["schema_version"] > SCHEMA_VERSION:
+        raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCHEMA_VERSION}")
+    plain = {key: value for key, value in data.items() if key != "schema_version"}
+    plain["broker_config"] = {int(broker): keys for broker, keys in plain["broker_config"].items()}
+    plain["draw_config"] = {key: tuple(values) for key, values in plain["draw_config"].items()}
+    if plain["workload"] is not None:
+        plain["workload"] = Bursts(**_tuples(plain["workload"]))
+    if plain["faults"] is not None:
+        plain["faults"] = FaultDraw(**_tuples(plain["faults"]))
+    plain["script"] = tuple(_step(step) for step in plain["script"])
+    plain["story"] = tuple(Probe(_pattern(probe["pattern"]), probe["rules"]) for probe in plain["story"])
+    plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
+    plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
+    return Scenario(**plain)
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def _pattern(data: Mapping[str, Any]) -> Pattern:
+    return Pattern(**_tuples(data))
+
+
+def _step(data: Mapping[str, Any]) -> Step:
+    when = None if data["when"] is None else _pattern(data["when"])
+    return Step(data["do"], when, data["after_us"], data["params"])

@@ -1,0 +1,1 @@
+"""One file for each property that is checked."""

@@ -1,0 +1,140 @@
+"""Kafka's configuration keys that are modelled, with one default table for every mode.
+
+Spelling and units are Kafka's own. Keys of the testbed itself carry the prefix ``sim.``. Defaults are those
+of the newest release (ReplicationConfigs, ServerLogConfigs, ZkConfigs, ProducerConfig, ConsumerConfig), so
+that a comparison of modes compares protocols and not settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sim.errors import InputError, did_you_mean
+
+Value = int | str | bool
+NEVER: Final = 9223372036854775807
+"""Long.MAX_VALUE: Kafka's way to write "never"; scenario files may say ``"never"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key.
+
+    Attributes:
+        default: its value when a scenario does not set it.
+        meaning: one line, with the unit.
+        choices: the values allowed, for keys that are words.
+        minimum: the smallest number allowed, for keys that are numbers.
+    """
+
+    default: Value
+    meaning: str
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+
+
+KEYS: Final[dict[str, Key]] = {
+    # Topic and broker.
+    "default.replication.factor": Key(1, "replicas of the partition", minimum=1),
+    "min.insync.replicas": Key(1, "ISR size that acks=all needs", minimum=1),
+    "unclean.leader.election.enable": Key(False, "may a replica outside the ISR be elected"),
+    "replica.lag.time.max.ms": Key(30_000, "ms without catching up until a follower leaves the ISR", minimum=1),
+    "replica.fetch.wait.max.ms": Key(500, "ms that a follower's fetch waits for data"),
+    "replica.fetch.backoff.ms": Key(1_000, "ms until a follower tries again after an error", minimum=1),
+    "replica.socket.timeout.ms": Key(30_000, "ms until a follower gives up a request", minimum=1),
+    "replica.high.watermark.checkpoint.interval.ms": Key(5_000, "ms between writes of the HW file", minimum=1),
+    "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
+    "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
+    "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
+    "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=1),
+    "zookeeper.session.timeout.ms": Key(18_000, "ms without a heartbeat until a session ends", minimum=1),
+    # Producer.
+    "acks": Key("all", "replicas that must have a batch before the producer hears of it", ("0", "1", "all")),
+    "request.timeout.ms": Key(30_000, "ms until a client gives up a request", minimum=1),
+    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch", minimum=1),
+    "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
+    "retry.backoff.max.ms": Key(1_000, "ms that the back-off grows to", minimum=1),
+    "max.in.flight.requests.per.connection": Key(5, "unanswered produce requests of a producer", minimum=1),
+    "metadata.max.age.ms": Key(300_000, "ms until a client refreshes metadata unasked", minimum=1),
+    # Consumer.
+    "auto.offset.reset": Key("latest", "where a consumer goes when out of range", ("earliest", "latest", "none")),
+    "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
+    # The testbed's own.
+    "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
+    "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is due (dirty_expire)"),
+    "sim.heartbeat.interval.ms": Key(6_000, "ms between heartbeats of a session (a third of it)", minimum=1),
+    "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
+    "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is started again", minimum=1),
+    "sim.isr.change.timeout.ms": Key(5_000, "ms until an unanswered ISR change may be sent again", minimum=1),
+    "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
+    "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
+}
+
+
+def parse(key: str, value: object) -> Value:
+    """Check one setting.
+
+    Args:
+        key: a configuration key.
+        value: what a file or ``--set`` gave for it (a string is converted).
+
+    Returns:
+        The value in the key's own type; ``"never"`` becomes `NEVER`.
+
+    Raises:
+        InputError: unknown key or unfitting value.
+    """
+    spec = KEYS.get(key)
+    if spec is None:
+        raise InputError(f"unknown configuration key {key!r}{did_you_mean(key, KEYS)}")
+    if spec.choices:
+        word = "all" if str(value) == "-1" else str(value)
+        if isinstance(value, bool) or word not in spec.choices:
+            raise InputError(f"{key} = {value!r} is not valid{did_you_mean(str(value), spec.choices)}")
+        return word
+    if isinstance(spec.default, bool):
+        word = str(value).lower()
+        if word not in ("true", "false"):
+            raise InputError(f"{key} = {value!r} is not valid; one of: true, false")
+        return word == "true"
+    if value == "never":
+        return NEVER
+    number = _integer(value)
+    if number is None or number < spec.minimum:
+        raise InputError(f"{key} = {value!r} is not valid: a whole number of at least {spec.minimum} is needed")
+    return min(number, NEVER)
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
+    """The default table with layers laid over it, later ones winning; keys in the table's order."""
+    merged: dict[str, Value] = {key: spec.default for key, spec in KEYS.items()}
+    for layer in layers:
+        merged.update(layer)
+    return merged
+
+
+def shown(value: Value) -> str:
+    """A value as a person reads it: `NEVER` as ``never``, booleans in lower case."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "never" if value == NEVER else str(value)
+
+
+def flatten(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
+    """Turn the nested tables that TOML makes of bare dotted keys back into dotted keys."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,37 @@
+"""Errors that a user can mend, and the hint at the nearest valid name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Bad input from outside: arguments, scenario files, result folders.
+
+    The command line prints the message on one line (several problems: one line each) and exits with 2.
+
+    Args:
+        problems: one sentence for each thing that is wrong, naming the offending key and value.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def did_you_mean(value: str, valid: Iterable[str]) -> str:
+    """A hint that names the nearest valid word.
+
+    Args:
+        value: what was given.
+        valid: the words that would have been accepted.
+
+    Returns:
+        ``"; did you mean 'X'?"``, or ``"; one of: ..."`` when nothing is near.
+    """
+    words = list(valid)
+    near = difflib.get_close_matches(value, words, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return "; one of: " + ", ".join(words)

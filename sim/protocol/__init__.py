@@ -1,0 +1,1 @@
+"""Kafka's replication rules as plain state machines: no clock, no chance, no I/O."""
