@@ -1,0 +1,148 @@
+"""The leader-epoch cache: which epoch began at which offset, and the file that keeps it.
+
+Kafka class: LeaderEpochFileCache. Two rule values differ in how entries are taken and looked up: ``append-only``
+(0.11.0 to 2.0.0) and ``strict-monotonic`` (KAFKA-7415).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_OFFSET: Final = -1
+UNDEFINED: Final = (UNDEFINED_EPOCH, UNDEFINED_OFFSET)
+
+Entry = tuple[int, int]
+
+
+class EpochCheckpoint:
+    """The file ``leader-epoch-checkpoint``: written and fsynced as a whole, so it survives every crash.
+
+    Attributes:
+        entries: (epoch, start offset), ascending.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def write(self, entries: list[Entry]) -> None:
+        """Replace the content."""
+        self.entries = entries
+
+
+class EpochCache:
+    """Leader epochs of a log, ascending in epoch and in start offset.
+
+    Args:
+        checkpoint: where every change is written before it counts; its content is loaded first.
+        strict: rule ``epoch_cache`` is ``strict-monotonic``.
+    """
+
+    __slots__ = ("_checkpoint", "_strict", "epochs", "starts")
+
+    def __init__(self, checkpoint: EpochCheckpoint, *, strict: bool = True) -> None:
+        self._checkpoint = checkpoint
+        self._strict = strict
+        self.epochs = [epoch for epoch, _ in checkpoint.entries]
+        self.starts = [start for _, start in checkpoint.entries]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """(epoch, start offset), ascending."""
+        return list(zip(self.epochs, self.starts, strict=True))
+
+    @property
+    def latest(self) -> int | None:
+        """The latest epoch, None when empty."""
+        return self.epochs[-1] if self.epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that an epoch begins at an offset; known epochs change nothing.
+
+        Raises:
+            ValueError: negative epoch or offset.
+        """
+        if epoch < 0 or start_offset < 0:
+            raise ValueError(f"negative epoch or offset: ({epoch}, {start_offset})")
+        if self._strict:
+            if self.epochs and epoch == self.epochs[-1] and start_offset >= self.starts[-1]:
+                return
+            while self.epochs and (self.epochs[-1] >= epoch or self.starts[-1] >= start_offset):
+                self.epochs.pop()
+                self.starts.pop()
+        elif self.epochs and (epoch <= self.epochs[-1] or start_offset < self.starts[-1]):
+            return
+        self.epochs.append(epoch)
+        self.starts.append(start_offset)
+        self._flush()
+
+    def end_offset_for(self, epoch: int, leo: int) -> Entry:
+        """Where an epoch ended in this log.
+
+        Args:
+            epoch: the epoch asked for.
+            leo: the log's LEO: the end of the latest epoch.
+
+        Returns:
+            (largest known epoch <= the one asked for, its end offset), or `UNDEFINED`. Below the first known epoch
+            the strict cache answers (epoch, first start offset), the older one `UNDEFINED`.
+        """
+        if epoch == UNDEFINED_EPOCH or not self.epochs or epoch > self.epochs[-1]:
+            return UNDEFINED
+        if epoch == self.epochs[-1]:
+            return epoch, leo
+        higher = bisect_right(self.epochs, epoch)
+        if higher == 0:
+            return (epoch, self.starts[0]) if self._strict else UNDEFINED
+        return self.epochs[higher - 1], self.starts[higher]
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The epoch that an offset belongs to, None below the first."""
+        index = bisect_right(self.starts, offset)
+        return self.epochs[index - 1] if index else None
+
+    def entry(self, epoch: int) -> Entry | None:
+        """The entry of exactly this epoch."""
+        index = bisect_right(self.epochs, epoch) - 1
+        return (epoch, self.starts[index]) if index >= 0 and self.epochs[index] == epoch else None
+
+    def previous(self, epoch: int) -> Entry | None:
+        """The entry of the largest epoch below this one."""
+        index = bisect_right(self.epochs, epoch - 1) - 1
+        return (self.epochs[index], self.starts[index]) if index >= 0 else None
+
+    def next_epoch(self, epoch: int) -> int | None:
+        """The smallest epoch above this one."""
+        index = bisect_right(self.epochs, epoch)
+        return self.epochs[index] if index < len(self.epochs) else None
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Remove the entries that start at or after an offset; a negative offset does nothing."""
+        if offset < 0 or not self.starts or self.starts[-1] < offset:
+            return
+        while self.starts and self.starts[-1] >= offset:
+            self.epochs.pop()
+            self.starts.pop()
+        self._flush()
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Move the beginning up: entries at or below an offset go, the last of them comes back at the offset."""
+        gone = bisect_right(self.starts, offset)
+        if gone == 0 or self.starts[gone - 1] == offset == self.starts[0]:
+            return
+        epoch = self.epochs[gone - 1]
+        self.epochs[:gone] = [epoch]
+        self.starts[:gone] = [offset]
+        self._flush()
+
+    def clear(self) -> None:
+        """Forget everything (full truncation)."""
+        self.epochs.clear()
+        self.starts.clear()
+        self._flush()
+
+    def _flush(self) -> None:
+        self._checkpoint.write(self.entries)

@@ -1,0 +1,140 @@
+"""A partition's log: batches between the log start and the log end offset (LEO).
+
+Kafka classes: LocalLog, UnifiedLog, LogSegment. The log knows nothing of disks: what of it survives a crash is decided
+in `sim.storage`, which holds the same lists.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from sim.protocol.batch import Batch
+
+
+class UnexpectedAppendOffsetError(Exception):
+    """A fetched batch begins (or, by the older check, ends) below the LEO."""
+
+
+class Log:
+    """Batches in offset order.
+
+    Attributes:
+        batches: the batches, oldest first.
+        lasts: their last offsets, strictly ascending; the index for look-ups.
+        log_start: first offset that may be read.
+        leo: offset of the next record. May lie beyond the data after a truncation into a batch (see `truncate_to`).
+        check_first_offset: rule ``append_check``: compare a fetched batch's first offset, not its last.
+    """
+
+    __slots__ = ("batches", "check_first_offset", "lasts", "leo", "log_start")
+
+    def __init__(self, *, check_first_offset: bool = True, log_start: int = 0) -> None:
+        self.batches: list[Batch] = []
+        self.lasts: list[int] = []
+        self.log_start = log_start
+        self.leo = log_start
+        self.check_first_offset = check_first_offset
+
+    def append_new(self, first_id: int, count: int, leader_epoch: int) -> Batch:
+        """Append as leader: records get the next offsets.
+
+        Returns:
+            The new batch.
+        """
+        base = self.leo
+        last = base + count - 1
+        batch = Batch(base, last, leader_epoch, first_id)
+        self.batches.append(batch)
+        self.lasts.append(last)
+        self.leo = last + 1
+        return batch
+
+    def append(self, batch: Batch) -> None:
+        """Append a fetched batch as follower.
+
+        A first batch that straddles the start of an empty log pulls the log start back (KAFKA-6975).
+
+        Raises:
+            UnexpectedAppendOffsetError: the batch lies below the LEO, as rule ``append_check`` sees it.
+        """
+        base = batch.base_offset
+        last = batch.last_offset
+        if base < self.leo and self.check_first_offset:
+            if self.batches or last < self.leo:
+                raise UnexpectedAppendOffsetError(f"batch {base}-{last} begins below the log end offset {self.leo}")
+            self.log_start = base
+        if last < self.leo:
+            raise UnexpectedAppendOffsetError(f"batch {base}-{last} ends below the log end offset {self.leo}")
+        self.batches.append(batch)
+        self.lasts.append(last)
+        self.leo = last + 1
+
+    def truncate_to(self, offset: int) -> list[Batch]:
+        """Remove everything at and after an offset.
+
+        The whole batch that contains the offset goes, yet the LEO becomes the offset itself: data may end before the
+        LEO (LogSegment.truncateTo, LocalLog.truncateTo). Nothing happens when the offset is at or beyond the LEO.
+
+        Returns:
+            The removed batches, oldest first.
+        """
+        if offset >= self.leo:
+            return []
+        keep = bisect_left(self.lasts, offset)
+        removed = self.batches[keep:]
+        del self.batches[keep:]
+        del self.lasts[keep:]
+        self.leo = max(offset, 0)
+        self.log_start = min(self.log_start, self.leo)
+        return removed
+
+    def truncate_fully(self, offset: int) -> list[Batch]:
+        """Drop all batches and start at an offset (UnifiedLog.truncateFullyAndStartAt).
+
+        Returns:
+            The removed batches, oldest first.
+        """
+        removed = self.batches[:]
+        self.batches.clear()
+        self.lasts.clear()
+        self.log_start = self.leo = offset
+        return removed
+
+    def advance_start(self, offset: int) -> int:
+        """Move the log start up (retention, DeleteRecords); whole batches below it are dropped.
+
+        Returns:
+            How many batches were dropped.
+        """
+        if offset <= self.log_start:
+            return 0
+        self.log_start = offset
+        gone = bisect_left(self.lasts, offset)
+        del self.batches[:gone]
+        del self.lasts[:gone]
+        self.leo = max(self.leo, offset)
+        return gone
+
+    def read(self, offset: int, below: int) -> list[Batch]:
+        """Whole batches from the one that contains `offset` on, as far as they begin below `below`."""
+        first = bisect_left(self.lasts, offset)
+        batches = self.batches[first:]
+        while batches and batches[-1].base_offset >= below:
+            batches.pop()
+        return batches
+
+    def batch_at(self, offset: int) -> Batch | None:
+        """The batch that holds an offset, None where there is no data."""
+        index = bisect_left(self.lasts, offset)
+        if index == len(self.lasts) or self.batches[index].base_offset > offset:
+            return None
+        return self.batches[index]
+
+    def reload(self) -> None:
+        """Recompute the LEO from the data, as a restart does."""
+        self.leo = self.lasts[-1] + 1 if self.lasts else self.log_start
+        self.leo = max(self.leo, self.log_start)
+
+    def overlaps(self) -> bool:
+        """Whether a batch begins at or below the last offset of the one before it."""
+        return any(batch.base_offset <= last for batch, last in zip(self.batches[1:], self.lasts, strict=False))

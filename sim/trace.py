@@ -1,0 +1,38 @@
+"""Steps of the protocol as a trace shows them, and what writes them down."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+SCHEMA_VERSION: Final = 1
+
+STEPS: Final[dict[str, str]] = {
+    "append": "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id",
+    "truncate": "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
+    "replicated": "a leader learnt a follower's LEO: follower, offset = LEO",
+    "hw": "a broker's high watermark moved: offset = HW",
+    "elected": "the control plane chose a leader (broker 0: none): leader_epoch",
+    "isr": "the control plane persisted an ISR: isr, leader_epoch",
+    "lead": "a broker became leader: leader_epoch, offset = LEO",
+    "follow": "a broker became follower: leader, leader_epoch, offset = LEO",
+    "settled": "a follower finished truncation for its leader epoch",
+    "ack": "a producer received success: record = first id, offset = base offset, acks",
+    "read": "a consumer was shown records: offset = first, last, leader_epoch of the answer",
+    "end-offset": "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
+    "out-of-range": "a consumer was told that its position is out of range: offset",
+    "kill": "a process was killed",
+    "power-loss": "a machine lost power",
+    "shutdown": "a broker was shut down in a controlled way",
+    "halt": "a broker exited by itself",
+    "start": "a process started",
+    "recovered": "a broker loaded its logs: offset = LEO, lost = ids of records lost since its last end",
+    "registered": "the control plane opened a session for a broker",
+    "session-end": "the control plane ended a broker's session",
+    "log-start": "a broker's log start moved: offset",
+    "cut": "a directed link was cut: source, target",
+    "heal": "a directed link works again: source, target",
+    "converged": "the cluster is whole again and answered a write and a read",
+}
+"""Step -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
+
+Step = dict[str, Any]
