@@ -46,6 +46,12 @@ RULES: Final[dict[str, RuleSpec]] = {
         "and answers an epoch below its first with (that epoch, first start offset).",
         "LeaderEpochFileCache 0.11.0 to 2.0.0; KAFKA-7415 (2.0.1, 2.1.0)",
     ),
+    "truncate_at_leo": RuleSpec(
+        ("keeps-epochs", "drops-epochs"),
+        "Whether a truncation to the LEO or beyond, which removes no data, still removes cache entries that start "
+        "there.",
+        "UnifiedLog.truncateTo; KAFKA-10706 (2.7)",
+    ),
     "epoch_recorded_at": RuleSpec(
         ("first-append", "election"),
         "When a leader writes its epoch into the cache.",
@@ -118,6 +124,7 @@ class Rules:
 
     follower_truncation: str
     epoch_cache: str
+    truncate_at_leo: str
     epoch_recorded_at: str
     fetcher_restart: str
     append_check: str

@@ -1,0 +1,238 @@
+"""Requests and replies between brokers, clients and the control plane: one slotted class per RPC.
+
+A message is built once per hop and never copied. A reply carries its request, and whoever asked compares it with the
+request it is waiting for: a reply to a request that was given up is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.protocol.batch import Batch
+
+NONE: Final = ""
+NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"
+UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+NOT_ENOUGH_REPLICAS: Final = "NOT_ENOUGH_REPLICAS"
+NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+OFFSET_OUT_OF_RANGE: Final = "OFFSET_OUT_OF_RANGE"
+OFFSET_NOT_AVAILABLE: Final = "OFFSET_NOT_AVAILABLE"
+FENCED_LEADER_EPOCH: Final = "FENCED_LEADER_EPOCH"
+UNKNOWN_LEADER_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
+UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
+
+NO_EPOCH: Final = -1
+"""In a request: no leader epoch given, none is checked."""
+
+LATEST: Final = -1
+"""ListOffsets: the LEO for a replica, the HW for a client."""
+EARLIEST: Final = -2
+"""ListOffsets: the log start."""
+
+
+class ProduceRequest:
+    """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all)."""
+
+    __slots__ = ("acks", "client", "count", "first_id", "name")
+
+    def __init__(self, client: int, name: str, first_id: int, count: int, acks: int) -> None:
+        self.client = client
+        self.name = name
+        self.first_id = first_id
+        self.count = count
+        self.acks = acks
+
+
+class ProduceReply:
+    """Answer to a produce request: an error, or the offset of the batch's first record."""
+
+    __slots__ = ("base_offset", "error", "request")
+
+    def __init__(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        self.request = request
+        self.error = error
+        self.base_offset = base_offset
+
+
+Position = tuple[str, int, int]
+"""(partition, fetch offset, current leader epoch or `NO_EPOCH`)"""
+
+
+class FetchRequest:
+    """A fetch of a follower or a consumer.
+
+    Attributes:
+        node: who asks.
+        replica: its broker id, -1 for a consumer.
+        incarnation: the follower's incarnation (0 for a consumer).
+        positions: what is fetched.
+        parked: while the leader lets it wait for data.
+    """
+
+    __slots__ = ("incarnation", "node", "parked", "positions", "replica")
+
+    def __init__(self, node: int, replica: int, incarnation: int, positions: list[Position]) -> None:
+        self.node = node
+        self.replica = replica
+        self.incarnation = incarnation
+        self.positions = positions
+        self.parked = False
+
+
+FetchResult = tuple[str, str, list[Batch], int, int, int]
+"""(partition, error, batches, the leader's HW, the leader's log start, the leader's epoch)"""
+
+
+class FetchReply:
+    """Answer to a fetch, one result for each position."""
+
+    __slots__ = ("request", "results")
+
+    def __init__(self, request: FetchRequest, results: list[FetchResult]) -> None:
+        self.request = request
+        self.results = results
+
+
+class EpochEndRequest:
+    """OffsetsForLeaderEpoch: (partition, current leader epoch or `NO_EPOCH`, epoch asked for) each.
+
+    `with_epoch` asks for version 1, whose reply names the epoch that the offset belongs to (KIP-279).
+    """
+
+    __slots__ = ("asks", "node", "with_epoch")
+
+    def __init__(self, node: int, asks: list[Position], *, with_epoch: bool) -> None:
+        self.node = node
+        self.asks = asks
+        self.with_epoch = with_epoch
+
+
+EpochEndResult = tuple[str, str, int, int]
+"""(partition, error, epoch, end offset); -1 where undefined"""
+
+
+class EpochEndReply:
+    """Answer to OffsetsForLeaderEpoch, one result for each ask."""
+
+    __slots__ = ("request", "results")
+
+    def __init__(self, request: EpochEndRequest, results: list[EpochEndResult]) -> None:
+        self.request = request
+        self.results = results
+
+
+class ListOffsetsRequest:
+    """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client."""
+
+    __slots__ = ("leader_epoch", "name", "node", "replica", "timestamp")
+
+    def __init__(self, node: int, replica: int, name: str, timestamp: int, leader_epoch: int) -> None:
+        self.node = node
+        self.replica = replica
+        self.name = name
+        self.timestamp = timestamp
+        self.leader_epoch = leader_epoch
+
+
+class ListOffsetsReply:
+    """Answer to ListOffsets: an error, or an offset with the answering leader's epoch."""
+
+    __slots__ = ("error", "leader_epoch", "offset", "request")
+
+    def __init__(self, request: ListOffsetsRequest, error: str, offset: int, leader_epoch: int) -> None:
+        self.request = request
+        self.error = error
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+
+
+class MetadataRequest:
+    """A client asks a broker who leads a partition."""
+
+    __slots__ = ("name", "node")
+
+    def __init__(self, node: int, name: str) -> None:
+        self.node = node
+        self.name = name
+
+
+class MetadataReply:
+    """What that broker last heard: the leader (0: none) and its epoch."""
+
+    __slots__ = ("leader", "leader_epoch", "request")
+
+    def __init__(self, request: MetadataRequest, leader: int, leader_epoch: int) -> None:
+        self.request = request
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+
+
+class LeaderAndIsr:
+    """The control plane's decision for one partition, sent to its brokers.
+
+    Attributes:
+        name: the partition.
+        leader: broker id, 0 for none.
+        leader_epoch: raised with every change of leader.
+        isr: in-sync replicas, in assignment order.
+        partition_epoch: raised with every change (ZooKeeper's zkVersion).
+        replicas: the assignment.
+    """
+
+    __slots__ = ("isr", "leader", "leader_epoch", "name", "partition_epoch", "replicas")
+
+    def __init__(
+        self,
+        name: str,
+        leader: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        partition_epoch: int,
+        replicas: tuple[int, ...],
+    ) -> None:
+        self.name = name
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+        self.isr = isr
+        self.partition_epoch = partition_epoch
+        self.replicas = replicas
+
+
+class IsrChange:
+    """A leader asks for another ISR, conditional on the partition epoch that it knows.
+
+    `incarnations` are those of the members whose fetches the leader has seen, for rule ``isr_eligibility``.
+    """
+
+    __slots__ = ("broker", "incarnations", "isr", "leader_epoch", "name", "partition_epoch")
+
+    def __init__(
+        self,
+        broker: int,
+        name: str,
+        isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        incarnations: dict[int, int],
+    ) -> None:
+        self.broker = broker
+        self.name = name
+        self.isr = isr
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.incarnations = incarnations
+
+
+class Heartbeat:
+    """A broker's sign of life: registers a new incarnation, keeps a session open.
+
+    `partition_epoch` is the newest that the broker has seen; the control plane sends again what it missed.
+    """
+
+    __slots__ = ("broker", "incarnation", "partition_epoch")
+
+    def __init__(self, broker: int, incarnation: int, partition_epoch: int) -> None:
+        self.broker = broker
+        self.incarnation = incarnation
+        self.partition_epoch = partition_epoch

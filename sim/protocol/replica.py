@@ -1,0 +1,125 @@
+"""One replica's data: log, leader-epoch cache and high watermark kept together.
+
+Kafka class: UnifiedLog. `sim.protocol.partition` adds leadership on top of it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sim.protocol.batch import Batch
+from sim.protocol.epochs import EpochCache
+from sim.protocol.log import Log
+from sim.protocol.rules import Rules
+
+
+class ReplicaHost(Protocol):
+    """What a replica tells its broker; every call comes after the change."""
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        """A batch entered the log."""
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        """The log was cut at its present LEO, perhaps removing nothing."""
+
+    def hw_moved(self, replica: Replica) -> None:
+        """The high watermark has a new value, higher or lower."""
+
+    def log_start_moved(self, replica: Replica, dropped: int) -> None:
+        """The log start has a new value; so many batches are gone from the front."""
+
+
+class Replica:
+    """Log, epoch cache and HW of one partition on one broker.
+
+    Args:
+        name: the partition's name.
+        log: its log, as recovery left it.
+        epochs: its epoch cache.
+        hw: initial HW, clamped to [log start, LEO] (the checkpoint, 0 without an entry).
+        rules: the broker's rules.
+        host: who is told of changes.
+    """
+
+    __slots__ = ("_drops_epochs_at_leo", "epochs", "host", "hw", "log", "name", "rules")
+
+    def __init__(self, name: str, log: Log, epochs: EpochCache, hw: int, rules: Rules, host: ReplicaHost) -> None:
+        self.name = name
+        self.log = log
+        self.epochs = epochs
+        self.hw = min(max(hw, log.log_start), log.leo)
+        self.rules = rules
+        self.host = host
+        self._drops_epochs_at_leo = rules.truncate_at_leo == "drops-epochs"
+
+    def append_new(self, first_id: int, count: int, leader_epoch: int) -> Batch:
+        """Append records as leader; the epoch is noted in the cache first (UnifiedLog.append).
+
+        Returns:
+            The new batch.
+        """
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != leader_epoch:
+            self.epochs.assign(leader_epoch, self.log.leo)
+        batch = self.log.append_new(first_id, count, leader_epoch)
+        self.host.appended(self, batch)
+        return batch
+
+    def append_fetched(self, batch: Batch) -> None:
+        """Append a fetched batch; its epoch is noted in the cache first, and stays there if the append fails.
+
+        Raises:
+            UnexpectedAppendOffsetError: see `Log.append`.
+        """
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != batch.leader_epoch:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self.log.append(batch)
+        self.host.appended(self, batch)
+
+    def truncate_to(self, offset: int) -> None:
+        """Truncate log and cache; the HW follows the LEO down. Nothing protects what lies below the HW."""
+        log = self.log
+        if offset < log.leo:
+            removed = log.truncate_to(offset)
+            self.epochs.truncate_from_end(offset)
+        else:
+            removed = []
+            if self._drops_epochs_at_leo:
+                self.epochs.truncate_from_end(log.leo)
+        self.host.truncated(self, removed)
+        if self.hw > log.leo:
+            self.set_hw(log.leo)
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop all data and start anew at an offset; the HW becomes that offset (KAFKA-9491)."""
+        removed = self.log.truncate_fully(offset)
+        self.epochs.clear()
+        self.host.truncated(self, removed)
+        self.set_hw(offset)
+
+    def set_hw(self, hw: int) -> bool:
+        """Set the HW within [log start, LEO]. Not monotonic: a lower HW of a leader is adopted.
+
+        Returns:
+            Whether it changed.
+        """
+        log = self.log
+        if hw > log.leo:
+            hw = log.leo
+        elif hw < log.log_start:
+            hw = log.log_start
+        if hw == self.hw:
+            return False
+        self.hw = hw
+        self.host.hw_moved(self)
+        return True
+
+    def advance_log_start(self, offset: int) -> None:
+        """Move the log start up, as far as the HW (retention, DeleteRecords, the leader's log start)."""
+        offset = min(offset, self.hw)
+        if offset <= self.log.log_start:
+            return
+        dropped = self.log.advance_start(offset)
+        self.epochs.truncate_from_start(offset)
+        self.host.log_start_moved(self, dropped)
