@@ -115,13 +115,9 @@ class Log:
         self.leo = max(self.leo, offset)
         return gone
 
-    def read(self, offset: int, below: int) -> list[Batch]:
-        """Whole batches from the one that contains `offset` on, as far as they begin below `below`."""
-        first = bisect_left(self.lasts, offset)
-        batches = self.batches[first:]
-        while batches and batches[-1].base_offset >= below:
-            batches.pop()
-        return batches
+    def read(self, offset: int) -> list[Batch]:
+        """Whole batches from the one that contains `offset` (or the next after a gap) to the end."""
+        return self.batches[bisect_left(self.lasts, offset) :]
 
     def batch_at(self, offset: int) -> Batch | None:
         """The batch that holds an offset, None where there is no data."""

@@ -30,6 +30,7 @@ _HW: Final = Rules(
     truncate_at_leo="keeps-epochs",
     epoch_recorded_at="first-append",
     fetcher_restart="leader-id-changed",
+    late_reply="offset",
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",

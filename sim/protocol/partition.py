@@ -107,7 +107,6 @@ class Partition(Replica):
         "_isr_retry_us",
         "_join_epoch_start",
         "_lag_us",
-        "_parts",
         "_proposed_us",
         "broker",
         "delayed",
@@ -119,6 +118,7 @@ class Partition(Replica):
         "leader_epoch",
         "min_insync_replicas",
         "partition_epoch",
+        "replicas",
     )
 
     host: PartitionHost
@@ -146,6 +146,7 @@ class Partition(Replica):
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.isr: tuple[int, ...] = ()
+        self.replicas: tuple[int, ...] = ()
         self.is_leader = False
         self.epoch_start = 0
         self.followers: dict[int, FollowerState] = {}
@@ -205,6 +206,7 @@ class Partition(Replica):
     def _adopt(self, decision: LeaderAndIsr) -> None:
         self.leader = decision.leader
         self.isr = decision.isr
+        self.replicas = decision.replicas
         self.partition_epoch = decision.partition_epoch
 
     def check_epoch(self, current_leader_epoch: int) -> str:
@@ -305,7 +307,7 @@ class Partition(Replica):
         if now_us - self._proposed_us < self._isr_retry_us:
             return
         members = {*self.isr, state.broker}
-        self._propose(tuple(broker for broker in self._assignment() if broker in members), now_us)
+        self._propose(tuple(broker for broker in self.replicas if broker in members), now_us)
 
     def shrink_isr(self, now_us: int) -> None:
         """Propose an ISR without members that lag (Partition.maybeShrinkIsr); called every half lag time."""
@@ -317,9 +319,6 @@ class Partition(Replica):
         }
         if lagging and now_us - self._proposed_us >= self._isr_retry_us:
             self._propose(tuple(broker for broker in self.isr if broker not in lagging), now_us)
-
-    def _assignment(self) -> list[int]:
-        return sorted((self.broker, *self.followers))
 
     def _propose(self, isr: tuple[int, ...], now_us: int) -> None:
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR)."""
@@ -360,7 +359,14 @@ class Partition(Replica):
             return OFFSET_NOT_AVAILABLE, -1
         return NONE, self.hw
 
-    def read(self, offset: int, *, committed: bool) -> list[Batch]:
-        """Batches from an offset on: all of them for a follower, below the HW for a consumer."""
-        below = self.hw if committed else self.log.leo
-        return self.log.read(offset, below) if offset < below else []
+    def read_uncommitted(self, offset: int) -> list[Batch]:
+        """All batches from the one that contains an offset on, for a follower."""
+        return self.log.read(offset) if offset < self.log.leo else []
+
+    def read_committed(self, offset: int) -> list[Batch]:
+        """The batches that lie below the HW, from the one that contains an offset on, for a consumer."""
+        hw = self.hw
+        batches = self.log.read(offset) if offset < hw else []
+        while batches and batches[-1].last_offset >= hw:
+            batches.pop()
+        return batches

@@ -63,6 +63,12 @@ RULES: Final[dict[str, RuleSpec]] = {
         "leader epoch.",
         "Partition.makeFollower to 2.0.0; KAFKA-7164 and later Partition.makeFollower",
     ),
+    "late_reply": RuleSpec(
+        ("offset", "leader-epoch"),
+        "Which replies to requests of an earlier leader epoch a follower drops: those whose fetch offset no longer "
+        "fits, or all.",
+        "AbstractFetcherThread.processFetchRequest; KIP-320 for truncation replies, KAFKA-18991 for fetches",
+    ),
     "append_check": RuleSpec(
         ("last-offset", "first-offset"),
         "Which offset of a batch a follower compares with its LEO before appending. By the last offset, a batch that "
@@ -127,6 +133,7 @@ class Rules:
     truncate_at_leo: str
     epoch_recorded_at: str
     fetcher_restart: str
+    late_reply: str
     append_check: str
     append_error: str
     overlap_recovery: str

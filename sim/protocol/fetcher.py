@@ -1,0 +1,357 @@
+"""A follower's fetcher: truncation, then fetching, for all partitions that follow one leader broker.
+
+Kafka classes: AbstractFetcherThread, ReplicaFetcherThread. One request is in flight at a time. Each partition is in
+one of four states; whatever goes wrong with one delays or fails that one, where the rules do not say that the whole
+thread dies.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, Protocol
+
+from sim.protocol.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
+from sim.protocol.log import UnexpectedAppendOffsetError
+from sim.protocol.messages import (
+    EARLIEST,
+    FENCED_LEADER_EPOCH,
+    LATEST,
+    NO_EPOCH,
+    OFFSET_OUT_OF_RANGE,
+    UNSUPPORTED_VERSION,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    FetchResult,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Position,
+)
+from sim.protocol.replica import Replica
+from sim.protocol.rules import Rules
+
+Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
+
+
+class State(IntEnum):
+    """What a partition of a fetcher is doing."""
+
+    TRUNCATING = 0
+    FETCHING = 1
+    ASKING_LATEST = 2
+    ASKING_EARLIEST = 3
+
+
+TRUNCATING: Final = State.TRUNCATING
+FETCHING: Final = State.FETCHING
+
+
+class FetcherHost(Protocol):
+    """What a fetcher asks of its broker."""
+
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+        """Send a fetch to the leader broker."""
+
+    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+        """Send OffsetsForLeaderEpoch to the leader broker."""
+
+    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+        """Send ListOffsets to the leader broker."""
+
+    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+        """Call `Fetcher.step` at that time."""
+
+    def settled(self, replica: Replica, leader_epoch: int) -> None:
+        """Truncation for this leader epoch is complete."""
+
+    def halt(self, reason: str) -> None:
+        """The broker exits."""
+
+
+class PartitionFetch:
+    """Fetch state of one partition.
+
+    Attributes:
+        replica: the local replica.
+        leader_epoch: the epoch under which the fetcher was started.
+        initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
+        state: what comes next.
+        delayed_until_us: back-off after an error.
+    """
+
+    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "state")
+
+    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
+        self.replica = replica
+        self.leader_epoch = leader_epoch
+        self.initial_offset = initial_offset
+        self.state = state
+        self.delayed_until_us = 0
+
+
+def truncation_state(
+    epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
+) -> tuple[int, bool]:
+    """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
+
+    Args:
+        epochs: the follower's own cache.
+        leo: its LEO.
+        initial_offset: its HW when it became follower.
+        reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
+        reply_end: end offset in the reply, -1 if undefined.
+
+    Returns:
+        (offset to truncate to, whether that completes truncation). Incomplete: ask again with the epoch that is
+        then the latest (KIP-279).
+    """
+    if reply_end == UNDEFINED_OFFSET:
+        return min(initial_offset, leo), True
+    if reply_epoch == UNDEFINED_EPOCH:
+        return min(reply_end, leo), True
+    own_epoch, own_end = epochs.end_offset_for(reply_epoch, leo)
+    if own_end == UNDEFINED_OFFSET:
+        return min(reply_end, leo), True
+    if own_epoch != reply_epoch:
+        return min(own_end, leo), False
+    return min(own_end, reply_end, leo), True
+
+
+class Fetcher:
+    """Follows one leader broker.
+
+    Args:
+        leader: id of the leader broker.
+        rules: the follower's rules.
+        host: the follower's broker.
+        backoff_us: ``replica.fetch.backoff.ms`` in us.
+        unclean_election: ``unclean.leader.election.enable``, which spares an out-of-range follower the halt.
+
+    Attributes:
+        partitions: what is followed.
+        failed: partitions that were given up until their next leader change.
+        dead: an error ended the thread (rule ``append_error``).
+        in_flight: the request that is waited for.
+    """
+
+    __slots__ = (
+        "_backoff_us",
+        "_carries_epoch",
+        "_checks_epoch",
+        "_host",
+        "_truncates_to_hw",
+        "_unclean_election",
+        "_with_epoch",
+        "dead",
+        "failed",
+        "in_flight",
+        "leader",
+        "partitions",
+        "rules",
+    )
+
+    def __init__(
+        self, leader: int, rules: Rules, host: FetcherHost, *, backoff_us: int, unclean_election: bool = False
+    ) -> None:
+        self.leader = leader
+        self.rules = rules
+        self.partitions: dict[str, PartitionFetch] = {}
+        self.failed: set[str] = set()
+        self.dead = False
+        self.in_flight: Request | None = None
+        self._host = host
+        self._backoff_us = backoff_us
+        self._unclean_election = unclean_election
+        self._truncates_to_hw = rules.follower_truncation == "high-watermark"
+        self._with_epoch = rules.follower_truncation == "leader-epoch-rounds"
+        self._carries_epoch = rules.fetch_fencing == "yes"
+        self._checks_epoch = rules.late_reply == "leader-epoch"
+
+    def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
+        """Follow with a partition; under an unchanged leader epoch the present state goes on.
+
+        0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1.
+        """
+        present = self.partitions.get(replica.name)
+        if present is not None and present.leader_epoch == leader_epoch:
+            return
+        self.failed.discard(replica.name)
+        fetch = PartitionFetch(replica, leader_epoch, replica.hw, TRUNCATING)
+        self.partitions[replica.name] = fetch
+        if self._truncates_to_hw:
+            self._truncate(fetch, replica.hw, complete=True)
+        self.step(now_us)
+
+    def remove(self, name: str) -> None:
+        """Stop following with a partition; replies under way no longer concern it."""
+        self.partitions.pop(name, None)
+
+    def step(self, now_us: int) -> None:
+        """Send what comes next, unless a request is in flight (AbstractFetcherThread.doWork)."""
+        if self.in_flight is not None or self.dead:
+            return
+        positions: list[Position] = []
+        asks: list[Position] = []
+        wake_us = 0
+        for name, fetch in self.partitions.items():
+            if fetch.delayed_until_us > now_us:
+                wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
+                continue
+            epoch = fetch.leader_epoch if self._carries_epoch else NO_EPOCH
+            if fetch.state is TRUNCATING:
+                latest = fetch.replica.epochs.latest
+                if latest is not None:
+                    asks.append((name, epoch, latest))
+                    continue
+                self._truncate(fetch, fetch.initial_offset, complete=True)
+            elif fetch.state is not FETCHING:
+                timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
+                self.in_flight = self._host.send_list_offsets(self, name, timestamp, epoch)
+                return
+            positions.append((name, fetch.replica.log.leo, epoch))
+        if asks:
+            self.in_flight = self._host.send_epoch_end(self, asks, with_epoch=self._with_epoch)
+        elif positions:
+            self.in_flight = self._host.send_fetch(self, positions)
+        elif wake_us:
+            self._host.wake_fetcher(self, wake_us)
+
+    def request_failed(self, request: Request, now_us: int) -> None:
+        """The connection broke or the request timed out: retry after the back-off. Never a reason to truncate."""
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        for fetch in self.partitions.values():
+            self._delay(fetch, now_us)
+        self.step(now_us)
+
+    # Truncation.
+
+    def on_epoch_end_reply(self, reply: EpochEndReply, now_us: int) -> None:
+        """Truncate as the leader's answers say.
+
+        Raises:
+            ValueError: the reply names a partition that was not asked for.
+        """
+        if reply.request is not self.in_flight:
+            return
+        self.in_flight = None
+        asked = {name: epoch for name, epoch, _ in reply.request.asks}
+        for name, error, epoch, end_offset in reply.results:
+            if name not in asked:
+                raise ValueError(f"reply for partition {name!r}, which was not asked for")
+            fetch = self.partitions.get(name)
+            if fetch is None or fetch.state is not TRUNCATING or not self._fits(fetch, asked[name]):
+                continue
+            if error == UNSUPPORTED_VERSION:
+                self._truncate(fetch, fetch.initial_offset, complete=True)
+            elif error:
+                self._on_error(fetch, name, error, asked[name], now_us)
+            else:
+                replica = fetch.replica
+                offset, complete = truncation_state(
+                    replica.epochs, replica.log.leo, fetch.initial_offset, epoch, end_offset
+                )
+                self._truncate(fetch, offset, complete=complete)
+        self.step(now_us)
+
+    def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> None:
+        fetch.replica.truncate_to(offset)
+        if complete:
+            fetch.state = FETCHING
+            self._host.settled(fetch.replica, fetch.leader_epoch)
+
+    def _fits(self, fetch: PartitionFetch, asked_epoch: int) -> bool:
+        return not self._checks_epoch or asked_epoch in (NO_EPOCH, fetch.leader_epoch)
+
+    # Fetching.
+
+    def on_fetch_reply(self, reply: FetchReply, now_us: int) -> None:
+        """Append what came, adopt the leader's HW and log start, and fetch on."""
+        request = reply.request
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        for result, (_, offset, epoch) in zip(reply.results, request.positions, strict=True):
+            fetch = self.partitions.get(result[0])
+            if fetch is None or fetch.state is not FETCHING or fetch.replica.log.leo != offset:
+                continue
+            if self._checks_epoch and not self._fits(fetch, epoch):
+                continue
+            if result[1]:
+                self._on_error(fetch, result[0], result[1], epoch, now_us)
+            else:
+                self._take(fetch, result)
+        self.step(now_us)
+
+    def _take(self, fetch: PartitionFetch, result: FetchResult) -> None:
+        name, _, batches, hw, log_start, _ = result
+        replica = fetch.replica
+        try:
+            for batch in batches:
+                replica.append_fetched(batch)
+        except UnexpectedAppendOffsetError:
+            if self.rules.append_error == "thread-dies":
+                self.dead = True
+            else:
+                self._fail(name)
+            return
+        if hw != replica.hw:
+            replica.set_hw(hw)
+        if log_start > replica.log.log_start:
+            replica.advance_log_start(log_start)
+
+    # Errors.
+
+    def _on_error(self, fetch: PartitionFetch, name: str, error: str, asked_epoch: int, now_us: int) -> None:
+        if error == OFFSET_OUT_OF_RANGE:
+            fetch.state = State.ASKING_LATEST
+        elif error == FENCED_LEADER_EPOCH and asked_epoch == fetch.leader_epoch:
+            self._fail(name)
+        else:
+            self._delay(fetch, now_us)
+
+    def _fail(self, name: str) -> None:
+        self.remove(name)
+        self.failed.add(name)
+
+    def _delay(self, fetch: PartitionFetch, now_us: int) -> None:
+        fetch.delayed_until_us = now_us + self._backoff_us
+
+    # Out of range.
+
+    def on_list_offsets_reply(self, reply: ListOffsetsReply, now_us: int) -> None:
+        """Go on after OFFSET_OUT_OF_RANGE (AbstractFetcherThread.fetchOffsetAndTruncate).
+
+        The leader ends earlier: halt, or truncate to its LEO without comparing epochs. It begins later: drop
+        everything and start there. Otherwise fetch on from the own LEO.
+        """
+        request = reply.request
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        fetch = self.partitions.get(request.name)
+        if fetch is not None and fetch.state in (State.ASKING_LATEST, State.ASKING_EARLIEST):
+            if reply.error:
+                self._on_error(fetch, request.name, reply.error, request.leader_epoch, now_us)
+            elif request.timestamp == LATEST:
+                self._on_latest(fetch, reply.offset)
+            else:
+                self._on_earliest(fetch, reply.offset)
+        self.step(now_us)
+
+    def _on_latest(self, fetch: PartitionFetch, leader_leo: int) -> None:
+        replica = fetch.replica
+        if leader_leo >= replica.log.leo:
+            fetch.state = State.ASKING_EARLIEST
+        elif self.rules.out_of_range == "halts" and not self._unclean_election:
+            self.dead = True
+            self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
+        else:
+            self._truncate(fetch, leader_leo, complete=True)
+
+    def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
+        if leader_start > fetch.replica.log.leo:
+            fetch.replica.truncate_fully(leader_start)
+        fetch.state = FETCHING
