@@ -22,10 +22,10 @@ class ReplicaHost(Protocol):
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """The log was cut at its present LEO, perhaps removing nothing."""
 
-    def hw_moved(self, replica: Replica) -> None:
-        """The high watermark has a new value, higher or lower."""
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        """The high watermark has a new value, higher or lower than the previous one."""
 
-    def log_start_moved(self, replica: Replica, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         """The log start has a new value; so many batches are gone from the front."""
 
 
@@ -111,8 +111,8 @@ class Replica:
             hw = log.log_start
         if hw == self.hw:
             return False
-        self.hw = hw
-        self.host.hw_moved(self)
+        previous, self.hw = self.hw, hw
+        self.host.hw_moved(self, previous)
         return True
 
     def advance_log_start(self, offset: int) -> None:
@@ -120,6 +120,7 @@ class Replica:
         offset = min(offset, self.hw)
         if offset <= self.log.log_start:
             return
+        previous = self.log.log_start
         dropped = self.log.advance_start(offset)
         self.epochs.truncate_from_start(offset)
-        self.host.log_start_moved(self, dropped)
+        self.host.log_start_moved(self, previous, dropped)

@@ -1,0 +1,150 @@
+"""The scheduler: a SimPy environment in integer microseconds whose events are plain calls.
+
+An entry of the queue is a tuple (time, tie, number, gate, handler, argument). The gate says whether the call still
+has anybody to reach: a connection whose process died or whose link is cut, the life of a process that set a timer.
+SimPy's own events and processes run on the same queue, through `Kernel.schedule`.
+
+Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
+of the receivers (PCT), both by seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import simpy
+from simpy.events import NORMAL, Event
+
+Handler = Callable[[Any], None]
+
+
+class Gate:
+    """Whether calls scheduled through it still happen; `owner` is the node that receives them."""
+
+    __slots__ = ("open", "owner")
+
+    def __init__(self, owner: int = -1) -> None:
+        self.open = True
+        self.owner = owner
+
+
+ALWAYS: Final = Gate()
+_CALL: Final = 1
+"""Tie key of a call; SimPy's URGENT events (0) come before it."""
+
+
+class EventBudgetError(Exception):
+    """A run processed more events than it may: something goes round in circles."""
+
+
+class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
+    pass
+
+
+class Kernel(simpy.Environment):
+    """Runs calls in time order, first-in first-out among equals.
+
+    Args:
+        event_budget: events after which `run_until` gives up.
+
+    Attributes:
+        now_us: simulated time in microseconds.
+        events: calls made so far; calls whose gate was closed do not count.
+    """
+
+    def __init__(self, event_budget: int = 2_000_000) -> None:
+        super().__init__(0)
+        self.now_us = 0
+        self.events = 0
+        self._budget = event_budget
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """Call `handler(argument)` at a time, if the gate is open then."""
+        heappush(self._queue, (at_us, _CALL, next(self._eid), gate, handler, argument))  # type: ignore[misc]
+
+    def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
+        """SimPy's entry: process an event after a delay in us."""
+        entry = (self._now + delay, priority, next(self._eid), ALWAYS, _process, event)
+        heappush(self._queue, entry)  # type: ignore[misc]
+
+    def stop(self) -> None:
+        """End `run_until`; for use in a handler."""
+        raise _Stop
+
+    def run_until(self, until_us: int) -> None:
+        """Make all calls up to and including a time, or until `stop`; then it is that time.
+
+        Raises:
+            EventBudgetError: the budget is used up.
+        """
+        queue: list[Any] = self._queue
+        made = 0
+        try:
+            for made in range(self._budget - self.events):
+                if not queue or queue[0][0] > until_us:
+                    self._now = self.now_us = until_us
+                    return
+                now_us, _, _, gate, handler, argument = heappop(queue)
+                self._now = self.now_us = now_us
+                if gate.open:
+                    handler(argument)
+        except _Stop:
+            return
+        finally:
+            self.events += made
+        raise EventBudgetError(f"event budget of {self._budget} used up at {self.now_us} us")
+
+
+def _process(event: Event) -> None:
+    """Run a SimPy event's callbacks, as `simpy.Environment.step` does."""
+    callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+    for callback in callbacks:
+        callback(event)
+    if not event._ok and not getattr(event, "_defused", False):  # noqa: SLF001 - SimPy's own protocol
+        raise event._value  # noqa: SLF001
+
+
+class ShuffledKernel(Kernel):
+    """Breaks ties at random."""
+
+    def __init__(self, stream: random.Random, event_budget: int = 2_000_000) -> None:
+        super().__init__(event_budget)
+        self._bits = stream.getrandbits
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_at`."""
+        heappush(self._queue, (at_us, 1 + self._bits(30), next(self._eid), gate, handler, argument))  # type: ignore[misc]
+
+
+class PriorityKernel(Kernel):
+    """Breaks ties by a random priority of the receiver, lowered at a few random moments (PCT).
+
+    Args:
+        stream: where priorities and moments are drawn from.
+        depth: the bug depth aimed at: depth - 1 moments at which a receiver falls behind all others.
+        length: number of scheduled calls over which the moments are spread.
+    """
+
+    def __init__(
+        self, stream: random.Random, *, depth: int = 3, length: int = 4_000, event_budget: int = 2_000_000
+    ) -> None:
+        super().__init__(event_budget)
+        self._bits = stream.getrandbits
+        self._priorities: dict[int, int] = {}
+        self._calls = 0
+        self._drops = {int(stream.random() * length): rank for rank in range(depth - 1)}
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_at`."""
+        owner = gate.owner
+        priority = self._priorities.get(owner)
+        if priority is None:
+            priority = self._priorities[owner] = 1 + self._bits(30)
+        drop = self._drops.get(self._calls)
+        if drop is not None:
+            priority = self._priorities[owner] = (1 << 31) + drop
+        self._calls += 1
+        heappush(self._queue, (at_us, priority, next(self._eid), gate, handler, argument))  # type: ignore[misc]

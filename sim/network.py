@@ -1,0 +1,164 @@
+"""Directed links between nodes, and the connections that live on them.
+
+A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
+dies with either; what was under way on it is gone. Messages of one connection never overtake each other. A message
+that arrives while its link is cut is lost; who waits for an answer notices by its own timeout.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sim.kernel import Gate, Handler, Kernel
+from sim.streams import Streams
+
+LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
+"""Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
+
+
+class Node:
+    """A process that can be reached: a broker's incarnation, a client, the control plane.
+
+    Attributes:
+        node: its id: 0 control plane, brokers from 1, clients from 1001.
+        life: open while the process runs; gate of its timers.
+        out: connections to other nodes, by node id.
+    """
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.life = Gate(node)
+        self.out: dict[int, Channel] = {}
+
+    def peer_up(self, peer: int) -> None:
+        """A node that was down can be reached again."""
+
+    def disconnected(self, peer: int) -> None:
+        """The connection to a node broke, and this node was told (not so when a machine lost power)."""
+
+
+class Link:
+    """One direction between two nodes.
+
+    Attributes:
+        cuts: how many cuts are in force.
+        loss: probability in 1/256 that a message is lost.
+        table: latency quantiles in us, 256 of them.
+        channel: the present connection.
+    """
+
+    __slots__ = ("channel", "cuts", "loss", "table")
+
+    def __init__(self) -> None:
+        self.cuts = 0
+        self.loss = 0
+        self.table: tuple[int, ...] = LATENCY_US
+        self.channel: Channel | None = None
+
+
+class Channel(Gate):
+    """A connection in one direction between two incarnations.
+
+    Attributes:
+        alive: both processes run; once False, false for ever.
+        open: alive, and the link is not cut.
+        target: the receiving node.
+    """
+
+    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "alive", "target")
+
+    def __init__(self, kernel: Kernel, link: Link, source: Node, target: Node, streams: Streams) -> None:
+        super().__init__(target.node)
+        self._kernel = kernel
+        self._call_at = kernel.call_at
+        self._bits = streams(f"network:{source.node}").getrandbits
+        self._link = link
+        self._last_us = -1
+        self.target = target
+        self.alive = True
+        self.open = not link.cuts
+
+    def send(self, handler: Handler, message: Any) -> None:
+        """Deliver `handler(message)` at the other end after a drawn latency, if it arrives.
+
+        The latency is drawn before any fault is looked at.
+        """
+        link = self._link
+        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
+        if link.loss and self._bits(8) < link.loss:
+            return
+        if not self.alive:
+            return
+        if arrival_us <= self._last_us:
+            arrival_us = self._last_us + 1
+        self._last_us = arrival_us
+        self._call_at(arrival_us, self, handler, message)
+
+    def close(self) -> None:
+        """One of the processes ended."""
+        self.alive = False
+        self.open = False
+
+
+class Network:
+    """All links and the nodes that are up."""
+
+    def __init__(self, kernel: Kernel, streams: Streams) -> None:
+        self._kernel = kernel
+        self._streams = streams
+        self._links: dict[tuple[int, int], Link] = {}
+        self.nodes: dict[int, Node] = {}
+
+    def link(self, source: int, target: int) -> Link:
+        """The link in that direction."""
+        link = self._links.get((source, target))
+        if link is None:
+            link = self._links[source, target] = Link()
+        return link
+
+    def join(self, node: Node) -> None:
+        """A process starts: connect it with everybody who is up."""
+        for other in self.nodes.values():
+            if node.node > 1000 and other.node > 1000:
+                continue
+            self._connect(node, other)
+            self._connect(other, node)
+        self.nodes[node.node] = node
+        for other in list(self.nodes.values()):
+            other.peer_up(node.node)
+
+    def leave(self, node: Node, *, silently: bool) -> None:
+        """A process ended: its connections and timers are gone.
+
+        Args:
+            node: the process.
+            silently: the machine went with it, so nobody is told; else peers hear of the broken connection.
+        """
+        del self.nodes[node.node]
+        node.life.open = False
+        for peer, channel in node.out.items():
+            channel.close()
+            other = self.nodes.get(peer)
+            if other is None or node.node not in other.out:
+                continue
+            other.out[node.node].close()
+            if not silently and not self.link(node.node, peer).cuts:
+                self._kernel.call_at(self._kernel.now_us + LATENCY_US[128], other.life, other.disconnected, node.node)
+
+    def _connect(self, source: Node, target: Node) -> None:
+        link = self.link(source.node, target.node)
+        link.channel = source.out[target.node] = Channel(self._kernel, link, source, target, self._streams)
+
+    def cut(self, source: int, target: int) -> None:
+        """Nothing arrives in this direction until `heal`; cuts add up."""
+        self._set_cuts(source, target, 1)
+
+    def heal(self, source: int, target: int) -> None:
+        """Take one cut back."""
+        self._set_cuts(source, target, -1)
+
+    def _set_cuts(self, source: int, target: int, change: int) -> None:
+        link = self.link(source, target)
+        link.cuts += change
+        if link.channel is not None:
+            link.channel.open = link.channel.alive and not link.cuts
