@@ -168,6 +168,8 @@ class Storage:
         leo = self.log.leo
         while len(self.segments) > 1 and self.segments[-1] >= leo:
             self.segments.pop()
+        if not self.log.batches:
+            self.segments = [self.log.log_start]
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         self.recovery_point_file.content = self.recovery_point
 
@@ -175,6 +177,8 @@ class Storage:
         """The log start moved up; so many batches went with it."""
         del self._written_us[:dropped]
         self._synced = max(0, self._synced - dropped)
+        first = self.log.batches[0].base_offset if self.log.batches else self.log.leo
+        self.segments = [first, *(base for base in self.segments if base > first)]
         self.log_start_file.catch_up(previous_start, now_us)
 
     # When it ends, and begins again.
@@ -216,7 +220,7 @@ class Storage:
         del self._written_us[kept:]
         return lost
 
-    def recover(self, rules: Rules, now_us: int) -> tuple[Log, EpochCache, int]:
+    def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).
 
         The marker is removed before anything is read. Without it the segments from the recovery point on are
@@ -230,10 +234,9 @@ class Storage:
             RecoveryError: overlapping offsets were found, and rule ``overlap_recovery`` is ``fails``.
         """
         clean, self.clean_shutdown = self.clean_shutdown, False
-        old = self.log
-        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=old.log_start)
-        log.batches, log.lasts = old.batches, old.lasts
-        log.log_start = min(log.log_start, log.batches[0].base_offset) if log.batches else log.log_start
+        log_start = max(self.log_start_file.content or 0, self.segments[0])
+        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=log_start)
+        log.batches, log.lasts = self.log.batches, self.log.lasts
         log.reload()
         if not clean and rules.overlap_recovery == "fails" and log.overlaps():
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")

@@ -1,0 +1,69 @@
+"""Committed loss: a producer was told that a record is committed, and in the end it is gone.
+
+Verifies, at the end of validation: the id of every record that was acknowledged with acks=all stands in the leader's
+log at or above the log start, unless the log start passed it by deletion. Without a leader, the record must be in some
+replica's log, in memory or on disk. A record that is there at another offset only was relocated: counted, no loss.
+
+Does not verify: records acknowledged with acks=1 or 0, which are counted; absence that was made good again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sim.ledger import Ack, Ledger, Violation
+from sim.protocol.log import Log
+
+
+class LossCount:
+    """What became of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
+
+    __slots__ = ("acks1_lost", "lost", "relocated")
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.acks1_lost = 0
+        self.relocated = 0
+
+
+def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
+    """Look for every acknowledged record.
+
+    Args:
+        ledger: the acknowledgements; violations are added to it.
+        logs: the leader's log; without a leader all logs that exist.
+        log_start: below which deletion explains absence.
+        now_us: time of the check.
+
+    Returns:
+        The counts.
+    """
+    count = LossCount()
+    present: set[int] = set()
+    at_offset: set[tuple[int, int]] = set()
+    for log in logs:
+        for batch in log.batches:
+            if batch.last_offset >= log.log_start:
+                present.update(batch.ids())
+                at_offset.add((batch.first_id, batch.base_offset))
+    gone: list[tuple[Ack, frozenset[int]]] = []
+    for ack in ledger.acks:
+        if (ack.first_id, ack.base_offset) in at_offset or ack.base_offset + ack.count <= log_start:
+            continue
+        missing = frozenset(range(ack.first_id, ack.first_id + ack.count)) - present
+        if not missing:
+            count.relocated += ack.count
+        elif ack.acks == -1:
+            count.lost += len(missing)
+            gone.append((ack, missing))
+        else:
+            count.acks1_lost += len(missing)
+    if gone:
+        ids = frozenset().union(*(missing for _, missing in gone))
+        first = gone[0][0]
+        detail = (
+            f"{count.lost} acknowledged records are gone, first record {min(ids)}, "
+            f"acknowledged at offset {first.base_offset} at {first.at_us} us"
+        )
+        ledger.violations.append(Violation("committed-loss", now_us, detail, ids))
+    return count

@@ -1,0 +1,32 @@
+"""Exposed loss: a consumer was shown a record, and in the end its offset holds nothing or another record.
+
+Verifies, at the end of validation, for every shown (record, offset) at or above the log start of the leader's log: the
+log holds that record at that offset. Reported apart from committed loss. Without a leader nothing is judged.
+
+Does not verify: whether the record is elsewhere in the log.
+"""
+
+from __future__ import annotations
+
+from sim.ledger import Ledger, Violation
+from sim.protocol.log import Log
+
+
+def check(ledger: Ledger, log: Log, now_us: int) -> None:
+    """Compare what consumers were shown with the final log; at most one violation, with all records."""
+    ids: set[int] = set()
+    first: tuple[int, int] | None = None
+    for shown in ledger.shown:
+        batch = shown.batch
+        start = max(shown.from_offset, log.log_start)
+        if start > batch.last_offset or log.batch_at(start) is batch:
+            continue
+        for offset in range(start, batch.last_offset + 1):
+            record = batch.first_id + offset - batch.base_offset
+            found = log.batch_at(offset)
+            if found is None or found.first_id + offset - found.base_offset != record:
+                ids.add(record)
+                first = first or (record, offset)
+    if first is not None:
+        detail = f"{len(ids)} records shown to a consumer are gone, first record {first[0]} at offset {first[1]}"
+        ledger.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))

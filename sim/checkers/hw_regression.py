@@ -1,0 +1,35 @@
+"""HW regression: a client is told a smaller end offset than one that was exposed before it asked.
+
+Verifies: exposures are received ListOffsets(latest) answers and shown records (their offset + 1), each with the epoch
+of the answering leader. An answer is a violation if it lies below an exposure that was received before its request was
+sent, from the same or an older epoch. Below one of a newer epoch it is a stale read: counted only.
+
+Does not verify: HW fields, empty fetches and OFFSET_NOT_AVAILABLE, which promise nothing.
+"""
+
+from __future__ import annotations
+
+from sim.ledger import Ledger, Violation
+
+
+def check_answer(ledger: Ledger, known: dict[int, int], end_offset: int, leader_epoch: int, now_us: int) -> None:
+    """Judge one successful ListOffsets(latest) answer.
+
+    Args:
+        ledger: where a violation goes.
+        known: `Ledger.exposed` as it was when the request was sent.
+        end_offset: the answer.
+        leader_epoch: epoch of the answering leader.
+        now_us: when it was received.
+    """
+    earlier = max((end for epoch, end in known.items() if epoch <= leader_epoch), default=-1)
+    if end_offset < earlier:
+        ids = frozenset(
+            batch.first_id + offset - batch.base_offset
+            for batch in ledger.committed
+            for offset in range(max(batch.base_offset, end_offset), min(batch.last_offset + 1, earlier))
+        )
+        detail = f"end offset {earlier} was exposed, then epoch {leader_epoch} answered {end_offset}"
+        ledger.violations.append(Violation("hw-regression", now_us, detail, ids))
+    elif any(end > end_offset for end in known.values()):
+        ledger.stale_reads += 1

@@ -1,0 +1,140 @@
+"""What happened in a run, as far as verdicts and promises depend on it.
+
+The journal adds to it; checkers and `faults.promise` read it. Times are simulated microseconds. Records are named by
+their ids; a batch by the id of its first record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sim.protocol.batch import Batch
+
+
+@dataclass(slots=True)
+class Violation:
+    """A broken guarantee.
+
+    Attributes:
+        kind: ``committed-loss``, ``divergence``, ...
+        at_us: when it was seen.
+        detail: one sentence with offsets, epochs and brokers.
+        ids: the records concerned (empty where the kind is not about records).
+        inside: whether the mode's promise covers it; decided later.
+    """
+
+    kind: str
+    at_us: int
+    detail: str
+    ids: frozenset[int] = frozenset()
+    inside: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Success that a producer received for a batch; `acks` -1 is all."""
+
+    first_id: int
+    count: int
+    base_offset: int
+    acks: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Records of a batch, from an offset on, that a consumer application received."""
+
+    batch: Batch
+    from_offset: int
+    at_us: int
+
+
+@dataclass(slots=True)
+class End:
+    """How an incarnation ended.
+
+    Attributes:
+        broker: its id.
+        at_us: when.
+        kind: ``kill``, ``power-loss``, ``shutdown`` or ``halt``.
+        lost: first ids of the batches that its log held then and lacks after recovery.
+        in_isr: whether the persisted ISR held it then.
+        regained: first id -> when the broker had that batch again.
+    """
+
+    broker: int
+    at_us: int
+    kind: str
+    lost: dict[int, Batch]
+    in_isr: bool
+    regained: dict[int, int] = field(default_factory=dict)
+
+
+class Ledger:
+    """Facts of one run.
+
+    Attributes:
+        acks: successes in order of arrival.
+        shown: what consumers were shown.
+        exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
+        commits: first id -> when a leader's HW first passed the batch.
+        committed: batches in the order in which leaders' HWs passed them.
+        isr_history: (time, persisted ISR), beginning with the assignment.
+        ends: ends of incarnations.
+        up: broker -> [(registered, ended or None)].
+        violations: found so far.
+        stale_reads: ListOffsets answers of an older epoch below what was exposed.
+    """
+
+    def __init__(self) -> None:
+        self.acks: list[Ack] = []
+        self.shown: list[Shown] = []
+        self.exposed: dict[int, int] = {}
+        self.commits: dict[int, int] = {}
+        self.committed: list[Batch] = []
+        self.isr_history: list[tuple[int, tuple[int, ...]]] = []
+        self.ends: list[End] = []
+        self.up: dict[int, list[tuple[int, int | None]]] = {}
+        self.violations: list[Violation] = []
+        self.stale_reads = 0
+        self._missing: dict[int, End] = {}
+
+    def expose(self, leader_epoch: int, end_offset: int) -> None:
+        """Clients know now that records below an offset are committed."""
+        if end_offset > self.exposed.get(leader_epoch, -1):
+            self.exposed[leader_epoch] = end_offset
+
+    def commit(self, batches: list[Batch], now_us: int) -> None:
+        """A leader's HW passed these batches."""
+        for batch in batches:
+            if batch.first_id not in self.commits:
+                self.commits[batch.first_id] = now_us
+                self.committed.append(batch)
+
+    def ended(self, end: End) -> None:
+        """An incarnation is over."""
+        self.ends.append(end)
+        if end.lost:
+            before = self._missing.get(end.broker)
+            if before is not None:
+                end.lost.update({first: batch for first, batch in before.lost.items() if first not in before.regained})
+            self._missing[end.broker] = end
+        periods = self.up.get(end.broker)
+        if periods and periods[-1][1] is None:
+            periods[-1] = (periods[-1][0], end.at_us)
+
+    def appended(self, broker: int, batch: Batch, now_us: int) -> None:
+        """A batch entered a log: it may be one that the broker had lost."""
+        end = self._missing.get(broker)
+        if end is not None and batch.first_id in end.lost and batch.first_id not in end.regained:
+            end.regained[batch.first_id] = now_us
+
+    def registered(self, broker: int, now_us: int) -> None:
+        """The control plane knows a new incarnation."""
+        self.up.setdefault(broker, []).append((now_us, None))
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The persisted ISR."""
+        return self.isr_history[-1][1]
