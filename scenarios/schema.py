@@ -1,0 +1,249 @@
+"""Scenario files: TOML in, `scenarios.scenario.Scenario` out, every mistake named at once.
+
+Runs on the driver only, and is the one place that knows pydantic.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
+
+from scenarios import fields, problems
+from scenarios.actions import ACTIONS, FAULT_KINDS, Action
+from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+from sim.trace import STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def _checked(check: Callable[[Any, fields.Facts], object]) -> Callable[[Any, ValidationInfo], object]:
+    def validate(value: Any, info: ValidationInfo) -> object:
+        try:
+            return check(value, cast("fields.Facts", info.context))
+        except InputError as error:
+            raise PydanticCustomError("said", "{text}", {"text": "; ".join(error.problems)}) from None
+
+    return validate
+
+
+def _check(check: Callable[[Any, fields.Facts], object]) -> AfterValidator:
+    return AfterValidator(_checked(check))
+
+
+def _word(what: str, words: Iterable[str]) -> AfterValidator:
+    return AfterValidator(lambda value: fields.one_of(value, words, what))
+
+
+def _only_for(*steps: str) -> AfterValidator:
+    def validate(value: object, info: ValidationInfo) -> object:
+        if info.data.get("step", steps[0]) not in steps:
+            raise ValueError(f"step {info.data['step']!r} has none; steps that have one: {', '.join(steps)}")
+        return value
+
+    return AfterValidator(validate)
+
+
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Words = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
+Pair = Annotated[list[Natural], _check(fields.pair)]
+Broker = Annotated[int, _check(fields.broker)]
+Replicas = Annotated[list[Annotated[int, _check(fields.replica)]], Field(min_length=1), _check(fields.distinct)]
+_KEYED = BeforeValidator(_checked(fields.keyed))
+Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
+Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
+RuleValues = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
+ModeName = Annotated[str, _word("mode", MODES)]
+
+PARAMS: Final[dict[str, Any]] = {
+    "batch": Annotated[Name, _check(fields.new_batch)],
+    "count": Positive,
+    "acks": Annotated[Any, _check(fields.acks)],
+    "broker": Broker,
+    "brokers": Annotated[list[Broker], Field(min_length=1), _check(fields.distinct)],
+    "leader": Annotated[int, _check(fields.leader)],
+    "replicas": Replicas,
+    "endpoint": Annotated[Any, _check(fields.endpoint)],
+    "offset": Natural,
+    "ms": Natural,
+    "flag": bool,
+}
+"""Kind of a parameter in `scenarios.actions` -> its type."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Brokers(_Table):
+    count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
+    sections: dict[Annotated[str, _check(fields.section)], Settings] = {}
+
+
+class _Workload(_Table):
+    bursts: Pair
+    batches: Pair
+    gap_ms: Pair
+    records: Annotated[list[Positive], _check(fields.pair)]
+    acks_one_every: Natural = 0
+
+
+class _Faults(_Table):
+    horizon_ms: Positive
+    count: Pair
+    kinds: Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)]
+    restart_ms: Pair
+    cut_ms: Pair
+
+
+class _Pattern(_Table):
+    step: Annotated[str, _word("step", STEPS)]
+    broker: Annotated[int, _check(fields.broker_or_none)] | None = None
+    batch: Annotated[str, _only_for("append", "ack", "read"), _check(fields.batch)] | None = None
+    offset: Natural | None = None
+    leader_epoch: Natural | None = None
+    isr: Annotated[Replicas, _only_for("isr")] | None = None
+
+
+class _Probe(_Pattern):
+    rules: RuleValues = {}
+
+
+class _Also(_Table):
+    kind: Annotated[str, _word("kind of violation", fields.VIOLATIONS)]
+    modes: Annotated[list[ModeName], Field(min_length=1)]
+    label: Literal["inside", "outside"]
+    reason: Words
+
+
+class _Line(_Table):
+    when: _Pattern | None = None
+    after_ms: Natural = 0
+    after_us: Natural = 0
+
+
+def _line(do: str, action: Action) -> type[_Line]:
+    """The model of the script lines that do this."""
+    given: dict[str, Any] = {"do": (Annotated[Literal[do], _check(fields.action)], ...)}
+    for name, param in action.params.items():
+        kind = PARAMS[param.kind]
+        given[name] = (kind, ...) if param.required else (kind | None, param.default)
+    return create_model(do, __base__=_Line, **given)
+
+
+LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items()}
+"""Value of `do` -> model of its script lines."""
+
+
+class _File(_Table):
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Name
+    title: Words
+    description: str = ""
+    brokers: Annotated[_Brokers, BeforeValidator(_checked(fields.sections))]
+    control: Annotated[str, _word("control plane", ("simple", "scripted"))]
+    settle_ms: Natural = 0
+    config: Settings = {}
+    draw_config: Draws = Field(default={}, alias="draw")
+    workload: _Workload | None = None
+    faults: _Faults | None = None
+    script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
+    story: list[_Probe] = []
+    expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
+    also: list[_Also] = []
+
+
+TABLES: Final[dict[str, type[_Table]]] = {
+    "": _File,
+    "workload": _Workload,
+    "faults": _Faults,
+    "when": _Pattern,
+    "story": _Probe,
+    "also": _Also,
+    **LINES,
+}
+"""Last name in the path of a table -> its model."""
+
+
+def read(text: str, source: str) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        text: its content.
+        source: what to call it in messages.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        InputError: everything that is wrong with it.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not TOML: {error}") from None
+    version = data.get("schema")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise InputError(f"{source}: schema = {version} is newer than this version reads ({SCHEMA_VERSION})")
+    facts = fields.gather(data)
+    found = fields.whole(data, facts)
+    try:
+        file = _File.model_validate(data, context=facts)
+    except ValidationError as error:
+        found += [problems.describe(detail, _keys) for detail in error.errors()]
+    if found:
+        raise InputError(*(f"{source}: {problem}" for problem in dict.fromkeys(found)))
+    return from_json(_plain(file))
+
+
+def _keys(table: str) -> list[str]:
+    return [field.alias or name for name, field in TABLES[table].model_fields.items()]
+
+
+def _plain(file: _File) -> dict[str, Any]:
+    """The file in the shape of `Scenario.to_json`, with times in us."""
+    plain = file.model_dump(warnings=False)  # It would warn of fields that checks gave another type.
+    brokers = plain.pop("brokers")
+    settle_us = 1000 * plain.pop("settle_ms")
+    if plain["faults"] is not None:
+        plain["faults"] = {_us(name): _scaled(name, value) for name, value in plain["faults"].items()}
+    return {
+        **plain,
+        "brokers": brokers["count"],
+        "broker_config": brokers["sections"],
+        "script": [_step(line) for line in plain["script"]],
+        "story": [{"rules": probe.pop("rules"), "pattern": probe} for probe in plain["story"]],
+        "settle_us": settle_us,
+    }
+
+
+def _step(line: dict[str, Any]) -> dict[str, Any]:
+    after_us = line.pop("after_ms") * 1000 + line.pop("after_us")
+    step = {"do": line.pop("do"), "when": line.pop("when"), "after_us": after_us}
+    return {**step, "params": {name: value for name, value in line.items() if value is not None}}
+
+
+def _us(name: str) -> str:
+    return name.removesuffix("ms") + "us" if name.endswith("_ms") else name
+
+
+def _scaled(name: str, value: Any) -> Any:
+    if not name.endswith("_ms"):
+        return value
+    return value * 1000 if isinstance(value, int) else tuple(bound * 1000 for bound in value)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scenarios import catalogue
+from scenarios.scenario import Expectation
+from sim.errors import InputError
+
+ROOT = Path(catalogue.__file__).parents[1]
+GIVEN = {
+    "kip101-scenario-1": ("scripted", "committed-loss", ["hw"], ["kip101"]),
+    "hw-two-failovers": ("simple", "committed-loss", ["hw"], ["kip101"]),
+    "kip101-scenario-2": ("simple", "divergence", ["hw"], ["kip101"]),
+    "kip101-scenario-2-batches": ("simple", "stuck-replica|divergence", ["hw"], ["kip101"]),
+    "canary": ("simple", "committed-loss", ["hw"], []),
+}
+"""Scenario -> control plane, kind under test, modes that violate, modes that are clean."""
+
+
+def test_names() -> None:
+    assert catalogue.names() == sorted([*GIVEN, "power"])
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_bundled_scenario_is_called_like_its_file(name: str) -> None:
+    assert catalogue.load(name).name == name
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_scripted_scenarios_expect_what_is_given(name: str) -> None:
+    control, kinds, violates, clean = GIVEN[name]
+    scenario = catalogue.load(name)
+    assert scenario.control == control
+    expected = {mode: Expectation("violates", tuple(kinds.split("|"))) for mode in violates}
+    expected |= {mode: Expectation("clean", tuple(kinds.split("|"))) for mode in clean}
+    assert scenario.expect == expected
+    assert scenario.story
+
+
+def test_power_may_violate() -> None:
+    assert catalogue.load("power").expect == {mode: Expectation("may-violate") for mode in ("hw", "kip101")}
+
+
+def test_a_file_of_the_users_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_bytes((ROOT / "scenarios/files/canary.toml").read_bytes())
+    assert catalogue.load(str(file)) == catalogue.load("canary")
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(InputError, match=r"^unknown scenario 'cannary'; did you mean 'canary'\?$"):
+        catalogue.load("cannary")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^no/such\.toml: cannot be read: No such file or directory$"):
+        catalogue.load("no/such.toml")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        catalogue.load(f"{tmp_path}/")
+    (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
+    with pytest.raises(InputError, match=r"latin\.toml: not UTF-8 text$"):
+        catalogue.load(str(tmp_path / "latin.toml"))
+
+
+def python(*code: str, path: Path) -> str:
+    command = [sys.executable, "-W", "error", "-c", "\n".join(code)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=path.parent, env={"PYTHONPATH": str(path)}
+    ).stdout
+
+
+def test_scenarios_load_from_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "highwater.zip"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        for package in ("sim", "scenarios"):
+            for file in sorted((ROOT / package).rglob("*.*")):
+                bundle.write(file, file.relative_to(ROOT))
+    code = ("from scenarios.catalogue import load, names", "print(*(load(name).name for name in names()))")
+    assert python(*code, path=archive).split() == catalogue.names()
+
+
+def test_names_do_without_pydantic() -> None:
+    code = ("import sys", "from scenarios.catalogue import names", "names()", "print('pydantic' in sys.modules)")
+    assert python(*code, path=ROOT) == "False\n"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scenarios import catalogue
+from scenarios.scenario import SCHEMA_VERSION, Expectation, Step, from_json
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_json_holds_the_whole_scenario(name: str) -> None:
+    scenario = catalogue.load(name)
+    assert from_json(json.loads(json.dumps(scenario.to_json()))) == scenario
+
+
+def test_a_newer_version_is_refused() -> None:
+    newer = {**catalogue.load("canary").to_json(), "schema_version": SCHEMA_VERSION + 1}
+    with pytest.raises(ValueError, match="schema_version 2; this version reads 1"):
+        from_json(newer)
+
+
+def test_drawn() -> None:
+    assert catalogue.load("power").drawn
+    assert not catalogue.load("canary").drawn
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "x"},
+        {"description": "x"},
+        {"expect": {"hw": Expectation("may-violate")}},
+        {"also": ()},
+    ],
+)
+def test_hash_leaves_out_what_is_said_about_a_scenario(change: dict[str, Any]) -> None:
+    scenario = catalogue.load("canary")
+    changed = replace(scenario, **change)
+    assert changed != scenario
+    assert changed.scenario_hash() == scenario.scenario_hash()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"brokers": 4},
+        {"config": {"default.replication.factor": 3, "min.insync.replicas": 2}},
+        {"broker_config": {1: {"acks": "1"}}},
+        {"draw_config": {"acks": ("1",)}},
+        {"script": (Step("heal"),)},
+        {"settle_us": 1},
+    ],
+)
+def test_hash_covers_settings_and_story(change: dict[str, Any]) -> None:
+    scenario = catalogue.load("canary")
+    assert replace(scenario, **change).scenario_hash() != scenario.scenario_hash()

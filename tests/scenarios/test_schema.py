@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import pytest
+
+from scenarios.actions import ACTIONS
+from scenarios.scenario import (
+    AlsoOccurs,
+    Batch,
+    Bursts,
+    Expectation,
+    FaultDraw,
+    Pattern,
+    Probe,
+    Scenario,
+    Step,
+)
+from scenarios.schema import PARAMS, read
+from sim.config import NEVER
+from sim.errors import InputError
+
+HEAD = """
+schema = 1
+name = "a"
+title = "t"
+brokers.count = 3
+control = "scripted"
+config.default.replication.factor = 3
+"""
+SENDS = """
+[[script]]
+do = "produce"
+batch = "m1"
+"""
+EXPECT = """
+[expect]
+hw = "violates:committed-loss"
+"""
+DRAWN = """
+schema = 1
+name = "drawn"
+title = "t"
+brokers = 2
+control = "simple"
+[draw]
+min.insync.replicas = [1, 2]
+"log.flush.interval.messages" = ["never", 10]
+[workload]
+bursts = [8, 12]
+batches = [3, 6]
+gap_ms = [100, 400]
+records = [1, 5]
+acks_one_every = 5
+[faults]
+horizon_ms = 150000
+count = [3, 8]
+kinds = ["kill", "cut"]
+restart_ms = [1000, 20000]
+cut_ms = [1000, 40000]
+[expect]
+hw = "may-violate"
+kip101 = "clean"
+"""
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(InputError) as caught:
+        read(text, "x.toml")
+    return tuple(problem.removeprefix("x.toml: ") for problem in caught.value.problems)
+
+
+def line(text: str) -> Step:
+    return read(f"{HEAD}{SENDS}[[script]]\n{text}{EXPECT}", "x.toml").script[1]
+
+
+def test_a_scripted_scenario_is_read_in_full() -> None:
+    text = """
+    schema = 1
+    name = "full.one-1"
+    title = "t"
+    description = "d"
+    brokers.count = 2
+    control = "scripted"
+    settle_ms = 7
+    [config]
+    default.replication.factor = 2
+    unclean.leader.election.enable = true
+    [brokers.2]
+    log.flush.interval.messages = "never"
+    [[script]]
+    do = "produce"
+    batch = "m1"
+    records = 3
+    acks = -1
+    [[script]]
+    when = { step = "ack", batch = "m1" }
+    after_ms = 2
+    after_us = 5
+    do = "cut"
+    from = 1
+    to = "control"
+    [[story]]
+    step = "isr"
+    isr = [1, 2]
+    leader_epoch = 4
+    [[story]]
+    step = "truncate"
+    broker = 1
+    offset = 1
+    rules = { follower_truncation = "high-watermark" }
+    [expect]
+    hw = "violates:stuck-replica|divergence"
+    [[also]]
+    kind = "exposed-loss"
+    modes = ["hw"]
+    label = "outside"
+    reason = "r"
+    """
+    assert read(text, "x.toml") == Scenario(
+        name="full.one-1",
+        title="t",
+        description="d",
+        brokers=2,
+        control="scripted",
+        config={"default.replication.factor": 2, "unclean.leader.election.enable": True},
+        broker_config={2: {"log.flush.interval.messages": NEVER}},
+        script=(
+            Step("produce", params={"batch": "m1", "records": 3, "acks": "all"}),
+            Step("cut", Pattern("ack", batch="m1"), 2005, {"from": 1, "to": "control", "both_ways": True}),
+        ),
+        story=(
+            Probe(Pattern("isr", isr=(1, 2), leader_epoch=4)),
+            Probe(Pattern("truncate", broker=1, offset=1), {"follower_truncation": "high-watermark"}),
+        ),
+        expect={"hw": Expectation("violates", ("stuck-replica", "divergence"))},
+        also=(AlsoOccurs("exposed-loss", ("hw",), "outside", "r"),),
+        settle_us=7000,
+    )
+
+
+def test_a_drawn_scenario_is_read_in_full() -> None:
+    with pytest.raises(InputError, match="there are only 2 brokers"):
+        read(DRAWN.replace("[draw]", "[draw]\ndefault.replication.factor = [1, 3]"), "x.toml")
+    assert read(DRAWN, "x.toml") == Scenario(
+        name="drawn",
+        title="t",
+        description="",
+        brokers=2,
+        control="simple",
+        draw_config={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (NEVER, 10)},
+        workload=Bursts((8, 12), (3, 6), (100, 400), (1, 5), 5),
+        faults=FaultDraw(150_000_000, (3, 8), ("kill", "cut"), (1_000_000, 20_000_000), (1_000_000, 40_000_000)),
+        expect={"hw": Expectation("may-violate"), "kip101": Expectation("clean")},
+    )
+
+
+def test_bare_and_quoted_keys_are_the_same() -> None:
+    bare = read(HEAD + "config.min.insync.replicas = 2\nconfig.acks = '1'" + SENDS + EXPECT, "x.toml")
+    quoted = read(HEAD + "config.'min.insync.replicas' = 2\nconfig.'acks' = 1" + SENDS + EXPECT, "x.toml")
+    assert bare == quoted
+    assert bare.config["min.insync.replicas"] == 2
+    twice = HEAD + "config.min.insync.replicas = 2\nconfig.'min.insync.replicas' = 1" + SENDS + EXPECT
+    assert problems(twice) == ("config: min.insync.replicas set twice, with and without quotes",)
+
+
+def test_the_number_of_brokers_has_a_short_form() -> None:
+    text = HEAD + SENDS + EXPECT
+    assert read(text.replace("brokers.count", "brokers"), "x.toml") == read(text, "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ('do = "elect"\nbroker = 0\nisr = [3]', {"broker": 0, "isr": [3]}),
+        ('do = "kill"\nbroker = 3', {"broker": 3}),
+        ('do = "kill"\nbroker = 3\nrestart_ms = 0', {"broker": 3, "restart_ms": 0}),
+        ('do = "power-loss"\nbrokers = [3, 1]', {"brokers": [3, 1]}),
+        ('do = "cut"\nfrom = "control"\nto = 2\nboth_ways = false', {"from": "control", "to": 2, "both_ways": False}),
+        ('do = "delete-records"\noffset = 0', {"offset": 0}),
+        ('do = "produce"\nbatch = "m2"', {"batch": "m2", "records": 1}),
+        ('do = "wait"', {}),
+    ],
+)
+def test_parameters_of_actions(text: str, params: dict[str, object]) -> None:
+    assert line(text).params == params
+
+
+def test_produce_takes_what_a_batch_holds() -> None:
+    assert set(ACTIONS["produce"].params) == {"batch", "records", "acks"}
+    assert line('do = "produce"\nbatch = "m2"').params["records"] == Batch("m2").records
+
+
+def test_every_kind_of_parameter_has_a_type() -> None:
+    assert {param.kind for action in ACTIONS.values() for param in action.params.values()} == set(PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('do = "kil"', "script 2: do = 'kil': no such action; did you mean 'kill'?"),
+        ("broker = 1", "script 2: 'do' is missing"),
+        ('do = "kill"', "script 2 (kill): 'broker' is missing"),
+        ('do = "kill"\nbroker = 4', "script 2 (kill): broker = 4: the brokers are 1 to 3"),
+        ('do = "kill"\nbroker = true', "script 2 (kill): broker = True: input should be a valid integer"),
+        (
+            'do = "kill"\nbroker = 1\nrestart = 5',
+            "script 2 (kill): unknown key 'restart'; did you mean 'restart_ms'?",
+        ),
+        ('do = "isr"\nisr = [1, 1]', "script 2 (isr): isr = [1, 1]: a broker is named twice"),
+        ('do = "isr"\nisr = [4]', "script 2 (isr): isr = 4: the replicas are on brokers 1 to 3"),
+        ('do = "elect"\nbroker = 4\nisr = [1]', "script 2 (elect): broker = 4: a leader is one of 0 to 3"),
+        (
+            'do = "cut"\nfrom = 1\nto = 4',
+            'script 2 (cut): to = 4: an end of a link is "control" or one of brokers 1 to 3',
+        ),
+        (
+            'do = "produce"\nbatch = "m2"\nacks = 2',
+            "script 2 (produce): acks = 2 is not valid; one of: 0, 1, all",
+        ),
+        (
+            'do = "wait"\nwhen = { step = "ack", batch = "m7" }',
+            "script 2 (wait): when.batch = 'm7': no line of the script sends it; did you mean 'm1'?",
+        ),
+        (
+            'do = "wait"\nwhen = { step = "trunkate" }',
+            "script 2 (wait): when.step = 'trunkate': no such step; did you mean 'truncate'?",
+        ),
+        (
+            'do = "wait"\nwhen = { step = "hw", batch = "m1" }',
+            "script 2 (wait): when.batch = 'm1': step 'hw' has none; steps that have one: append, ack, read",
+        ),
+        ('do = "wait"\nwhen = "ack"', "script 2 (wait): when = 'ack': a table is needed"),
+    ],
+)
+def test_a_wrong_script_line(text: str, problem: str) -> None:
+    assert problem in problems(f"{HEAD}{SENDS}[[script]]\n{text}{EXPECT}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "a"', 'name = "A b"', "name = 'A b': string should match pattern '^[a-z0-9.-]+$'"),
+        ('title = "t"', 'titel = "t"', "unknown key 'titel'; did you mean 'title'?"),
+        ('title = "t"', "", "'title' is missing"),
+        ("schema = 1", "", "'schema' is missing"),
+        ("schema = 1", "schema = 0", "schema = 0: input should be 1"),
+        ("schema = 1", "schema = 2", "schema = 2 is newer than this version reads (1)"),
+        ("schema = 1", "schema = = 1", "not TOML: Invalid value (at line 2, column 10)"),
+        ("brokers.count = 3", "", "'brokers' is missing"),
+        ("brokers.count = 3", "brokers.count = 0", "brokers.count = 0: input should be greater than or equal to 1"),
+        (
+            "brokers.count = 3",
+            "brokers.count = 3\nbrokers.4.acks = '1'",
+            "brokers.4: brokers has no such key; it holds 'count', and sections 1 to 3",
+        ),
+        (
+            "brokers.count = 3",
+            "brokers.count = 3\nbrokers.2.min.insync.replica = 1",
+            "brokers.2: unknown configuration key 'min.insync.replica'; did you mean 'min.insync.replicas'?",
+        ),
+        ("factor = 3", "factor = 4", "config: default.replication.factor = 4: there are only 3 brokers"),
+        ("scripted", "scribted", "control = 'scribted': no such control plane; did you mean 'scripted'?"),
+        ("[[script]]", "[[skript]]", "unknown key 'skript'; did you mean 'script'?"),
+        ("produce", "heal", "nothing is sent: a workload, or script lines with do = 'produce', are needed"),
+        ("hw =", "hv =", "expect.hv: no such mode; did you mean 'hw'?"),
+        (
+            "violates:",
+            "violate:",
+            "expect.hw = 'violate:committed-loss': no such expectation; did you mean 'violates'?",
+        ),
+        (
+            ":committed-loss",
+            ":divergense",
+            "expect.hw = 'violates:divergense': no such kind of violation; did you mean 'divergence'?",
+        ),
+        (
+            "violates:committed-loss",
+            "clean",
+            "expect.hw = 'clean': unless faults are drawn it must name kinds, as in 'clean:committed-loss'",
+        ),
+        (
+            "violates:committed-loss",
+            "may-violate:divergence",
+            "expect.hw = 'may-violate:divergence': may-violate takes no kinds",
+        ),
+    ],
+)
+def test_a_wrong_file(old: str, new: str, problem: str) -> None:
+    text = HEAD + SENDS + EXPECT
+    assert old in text
+    assert problem in problems(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("[8, 12]", "[12, 8]", "workload.bursts = [12, 8]: two numbers are needed, the lower bound first"),
+        ("[8, 12]", "[8, 'x']", "workload.bursts = 'x': input should be a valid integer"),
+        ("records =", "recods =", "workload: unknown key 'recods'; did you mean 'records'?"),
+        ('"cut"]', '"cutt"]', "faults.kinds = 'cutt': no such fault kind; did you mean 'cut'?"),
+        ("[1, 2]", "[0, 2]", "draw: min.insync.replicas = 0 is not valid: a whole number of at least 1 is needed"),
+        ("[1, 2]", "1", "draw: min.insync.replicas = 1: a list of values to draw from is needed"),
+        (
+            "[draw]",
+            "[config]\nmin.insync.replicas = 1\n[draw]",
+            "draw: min.insync.replicas is drawn, and also set in config",
+        ),
+        ("[expect]", SENDS + "[expect]", "workload and script both send batches; one of them is to"),
+        (
+            "[expect]",
+            '[[script]]\ndo = "isr"\nisr = [1]\n[expect]',
+            "script 1 (isr): do = 'isr': it needs control = \"scripted\"",
+        ),
+    ],
+)
+def test_a_wrong_drawn_file(old: str, new: str, problem: str) -> None:
+    assert old in DRAWN
+    assert problem in problems(DRAWN.replace(old, new))
+
+
+def test_a_batch_is_sent_once() -> None:
+    assert problems(HEAD + SENDS + SENDS + EXPECT) == (
+        "script 1 (produce): batch = 'm1': more than one line sends it",
+        "script 2 (produce): batch = 'm1': more than one line sends it",
+    )
+
+
+def test_wrong_rules_of_a_probe() -> None:
+    story = "[[story]]\nstep = 'hw'\nrules = { follower_truncation = 'high-watermrk', isr_joint = 'x' }\n"
+    assert problems(HEAD + SENDS + story + EXPECT) == (
+        "story 1: rules: rule follower_truncation has no value 'high-watermrk'; did you mean 'high-watermark'?",
+        "story 1: rules: unknown rule 'isr_joint'; did you mean 'isr_join'?",
+    )
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    text = HEAD.replace('"a"', '"A"').replace("factor = 3", "factors = 3") + SENDS + '[[script]]\ndo = "kil"\n'
+    assert problems(text + EXPECT.replace("hw", "hv")) == (
+        "name = 'A': string should match pattern '^[a-z0-9.-]+$'",
+        "config: unknown configuration key 'default.replication.factors'; did you mean 'default.replication.factor'?",
+        "script 2: do = 'kil': no such action; did you mean 'kill'?",
+        "expect.hv: no such mode; did you mean 'hw'?",
+    )
+
+
+def test_values_of_unknown_keys_are_not_repeated() -> None:
+    text = HEAD + "config.ssl.keystore.password = 'hunter2'\nsasl = 'hunter2'" + SENDS + EXPECT
+    found = problems(text)
+    assert len(found) == 2
+    assert "hunter2" not in "".join(found)
