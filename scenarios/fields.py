@@ -111,10 +111,11 @@ def choices(pair: tuple[str, object], facts: Facts) -> tuple[Value, ...]:
     return tuple(setting((key, value), facts) for value in _items(values) or [values])
 
 
-def rule(pair: tuple[str, str], _: Facts) -> str:
+def rule(pair: tuple[str, object], _: Facts) -> str:
     """A rule's value."""
-    check_rule(*pair)
-    return pair[1]
+    name, value = pair[0], str(pair[1])
+    check_rule(name, value)
+    return value
 
 
 def sections(value: object, _: Facts) -> object:
