@@ -325,8 +325,8 @@ def test_a_batch_is_sent_once() -> None:
 
 
 def test_wrong_rules_of_a_probe() -> None:
-    story = "[[story]]\nstep = 'hw'\nrules = { follower_truncation = 'high-watermrk', isr_joint = 'x', fetch_fencing = 1 }\n"
-    assert problems(HEAD + SENDS + story + EXPECT) == (
+    rules = "rules = { follower_truncation = 'high-watermrk', isr_joint = 'x', fetch_fencing = 1 }"
+    assert problems(f"{HEAD}{SENDS}[[story]]\nstep = 'hw'\n{rules}{EXPECT}") == (
         "story 1: rules: rule follower_truncation has no value 'high-watermrk'; did you mean 'high-watermark'?",
         "story 1: rules: unknown rule 'isr_joint'; did you mean 'isr_join'?",
         "story 1: rules: rule fetch_fencing has no value '1'; one of: no, yes",
