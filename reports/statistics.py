@@ -1,0 +1,66 @@
+"""Intervals and tests for counts of runs.
+
+scipy is imported where it is needed only: its import takes seconds.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import NormalDist
+from typing import Any, Final
+
+from sim.errors import InputError
+
+CONFIDENCE: Final = 0.95
+"""Confidence of every interval that is shown."""
+
+
+def interval(k: int, n: int) -> tuple[float, float]:
+    """The 95 % interval for a rate: Wilson's, and for k = 0 from 0 to the exact (Clopper-Pearson) upper bound.
+
+    Args:
+        k: runs that showed it.
+        n: runs; without any, nothing is known and the interval is 0 to 1.
+
+    Returns:
+        Lower and upper bound, within 0 and 1.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    return wilson(k, n) if k else (0.0, upper_bound(n))
+
+
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """Wilson's score interval for k of n, n > 0."""
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    centre = (k + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * sqrt(k * (n - k) / n + z * z / 4)
+    return max(0.0, centre - half) if k else 0.0, min(1.0, centre + half) if k < n else 1.0
+
+
+def upper_bound(n: int) -> float:
+    """The upper end of the exact (Clopper-Pearson, two-sided) interval for 0 of n, n > 0."""
+    return float(_binomial_test(0, n).proportion_ci(CONFIDENCE, method="exact").high)
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Exact two-sided McNemar test on paired seeds.
+
+    Args:
+        only_a: seeds that showed it in the first mode only.
+        only_b: seeds that showed it in the second mode only.
+
+    Returns:
+        Probability of a split at least as uneven if the modes did not differ; 1 when no seed differs.
+    """
+    if only_a + only_b == 0:
+        return 1.0
+    return float(_binomial_test(only_a, only_a + only_b).pvalue)
+
+
+def _binomial_test(k: int, n: int) -> Any:
+    try:
+        from scipy.stats import binomtest
+    except ImportError as error:
+        raise InputError("comparing needs scipy: pip install 'highwater[report]'") from error
+    return binomtest(k, n, 0.5)
