@@ -98,7 +98,7 @@ class Ledger:
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
         self.stale_reads = 0
-        self._missing: dict[int, End] = {}
+        self._missing: dict[int, dict[int, list[End]]] = {}
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
         """Clients know now that records below an offset are committed."""
@@ -115,20 +115,29 @@ class Ledger:
     def ended(self, end: End) -> None:
         """An incarnation is over."""
         self.ends.append(end)
-        if end.lost:
-            before = self._missing.get(end.broker)
-            if before is not None:
-                end.lost.update({first: batch for first, batch in before.lost.items() if first not in before.regained})
-            self._missing[end.broker] = end
+        self._note_missing(end, end.lost)
         periods = self.up.get(end.broker)
         if periods and periods[-1][1] is None:
             periods[-1] = (periods[-1][0], end.at_us)
 
+    def lost_later(self, broker: int, lost: dict[int, Batch]) -> None:
+        """A machine whose process was down already lost its page cache: that belongs to the process's end."""
+        for end in reversed(self.ends):
+            if end.broker == broker:
+                end.lost.update(lost)
+                self._note_missing(end, lost)
+                return
+
+    def _note_missing(self, end: End, lost: dict[int, Batch]) -> None:
+        for first in lost:
+            self._missing.setdefault(end.broker, {}).setdefault(first, []).append(end)
+
     def appended(self, broker: int, batch: Batch, now_us: int) -> None:
         """A batch entered a log: it may be one that the broker had lost."""
-        end = self._missing.get(broker)
-        if end is not None and batch.first_id in end.lost and batch.first_id not in end.regained:
-            end.regained[batch.first_id] = now_us
+        missing = self._missing.get(broker)
+        if missing:
+            for end in missing.pop(batch.first_id, ()):
+                end.regained[batch.first_id] = now_us
 
     def registered(self, broker: int, now_us: int) -> None:
         """The control plane knows a new incarnation."""

@@ -236,3 +236,13 @@ class Heartbeat:
         self.broker = broker
         self.incarnation = incarnation
         self.partition_epoch = partition_epoch
+
+
+class Goodbye:
+    """A broker announces that it shuts down; sent back as the answer."""
+
+    __slots__ = ("broker", "incarnation")
+
+    def __init__(self, broker: int, incarnation: int) -> None:
+        self.broker = broker
+        self.incarnation = incarnation

@@ -164,8 +164,9 @@ class Partition(Replica):
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
         """Take a LeaderAndIsr that names this broker (Partition.makeLeader).
 
-        A newer leader epoch resets what is known of the followers: the HW is frozen until every ISR member has
-        fetched again. The local HW stays as it is, however far it lies below what the former leader exposed.
+        A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before
+        (Replica.resetReplicaState), so that a new leader's HW is frozen until every ISR member has fetched from it.
+        The local HW stays as it is, however far it lies below what the former leader exposed.
         """
         self._adopt(decision)
         isr = decision.isr
@@ -174,15 +175,15 @@ class Partition(Replica):
             self.epoch_start = self.log.leo
             if self._epoch_at_election:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
-            kept = self.followers if self.is_leader else {}
+            known = self.followers if self.is_leader else {}
             self.followers = {
                 broker: FollowerState(broker, now_us, in_isr=broker in isr)
                 for broker in decision.replicas
                 if broker != self.broker
             }
-            for broker, state in kept.items():
-                if broker in self.followers:
-                    self.followers[broker].incarnation = state.incarnation
+            for broker, state in known.items():
+                self.followers[broker].leo = state.leo
+                self.followers[broker].incarnation = state.incarnation
         else:
             for broker, state in self.followers.items():
                 state.in_isr = state.holds_hw = broker in isr

@@ -1,0 +1,479 @@
+"""A broker process: hosts partitions and fetchers on a machine's storage, and talks to everybody else.
+
+One object is one incarnation. A crash drops it; what survives is the `sim.storage.Storage` that the next incarnation
+is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.journal import Journal
+from sim.kernel import Kernel
+from sim.network import Node
+from sim.protocol.batch import Batch
+from sim.protocol.epochs import UNDEFINED
+from sim.protocol.fetcher import FETCHING, Fetcher
+from sim.protocol.messages import (
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    FetchResult,
+    Goodbye,
+    Heartbeat,
+    IsrChange,
+    LeaderAndIsr,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    MetadataReply,
+    MetadataRequest,
+    Position,
+    ProduceReply,
+    ProduceRequest,
+)
+from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.replica import Replica
+from sim.protocol.rules import Rules
+from sim.settings import BrokerSettings
+from sim.storage import RecoveryError, Storage
+
+CONTROL: Final = 0
+"""Node id of the control plane."""
+SHUTDOWN: Final = "shutdown"
+"""Reason of an exit that is a controlled shutdown."""
+
+
+class Broker(Node):
+    """One incarnation of a broker.
+
+    Args:
+        broker: its id.
+        incarnation: how many came before it on this machine.
+        topic: name of the partition that it holds.
+        storage: the machine's disk.
+        rules: its rules.
+        settings: its settings.
+        kernel: time and timers.
+        journal: where steps are noted.
+        loaded: called when the logs are loaded: the process can be reached from then on.
+        exits: called when the process ends by itself: (broker, reason).
+
+    Attributes:
+        partition: the partition, once the log is loaded.
+        leads: whether it leads the partition.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        incarnation: int,
+        topic: str,
+        storage: Storage,
+        rules: Rules,
+        settings: BrokerSettings,
+        kernel: Kernel,
+        journal: Journal,
+        loaded: Callable[[Broker], None],
+        exits: Callable[[int, str], None],
+    ) -> None:
+        super().__init__(broker)
+        self.incarnation = incarnation
+        self.storage = storage
+        self.rules = rules
+        self.settings = settings
+        self.partition: Partition | None = None
+        self._topic = topic
+        self._kernel = kernel
+        self._journal = journal
+        self._loaded = loaded
+        self._exits = exits
+        self._known: LeaderAndIsr | None = None
+        self._fetchers: dict[int, Fetcher] = {}
+        self._sent_us: dict[int, int] = {}
+        self._watched: set[int] = set()
+        self._parked_followers: list[FetchRequest] = []
+        self._parked_consumers: list[FetchRequest] = []
+        self._shrinking = False
+
+    # Life cycle.
+
+    def start(self) -> None:
+        """Load the logs; that takes a while."""
+        self._kernel.call_at(self._kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
+
+    def _load(self, _: object) -> None:
+        settings = self.settings
+        try:
+            log, epochs, hw = self.storage.recover(self.rules)
+        except RecoveryError as error:
+            self.halt(str(error))
+            return
+        self.partition = Partition(
+            self.node,
+            self._topic,
+            log,
+            epochs,
+            hw,
+            self.rules,
+            self,
+            min_insync_replicas=settings.min_insync_replicas,
+            lag_us=settings.lag_us,
+            isr_retry_us=settings.isr_retry_us,
+        )
+        self._loaded(self)
+        self._heartbeat(None)
+
+    def _heartbeat(self, _: object) -> None:
+        """Register, stay registered, and show which decisions arrived; goes on until the process ends."""
+        assert self.partition is not None
+        control = self.out[CONTROL]
+        beat = Heartbeat(self.node, self.incarnation, self.partition.partition_epoch)
+        control.send(control.target.on_heartbeat, beat)  # type: ignore[attr-defined]
+        self._kernel.call_at(self._kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
+
+    def say_goodbye(self) -> None:
+        """Ask the control plane to end the session; the answer ends the process (controlled shutdown)."""
+        control = self.out.get(CONTROL)
+        if control is not None:
+            control.send(control.target.on_goodbye, Goodbye(self.node, self.incarnation))  # type: ignore[attr-defined]
+
+    def on_goodbye_reply(self, _: Goodbye) -> None:
+        """The session is closed."""
+        self._exits(self.node, SHUTDOWN)
+
+    def halt(self, reason: str) -> None:
+        """Exit by itself, once the present call is over."""
+        self._kernel.call_at(self._kernel.now_us, self.life, self._exit, reason)
+
+    def _exit(self, reason: str) -> None:
+        self._exits(self.node, reason)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this broker believes that it leads the partition."""
+        return self.partition is not None and self.partition.is_leader
+
+    # Decisions of the control plane.
+
+    def on_leader_and_isr(self, decision: LeaderAndIsr) -> None:
+        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); what is not newer is ignored."""
+        partition = self.partition
+        if partition is None or decision.partition_epoch <= partition.partition_epoch:
+            return
+        if self._known is None:
+            self.storage.begin_checkpoints(self._kernel.now_us)
+        self._known = decision
+        if decision.leader == self.node:
+            self._lead(partition, decision)
+        elif decision.leader != NO_LEADER:
+            self._follow(partition, decision)
+        elif partition.is_leader:
+            partition.become_follower(decision)
+            self._answer_all_parked()
+        else:
+            # A follower cannot follow nobody: it only takes note, and goes on as it was (ReplicaManager.makeFollowers).
+            partition.isr = decision.isr
+            partition.partition_epoch = decision.partition_epoch
+
+    def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
+        now_us = self._kernel.now_us
+        for fetcher in self._fetchers.values():
+            fetcher.remove(partition.name)
+        self._journal.lead(self.node, partition, decision)
+        partition.become_leader(decision, now_us)
+        if not self._shrinking:
+            self._shrinking = True
+            self._kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+
+    def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
+        same_leader = partition.leader == decision.leader
+        newer = decision.leader_epoch > partition.leader_epoch
+        partition.become_follower(decision)
+        self._answer_all_parked()
+        fetcher = self._fetchers.get(decision.leader)
+        fetch = fetcher.partitions.get(partition.name) if fetcher else None
+        if fetch is None or not same_leader or (newer and self.rules.fetcher_restart == "newer-epoch"):
+            self._journal.follow(self.node, partition, restarts=True)
+            for other in self._fetchers.values():
+                other.remove(partition.name)
+            self._fetcher(decision.leader).add(partition, decision.leader_epoch, self._kernel.now_us)
+        else:
+            self._journal.follow(self.node, partition, restarts=False)
+            fetch.leader_epoch = decision.leader_epoch
+            if fetch.state is FETCHING:
+                self.settled(partition, decision.leader_epoch)
+
+    def _fetcher(self, leader: int) -> Fetcher:
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = Fetcher(
+                leader,
+                self.rules,
+                self,
+                backoff_us=self.settings.fetch_backoff_us,
+                unclean_election=self.settings.unclean_election,
+            )
+        return fetcher
+
+    def _shrink_isr(self, _: object) -> None:
+        """Task isr-expiration: every half lag time while leading."""
+        partition = self.partition
+        self._shrinking = partition is not None and partition.is_leader
+        if partition is not None and partition.is_leader:
+            now_us = self._kernel.now_us
+            partition.shrink_isr(now_us)
+            self._kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+
+    # What a partition tells its host.
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
+        self._journal.append(self.node, replica, batch)
+        self.storage.appended(batch, self._kernel.now_us)
+        if self._parked_followers:
+            parked, self._parked_followers = self._parked_followers, []
+            for request in parked:
+                self._answer_fetch(request)
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        """See `ReplicaHost.truncated`."""
+        assert isinstance(replica, Partition)
+        self._journal.truncate(self.node, replica, removed)
+        self.storage.truncated(len(removed), self._kernel.now_us)
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
+        assert isinstance(replica, Partition)
+        self.storage.hw_file.catch_up(previous, self._kernel.now_us)
+        self._journal.hw(self.node, replica, previous)
+        if self._parked_consumers and replica.hw > previous:
+            parked, self._parked_consumers = self._parked_consumers, []
+            for request in parked:
+                self._answer_fetch(request)
+
+    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+        """See `ReplicaHost.log_start_moved`."""
+        self.storage.front_dropped(dropped, previous, self._kernel.now_us)
+        self._journal.log_start(self.node, replica.log.log_start)
+
+    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
+        """See `PartitionHost.replicated`."""
+        self._journal.replicated(self.node, partition, follower, leo)
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost.propose_isr`."""
+        incarnations = {state.broker: state.incarnation for state in partition.followers.values()}
+        change = IsrChange(
+            self.node, partition.name, isr, partition.leader_epoch, partition.partition_epoch, incarnations
+        )
+        control = self.out[CONTROL]
+        control.send(control.target.on_isr_change, change)  # type: ignore[attr-defined]
+
+    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
+        if request.acks:
+            self._reply(request.client, "on_produce_reply", ProduceReply(request, error, base_offset))
+
+    def settled(self, replica: Replica, leader_epoch: int) -> None:
+        """See `FetcherHost.settled`."""
+        assert isinstance(replica, Partition)
+        self._journal.settled(self.node, leader_epoch)
+
+    # Requests to a leader.
+
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+        """See `FetcherHost.send_fetch`."""
+        request = FetchRequest(self.node, self.node, self.incarnation, positions)
+        channel = self.out[fetcher.leader]
+        channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
+        self._watch(fetcher)
+        return request
+
+    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+        """See `FetcherHost.send_epoch_end`."""
+        request = EpochEndRequest(self.node, asks, with_epoch=with_epoch)
+        channel = self.out[fetcher.leader]
+        channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
+        self._watch(fetcher)
+        return request
+
+    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+        """See `FetcherHost.send_list_offsets`."""
+        request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
+        channel = self.out[fetcher.leader]
+        channel.send(channel.target.on_list_offsets, request)  # type: ignore[attr-defined]
+        self._watch(fetcher)
+        return request
+
+    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+        """See `FetcherHost.wake_fetcher`."""
+        self._kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
+
+    def _step_fetcher(self, fetcher: Fetcher) -> None:
+        fetcher.step(self._kernel.now_us)
+
+    def _watch(self, fetcher: Fetcher) -> None:
+        """Give up the request in flight after ``replica.socket.timeout.ms``; one timer serves all requests."""
+        leader = fetcher.leader
+        now_us = self._sent_us[leader] = self._kernel.now_us
+        if leader not in self._watched:
+            self._watched.add(leader)
+            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, fetcher)
+
+    def _time_out(self, fetcher: Fetcher) -> None:
+        leader = fetcher.leader
+        self._watched.discard(leader)
+        request = fetcher.in_flight
+        if request is None or not self.out[leader].alive:
+            return  # A peer that is down is tried again when it is up.
+        due_us = self._sent_us[leader] + self.settings.socket_timeout_us
+        if due_us <= self._kernel.now_us:
+            fetcher.request_failed(request, self._kernel.now_us)
+        else:
+            self._watched.add(leader)
+            self._kernel.call_at(due_us, self.life, self._time_out, fetcher)
+
+    def peer_up(self, peer: int) -> None:
+        """See `Node.peer_up`: requests that a dead process never answered are tried again."""
+        self._retry(peer)
+
+    def disconnected(self, peer: int) -> None:
+        """See `Node.disconnected`."""
+        if peer in self.out and self.out[peer].alive:
+            self._retry(peer)
+
+    def _retry(self, peer: int) -> None:
+        fetcher = self._fetchers.get(peer)
+        if fetcher is not None and fetcher.in_flight is not None:
+            fetcher.request_failed(fetcher.in_flight, self._kernel.now_us)
+
+    def on_fetch_reply(self, reply: FetchReply) -> None:
+        """A leader answered a fetch."""
+        for fetcher in self._fetchers.values():
+            fetcher.on_fetch_reply(reply, self._kernel.now_us)
+
+    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+        """A leader answered OffsetsForLeaderEpoch."""
+        for fetcher in self._fetchers.values():
+            fetcher.on_epoch_end_reply(reply, self._kernel.now_us)
+
+    def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
+        """A leader answered ListOffsets."""
+        for fetcher in self._fetchers.values():
+            fetcher.on_list_offsets_reply(reply, self._kernel.now_us)
+
+    # Requests from clients and followers.
+
+    def on_produce(self, request: ProduceRequest) -> None:
+        """A producer sent a batch."""
+        if self.partition is None:
+            self.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
+        else:
+            self.partition.produce(request, self._kernel.now_us)
+
+    def on_fetch(self, request: FetchRequest) -> None:
+        """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
+
+        The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
+        """
+        partition = self.partition
+        _, offset, epoch = request.positions[0]
+        error = NOT_LEADER_OR_FOLLOWER if partition is None else partition.check_fetch(offset, epoch)
+        if error or partition is None:
+            self._reply_fetch(request, error, [])
+            return
+        if request.replica < 0:
+            if offset < partition.hw:
+                self._reply_fetch(request, NONE, partition.read_committed(offset))
+            else:
+                request.parked = True
+                self._parked_consumers.append(request)
+            return
+        now_us = self._kernel.now_us
+        if offset < partition.log.leo:
+            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+        else:
+            request.parked = True
+            self._parked_followers.append(request)
+            self._kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
+            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+
+    def _expire_fetch(self, request: FetchRequest) -> None:
+        if request.parked:
+            self._parked_followers.remove(request)
+            self._answer_fetch(request)
+
+    def _answer_fetch(self, request: FetchRequest) -> None:
+        """Answer a fetch that waited, with what there is now."""
+        request.parked = False
+        partition = self.partition
+        assert partition is not None
+        _, offset, epoch = request.positions[0]
+        error = partition.check_fetch(offset, epoch)
+        if error:
+            self._reply_fetch(request, error, [])
+        elif request.replica < 0:
+            self._reply_fetch(request, NONE, partition.read_committed(offset))
+        else:
+            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+
+    def _answer_all_parked(self) -> None:
+        for request in (*self._parked_followers, *self._parked_consumers):
+            self._answer_fetch(request)
+        self._parked_followers = []
+        self._parked_consumers = []
+
+    def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
+        partition = self.partition
+        result: FetchResult
+        if partition is None:
+            result = (request.positions[0][0], error, batches, 0, 0, -1)
+        else:
+            result = (
+                partition.name,
+                error,
+                batches,
+                partition.hw,
+                partition.log.log_start,
+                partition.leader_epoch,
+            )
+        channel = self.out.get(request.node)
+        if channel is not None:
+            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+
+    def on_epoch_end(self, request: EpochEndRequest) -> None:
+        """A follower asks where an epoch ended."""
+        results = []
+        for name, current_epoch, epoch in request.asks:
+            if self.partition is None:
+                results.append((name, NOT_LEADER_OR_FOLLOWER, *UNDEFINED))
+            else:
+                answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+                results.append((name, *answer))
+        self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
+
+    def on_list_offsets(self, request: ListOffsetsRequest) -> None:
+        """A client or an out-of-range follower asks for an offset."""
+        partition = self.partition
+        error, offset, epoch = NOT_LEADER_OR_FOLLOWER, -1, -1
+        if partition is not None:
+            replica = request.replica >= 0
+            error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=replica)
+            epoch = partition.leader_epoch
+        self._reply(request.node, "on_list_offsets_reply", ListOffsetsReply(request, error, offset, epoch))
+
+    def on_metadata(self, request: MetadataRequest) -> None:
+        """A client asks who leads."""
+        known = self._known
+        reply = MetadataReply(request, known.leader if known else NO_LEADER, known.leader_epoch if known else -1)
+        self._reply(request.node, "on_metadata_reply", reply)
+
+    def _reply(self, node: int, handler: str, reply: Any) -> None:
+        channel = self.out.get(node)
+        if channel is not None:
+            channel.send(getattr(channel.target, handler), reply)

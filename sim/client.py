@@ -1,0 +1,136 @@
+"""What producers and consumers share: metadata, retries with growing back-off, and timeouts.
+
+Kafka classes: NetworkClient, Metadata.
+"""
+
+from __future__ import annotations
+
+from sim.kernel import Kernel
+from sim.network import Channel, Network, Node
+from sim.protocol.messages import MetadataReply, MetadataRequest
+from sim.protocol.partition import NO_LEADER
+from sim.settings import ClientSettings
+
+
+class Client(Node):
+    """A client of one partition.
+
+    Args:
+        node: its node id, above 1000.
+        topic: the partition.
+        brokers: ids of all brokers (``bootstrap.servers``).
+        settings: its settings.
+        kernel: time and timers.
+        network: to see who can be reached.
+
+    Attributes:
+        leader: the leader as metadata last said, `NO_LEADER` if unknown.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        topic: str,
+        brokers: tuple[int, ...],
+        settings: ClientSettings,
+        kernel: Kernel,
+        network: Network,
+    ) -> None:
+        super().__init__(node)
+        self.topic = topic
+        self.settings = settings
+        self.kernel = kernel
+        self.leader = NO_LEADER
+        self._brokers = brokers
+        self._network = network
+        self._turn = 0
+        self._asked: MetadataRequest | None = None
+        self._failures = 0
+        self._refreshing = False
+
+    def begin(self) -> None:
+        """Look for the leader."""
+        self.refresh()
+        self.kernel.call_at(self.settings.metadata_age_us, self.life, self._age, None)
+
+    def _age(self, _: object) -> None:
+        self.refresh()
+        self.kernel.call_at(
+            self.kernel.now_us + self.settings.metadata_age_us, self.life, self._age, None
+        )
+
+    # For subclasses.
+
+    def leader_known(self) -> None:
+        """Metadata named a leader that can be reached."""
+        raise NotImplementedError
+
+    def connection_lost(self) -> None:
+        """What was sent to the leader will not be answered."""
+        raise NotImplementedError
+
+    def channel(self) -> Channel | None:
+        """The connection to the leader, None while there is none."""
+        channel = self.out.get(self.leader)
+        return channel if channel is not None and channel.alive else None
+
+    def succeeded(self) -> None:
+        """A request was answered well: the back-off starts anew."""
+        self._failures = 0
+
+    def retry_later(self) -> None:
+        """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum)."""
+        if self._refreshing:
+            return
+        self._refreshing = True
+        delay_us = min(self.settings.retry_us << min(self._failures, 20), self.settings.retry_max_us)
+        self._failures += 1
+        self.kernel.call_at(self.kernel.now_us + delay_us, self.life, self._refresh_due, None)
+
+    def _refresh_due(self, _: object) -> None:
+        self._refreshing = False
+        self.refresh()
+
+    # Metadata.
+
+    def refresh(self) -> None:
+        """Ask the next broker that can be reached who leads."""
+        if self._asked is not None:
+            return
+        for _ in self._brokers:
+            broker = self._brokers[self._turn % len(self._brokers)]
+            self._turn += 1
+            channel = self.out.get(broker)
+            if channel is not None and channel.alive:
+                self._asked = MetadataRequest(self.node, self.topic)
+                channel.send(channel.target.on_metadata, self._asked)  # type: ignore[attr-defined]
+                timeout_us = self.kernel.now_us + self.settings.request_timeout_us
+                self.kernel.call_at(timeout_us, self.life, self._metadata_timed_out, self._asked)
+                return
+        self.retry_later()
+
+    def _metadata_timed_out(self, request: MetadataRequest) -> None:
+        if request is self._asked:
+            self._asked = None
+            self.refresh()
+
+    def on_metadata_reply(self, reply: MetadataReply) -> None:
+        """A broker says who leads, as far as it knows."""
+        if reply.request is not self._asked:
+            return
+        self._asked = None
+        self.leader = reply.leader
+        if self.channel() is None:
+            self.retry_later()
+        else:
+            self.leader_known()
+
+    # Connections.
+
+    def disconnected(self, peer: int) -> None:
+        """See `Node.disconnected`."""
+        if self._asked is not None and self.channel() is None:
+            self._asked = None
+        if peer == self.leader:
+            self.connection_lost()
+            self.retry_later()

@@ -1,0 +1,270 @@
+"""The one place where steps of the protocol are noted: for the digest, the checkers, and whoever observes.
+
+Every method stands for one kind of step. It packs the step into the buffer that is hashed at the end of the run,
+tells ledger and checkers, and, only if somebody observes, makes the dict that a trace shows (`sim.trace.STEPS`).
+Observers see steps in order and must not change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from struct import Struct
+
+from sim.checkers import hw_regression
+from sim.checkers.divergence import Divergence
+from sim.kernel import Kernel
+from sim.ledger import Ack, End, Ledger, Shown
+from sim.protocol.batch import Batch
+from sim.protocol.messages import LeaderAndIsr, ProduceRequest
+from sim.protocol.partition import Partition
+from sim.protocol.replica import Replica
+from sim.trace import STEPS, Step
+
+_PACK = Struct("<qBhiqq").pack
+_CODE = {step: code for code, step in enumerate(STEPS)}
+_APPEND = _CODE["append"]
+_TRUNCATE = _CODE["truncate"]
+_REPLICATED = _CODE["replicated"]
+_HW = _CODE["hw"]
+_ELECTED = _CODE["elected"]
+_ISR = _CODE["isr"]
+_LEAD = _CODE["lead"]
+_FOLLOW = _CODE["follow"]
+_SETTLED = _CODE["settled"]
+_ACK = _CODE["ack"]
+_READ = _CODE["read"]
+_END_OFFSET = _CODE["end-offset"]
+_RECOVERED = _CODE["recovered"]
+
+
+class Journal:
+    """Notes the steps of one run.
+
+    Args:
+        kernel: for the time.
+
+    Attributes:
+        ledger: the facts for verdicts.
+        divergence: the incremental checker of that name.
+        observers: called with each step as a dict.
+        elections: leaders chosen by the control plane.
+        truncations: truncations that removed records.
+    """
+
+    __slots__ = ("_buffer", "_kernel", "divergence", "elections", "ledger", "observers", "truncations")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._buffer = bytearray()
+        self.ledger = Ledger()
+        self.divergence = Divergence(self.ledger)
+        self.observers: list[Callable[[Step], None]] = []
+        self.elections = 0
+        self.truncations = 0
+
+    def digest(self) -> str:
+        """Hash of all steps so far (32 hex digits)."""
+        return blake2b(self._buffer, digest_size=16).hexdigest()
+
+    def _tell(self, step: str, **fields: object) -> None:
+        entry: Step = {"t": self._kernel.now_us, "step": step, **fields}
+        for observer in self.observers:
+            observer(entry)
+
+    # Logs.
+
+    def append(self, broker: int, replica: Replica, batch: Batch) -> None:
+        """A batch entered a log."""
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _APPEND, broker, batch.leader_epoch, batch.base_offset, batch.first_id)
+        self.ledger.appended(broker, batch, now_us)
+        if self.observers:
+            self._tell(
+                "append",
+                broker=broker,
+                offset=batch.base_offset,
+                last=batch.last_offset,
+                leader_epoch=batch.leader_epoch,
+                record=batch.first_id,
+                leo=replica.log.leo,
+            )
+
+    def truncate(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
+        """A log was cut at its LEO."""
+        leo = partition.log.leo
+        self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
+        if removed:
+            self.truncations += 1
+        self.divergence.truncated(broker, leo)
+        if self.observers:
+            self._tell(
+                "truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed)
+            )
+
+    def log_start(self, broker: int, offset: int) -> None:
+        """A log start moved."""
+        self._note("log-start", broker, offset=offset)
+
+    # Replication.
+
+    def replicated(self, broker: int, partition: Partition, follower: int, leo: int) -> None:
+        """A leader learnt a follower's LEO."""
+        self._buffer += _PACK(self._kernel.now_us, _REPLICATED, broker, partition.leader_epoch, leo, follower)
+        if self.observers:
+            self._tell(
+                "replicated", broker=broker, follower=follower, offset=leo, leader_epoch=partition.leader_epoch
+            )
+
+    def hw(self, broker: int, partition: Partition, previous: int) -> None:
+        """A high watermark moved."""
+        now_us = self._kernel.now_us
+        hw = partition.hw
+        self._buffer += _PACK(now_us, _HW, broker, partition.leader_epoch, hw, previous)
+        if partition.is_leader and hw > previous:
+            batches = partition.log.read(previous)
+            while batches and batches[-1].last_offset >= hw:
+                batches.pop()
+            self.ledger.commit(batches, now_us)
+        self.divergence.compare(broker, now_us)
+        if self.observers:
+            self._tell("hw", broker=broker, offset=hw, leader_epoch=partition.leader_epoch, leader=partition.is_leader)
+
+    def lead(self, broker: int, partition: Partition, decision: LeaderAndIsr) -> None:
+        """A broker is about to lead; noted before its HW may move."""
+        now_us = self._kernel.now_us
+        epoch = decision.leader_epoch
+        self._buffer += _PACK(now_us, _LEAD, broker, epoch, partition.log.leo, partition.hw)
+        self.divergence.settled(broker, epoch, now_us)
+        if self.observers:
+            self._tell("lead", broker=broker, leader_epoch=epoch, offset=partition.log.leo, hw=partition.hw)
+
+    def follow(self, broker: int, partition: Partition, *, restarts: bool) -> None:
+        """A broker follows; unless it fetches on as before, it has yet to truncate."""
+        epoch = partition.leader_epoch
+        self._buffer += _PACK(self._kernel.now_us, _FOLLOW, broker, epoch, partition.log.leo, partition.leader)
+        if restarts:
+            self.divergence.unsettled(broker)
+        if self.observers:
+            self._tell(
+                "follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo
+            )
+
+    def settled(self, broker: int, epoch: int) -> None:
+        """A follower completed its truncation."""
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _SETTLED, broker, epoch, 0, 0)
+        self.divergence.settled(broker, epoch, now_us)
+        if self.observers:
+            self._tell("settled", broker=broker, leader_epoch=epoch)
+
+    # Control plane.
+
+    def elected(self, leader: int, epoch: int) -> None:
+        """The control plane chose a leader, 0 for none."""
+        self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
+        self.elections += leader > 0
+        if self.observers:
+            self._tell("elected", broker=leader, leader_epoch=epoch)
+
+    def isr(self, isr: tuple[int, ...], epoch: int) -> None:
+        """The control plane persisted an ISR."""
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
+        self.ledger.isr_history.append((now_us, isr))
+        if self.observers:
+            self._tell("isr", isr=list(isr), leader_epoch=epoch)
+
+    def registered(self, broker: int) -> None:
+        """A session was opened."""
+        self.ledger.registered(broker, self._kernel.now_us)
+        self._note("registered", broker)
+
+    def session_end(self, broker: int) -> None:
+        """A session is over."""
+        self._note("session-end", broker)
+
+    # Clients.
+
+    def ack(self, request: ProduceRequest, base_offset: int) -> None:
+        """A producer received success."""
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _ACK, request.acks, 0, base_offset, request.first_id)
+        self.ledger.acks.append(Ack(request.first_id, request.count, base_offset, request.acks, now_us))
+        if self.observers:
+            self._tell(
+                "ack", record=request.first_id, count=request.count, offset=base_offset, acks=request.acks
+            )
+
+    def read(self, batches: list[Batch], position: int, leader_epoch: int) -> None:
+        """A consumer was shown batches, the first from its position on."""
+        now_us = self._kernel.now_us
+        end = batches[-1].last_offset + 1
+        self._buffer += _PACK(now_us, _READ, 0, leader_epoch, position, end)
+        for batch in batches:
+            self.ledger.shown.append(Shown(batch, max(position, batch.base_offset), now_us))
+            if self.observers:
+                start = max(position, batch.base_offset)
+                self._tell(
+                    "read",
+                    offset=start,
+                    last=batch.last_offset,
+                    record=batch.first_id + start - batch.base_offset,
+                    leader_epoch=leader_epoch,
+                )
+        self.ledger.expose(leader_epoch, end)
+
+    def end_offset(self, known: dict[int, int], asked_us: int, end_offset: int, leader_epoch: int) -> None:
+        """A consumer received the latest offset; `known` is what was exposed when it asked."""
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _END_OFFSET, 0, leader_epoch, end_offset, asked_us)
+        hw_regression.check_answer(self.ledger, known, end_offset, leader_epoch, now_us)
+        self.ledger.expose(leader_epoch, end_offset)
+        if self.observers:
+            self._tell("end-offset", offset=end_offset, leader_epoch=leader_epoch, asked_at=asked_us)
+
+    def out_of_range(self, position: int) -> None:
+        """A consumer's application was told that its position is out of range."""
+        self._note("out-of-range", 0, offset=position)
+
+    # Processes and faults.
+
+    def ended(self, broker: int, kind: str, lost: list[Batch]) -> None:
+        """An incarnation ended; these batches went with it."""
+        now_us = self._kernel.now_us
+        in_isr = broker in self.ledger.isr
+        self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr))
+        self.divergence.ended(broker)
+        self._note(kind, broker, offset=len(lost))
+
+    def lost_later(self, broker: int, lost: list[Batch]) -> None:
+        """A machine lost power while its process was down."""
+        self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
+        self._note("power-loss", broker, offset=len(lost))
+
+    def started(self, broker: int) -> None:
+        """A process starts."""
+        self._note("start", broker)
+
+    def recovered(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
+        """A process loaded its log; `lost` is what its last end cost."""
+        self._buffer += _PACK(self._kernel.now_us, _RECOVERED, broker, 0, replica.log.leo, replica.hw)
+        self.divergence.loaded(broker, replica)
+        if self.observers:
+            ids = [record for batch in lost for record in batch.ids()]
+            self._tell("recovered", broker=broker, offset=replica.log.leo, hw=replica.hw, lost=ids)
+
+    def link(self, step: str, source: int, target: int) -> None:
+        """A directed link was cut or healed."""
+        self._buffer += _PACK(self._kernel.now_us, _CODE[step], source, 0, target, 0)
+        if self.observers:
+            self._tell(step, source=source, target=target)
+
+    def converged(self) -> None:
+        """The cluster is whole again."""
+        self._note("converged", 0)
+
+    def _note(self, step: str, broker: int, offset: int = 0) -> None:
+        self._buffer += _PACK(self._kernel.now_us, _CODE[step], broker, 0, offset, 0)
+        if self.observers:
+            self._tell(step, broker=broker, offset=offset)

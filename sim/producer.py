@@ -1,0 +1,165 @@
+"""A producer: sends batches at intended times, retries, and gives up after ``delivery.timeout.ms``.
+
+Not idempotent: a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer, Sender,
+RecordAccumulator.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from sim.client import Client
+from sim.journal import Journal
+from sim.kernel import Kernel
+from sim.network import Network
+from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.settings import ClientSettings
+
+
+class Send:
+    """A batch that the application handed over.
+
+    Attributes:
+        first_id: id of its first record.
+        count: number of records.
+        acks: 0, 1 or -1 (all).
+        due_us: intended time.
+        done: called with the base offset when it is acknowledged.
+    """
+
+    __slots__ = ("acks", "count", "done", "due_us", "first_id")
+
+    def __init__(
+        self, first_id: int, count: int, acks: int, due_us: int, done: Callable[[int], None] | None = None
+    ) -> None:
+        self.first_id = first_id
+        self.count = count
+        self.acks = acks
+        self.due_us = due_us
+        self.done = done
+
+
+class Producer(Client):
+    """Sends to one partition.
+
+    Args:
+        node: see `Client`.
+        topic: see `Client`.
+        brokers: see `Client`.
+        settings: see `Client`.
+        kernel: see `Client`.
+        network: see `Client`.
+        journal: where acknowledgements are noted.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        topic: str,
+        brokers: tuple[int, ...],
+        settings: ClientSettings,
+        kernel: Kernel,
+        network: Network,
+        journal: Journal,
+    ) -> None:
+        super().__init__(node, topic, brokers, settings, kernel, network)
+        self._journal = journal
+        self._queue: deque[Send] = deque()
+        self._in_flight: dict[ProduceRequest, Send] = {}
+        self._oldest_us = 0
+        self._watching = False
+        self._paused = False
+
+    def schedule(self, sends: list[Send]) -> None:
+        """Hand over batches at their due times, which ascend."""
+        if sends:
+            plan = iter(sends)
+            first = next(plan)
+            self.kernel.call_at(first.due_us, self.life, lambda send: self._due(send, plan), first)
+
+    def _due(self, send: Send, plan: object) -> None:
+        following: Send | None = next(plan, None)  # type: ignore[call-overload]
+        if following is not None:
+            self.kernel.call_at(following.due_us, self.life, lambda next_send: self._due(next_send, plan), following)
+        self.send(send)
+
+    def send(self, send: Send) -> None:
+        """Hand over a batch now."""
+        self._queue.append(send)
+        self._pump()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing queued, nothing in flight."""
+        return not self._queue and not self._in_flight
+
+    def _pump(self) -> None:
+        """Send what may be sent: one leader, so many requests in flight."""
+        queue = self._queue
+        if self._paused or not queue:
+            return
+        channel = self.channel()
+        if channel is None:
+            self.retry_later()
+            return
+        now_us = self.kernel.now_us
+        while queue and len(self._in_flight) < self.settings.max_in_flight:
+            send = queue.popleft()
+            if now_us - send.due_us >= self.settings.delivery_timeout_us:
+                continue
+            request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks)
+            channel.send(channel.target.on_produce, request)  # type: ignore[attr-defined]
+            if send.acks:
+                if not self._in_flight:
+                    self._oldest_us = now_us
+                self._in_flight[request] = send
+        if self._in_flight and not self._watching:
+            self._watching = True
+            self.kernel.call_at(now_us + self.settings.request_timeout_us, self.life, self._time_out, None)
+
+    def _time_out(self, _: object) -> None:
+        """Give up requests that went unanswered; one timer serves all of them."""
+        self._watching = False
+        if not self._in_flight:
+            return
+        due_us = self._oldest_us + self.settings.request_timeout_us
+        if due_us <= self.kernel.now_us:
+            self.connection_lost()
+            self.retry_later()
+        else:
+            self._watching = True
+            self.kernel.call_at(due_us, self.life, self._time_out, None)
+
+    def on_produce_reply(self, reply: ProduceReply) -> None:
+        """A leader answered."""
+        send = self._in_flight.pop(reply.request, None)
+        if send is None:
+            return
+        self._oldest_us = self.kernel.now_us
+        if reply.error == NONE:
+            self.succeeded()
+            self._journal.ack(reply.request, reply.base_offset)
+            if send.done is not None:
+                send.done(reply.base_offset)
+            self._pump()
+        else:
+            self._requeue([send])
+            self._paused = True
+            self.retry_later()
+
+    def leader_known(self) -> None:
+        """See `Client.leader_known`."""
+        self._paused = False
+        self._pump()
+
+    def connection_lost(self) -> None:
+        """See `Client.connection_lost`: everything in flight is sent again."""
+        sends = list(self._in_flight.values())
+        self._in_flight.clear()
+        self._requeue(sends)
+        self._paused = True
+
+    def _requeue(self, sends: list[Send]) -> None:
+        for send in sorted(sends, key=lambda entry: entry.first_id, reverse=True):
+            self._queue.appendleft(send)

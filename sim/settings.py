@@ -1,0 +1,109 @@
+"""Settings of a cluster in the form that the simulation uses: resolved, typed, times in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sim.config import Value
+from sim.storage import StorageSettings
+
+
+def _int(config: Mapping[str, Value], key: str) -> int:
+    value = config[key]
+    assert isinstance(value, int)
+    return value
+
+
+def _us(config: Mapping[str, Value], key: str) -> int:
+    return _int(config, key) * 1_000
+
+
+def acks_number(acks: str) -> int:
+    """Kafka's number for a word: ``all`` is -1."""
+    return -1 if acks == "all" else int(acks)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """One broker's settings; see `sim.config.KEYS` for the keys behind them."""
+
+    min_insync_replicas: int
+    unclean_election: bool
+    lag_us: int
+    fetch_wait_us: int
+    fetch_backoff_us: int
+    socket_timeout_us: int
+    heartbeat_us: int
+    recovery_us: int
+    supervisor_us: int
+    isr_retry_us: int
+    storage: StorageSettings
+
+
+def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
+    """From a full configuration. Effective ``min.insync.replicas`` is at most the replication factor (3.7)."""
+    return BrokerSettings(
+        min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
+        unclean_election=bool(config["unclean.leader.election.enable"]),
+        lag_us=_us(config, "replica.lag.time.max.ms"),
+        fetch_wait_us=_us(config, "replica.fetch.wait.max.ms"),
+        fetch_backoff_us=_us(config, "replica.fetch.backoff.ms"),
+        socket_timeout_us=_us(config, "replica.socket.timeout.ms"),
+        heartbeat_us=_us(config, "sim.heartbeat.interval.ms"),
+        recovery_us=_us(config, "sim.recovery.ms"),
+        supervisor_us=_us(config, "sim.supervisor.restart.ms"),
+        isr_retry_us=_us(config, "sim.isr.change.timeout.ms"),
+        storage=StorageSettings(
+            flush_interval_messages=_int(config, "log.flush.interval.messages"),
+            segment_bytes=_int(config, "log.segment.bytes"),
+            record_bytes=_int(config, "sim.record.bytes"),
+            writeback_interval_us=_us(config, "sim.writeback.interval.ms"),
+            writeback_expire_us=_us(config, "sim.writeback.expire.ms"),
+            hw_checkpoint_us=_us(config, "replica.high.watermark.checkpoint.interval.ms"),
+            recovery_point_us=_us(config, "log.flush.offset.checkpoint.interval.ms"),
+            log_start_us=_us(config, "log.flush.start.offset.checkpoint.interval.ms"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Settings of producers and consumers; see `sim.config.KEYS`."""
+
+    acks: int
+    request_timeout_us: int
+    delivery_timeout_us: int
+    retry_us: int
+    retry_max_us: int
+    max_in_flight: int
+    metadata_age_us: int
+    offset_reset: str
+    end_offsets_us: int
+
+
+def client_settings(config: Mapping[str, Value]) -> ClientSettings:
+    """From a full configuration."""
+    return ClientSettings(
+        acks=acks_number(str(config["acks"])),
+        request_timeout_us=_us(config, "request.timeout.ms"),
+        delivery_timeout_us=_us(config, "delivery.timeout.ms"),
+        retry_us=_us(config, "retry.backoff.ms"),
+        retry_max_us=_us(config, "retry.backoff.max.ms"),
+        max_in_flight=_int(config, "max.in.flight.requests.per.connection"),
+        metadata_age_us=_us(config, "metadata.max.age.ms"),
+        offset_reset=str(config["auto.offset.reset"]),
+        end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),
+    )
+
+
+def convergence_deadline_us(config: Mapping[str, Value]) -> int:
+    """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
+    + metadata.max.age.ms + recovery time + 60 s."""
+    return (
+        _us(config, "zookeeper.session.timeout.ms")
+        + _us(config, "replica.lag.time.max.ms") * 3 // 2
+        + _us(config, "metadata.max.age.ms")
+        + _us(config, "sim.recovery.ms")
+        + 60_000_000
+    )
