@@ -1,0 +1,93 @@
+"""``highwater doctor``: what is installed, and whether runs are deterministic here."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from reports import exits
+from reports.options import json_option, ui_options
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from reports.console import Ui
+
+SELF_TEST: Final = ("power", "kip101", 1)
+"""Scenario, mode and seed of the self-test."""
+
+
+@click.command("doctor")
+@json_option
+@ui_options
+@click.pass_obj
+def command(ui: Ui, as_json: bool) -> int:
+    """Show versions, look for Java and PySpark, and run one seed three times: the digests must be equal."""
+    from reports import versions
+
+    installed = {name: versions.package(name) for name in versions.PACKAGES}
+    java = _java()
+    digests = _digests()
+    code = exits.EXPECTED if len(set(digests.values())) == 1 else exits.DIGEST_DIFFERS
+    if as_json:
+        found = {"highwater": versions.version(), "python": platform.python_version(), "packages": installed}
+        ui.json({**found, "java": java, "digests": digests, "exit_code": code})
+        return code
+    rows = [("highwater", versions.version()), ("python", platform.python_version()), *installed.items()]
+    ui.table(["what", "version"], [(name, found or "not installed") for name, found in rows])
+    ui.line(f"java: {java}")
+    ui.line(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}")
+    return code
+
+
+def _java() -> str:
+    try:
+        from scenarios.java import find_java
+
+        found = find_java()
+    except InputError as error:
+        return f"none; {error}"
+    return f"{found.version} from {found.source} ({found.home})"
+
+
+def _digests() -> dict[str, str]:
+    """Where the self-test ran -> its digest."""
+    from scenarios.run import run_row
+
+    from scenarios.catalogue import load
+
+    scenario, mode, seed = SELF_TEST
+    here = [run_row(load(scenario), mode, seed)["digest"] for _ in range(2)]
+    return {"here": here[0], "here again": here[1], "fresh process": _digest_elsewhere()}
+
+
+def _digest_elsewhere() -> str:
+    """The digest from a process with another hash seed.
+
+    Raises:
+        RuntimeError: that process failed.
+    """
+    scenario, mode, seed = SELF_TEST
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    words = [sys.executable, "-m", "reports.cli", "run", scenario, "--mode", mode, "--seed", str(seed), "--json"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    if not done.stdout:
+        raise RuntimeError(f"the self-test's process ended with {done.returncode}: {done.stderr.strip()}")
+    row: dict[str, Any] = json.loads(done.stdout)["runs"][0]["row"]
+    digest: str = row["digest"]
+    return digest
+
+
+def _verdict(digests: dict[str, str]) -> str:
+    if len(set(digests.values())) == 1:
+        return f"ok, digest {digests['here']} three times"
+    return "DIFFERS: " + ", ".join(f"{where} {digest}" for where, digest in digests.items())

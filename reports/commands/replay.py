@@ -1,0 +1,9 @@
+"""stub."""
+
+import click
+
+
+@click.command("replay")
+def command() -> int:
+    """Stub."""
+    return 0

@@ -1,0 +1,102 @@
+"""``highwater run``: one seed of one scenario, for a reader."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reports import evidence, exits, options, single
+from reports.options import json_option, rule_option, set_option, ui_options
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from scenarios.run import RunResult
+
+    from reports.console import Ui
+    from scenarios.scenario import Scenario
+    from sim.config import Value
+
+SCHEMA_VERSION: Final = 1
+
+
+@click.command("run")
+@click.argument("scenario")
+@click.option("--mode", metavar="MODE", help="Mode to run; those of the scenario's [expect] when not given.")
+@click.option("--all-modes", is_flag=True, help="Run every mode that there is.")
+@click.option("--seed", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.")
+@rule_option
+@set_option
+@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Write the trace as JSON lines.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    scenario: str,
+    mode: str | None,
+    all_modes: bool,
+    seed: str | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    trace: Path | None,
+    as_json: bool,
+) -> int:
+    """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected."""
+    from scenarios.run import run
+
+    from scenarios.catalogue import load
+
+    chosen = options.with_settings(load(scenario), settings)
+    names = _modes(chosen, mode, all_modes)
+    if trace is not None:
+        _check_trace(trace, names)
+    number = _seed(ui, chosen, seed)
+    results: list[RunResult] = []
+    for name in names:
+        results.append(run(chosen, name, number, rules, trace=trace is not None))
+        _show(ui, results, trace, as_json)
+    code = exits.worst(exits.of_row(result.row) for result in results)
+    if as_json:
+        runs = [single.as_json(result) for result in results]
+        ui.json({"schema_version": SCHEMA_VERSION, "runs": runs, "exit_code": code})
+    return code
+
+
+def _modes(scenario: Scenario, mode: str | None, all_modes: bool) -> tuple[str, ...]:
+    if mode is not None and all_modes:
+        raise InputError("--mode and --all-modes exclude each other")
+    if all_modes:
+        from sim.protocol.modes import MODES
+
+        return tuple(MODES)
+    return options.modes(scenario, [] if mode is None else [mode])
+
+
+def _check_trace(file: Path, modes: tuple[str, ...]) -> None:
+    if len(modes) != 1:
+        raise InputError(f"--trace writes one run; choose one with --mode: {', '.join(modes)}")
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise InputError(f"--trace {str(file)!r} cannot be written: it is no file in a folder that exists")
+
+
+def _seed(ui: Ui, scenario: Scenario, text: str | None) -> int:
+    if text is not None:
+        return options.seed(text)
+    if not scenario.drawn:
+        return 0
+    number = secrets.randbits(32)
+    ui.note(f"seed {number} (drawn)")
+    return number
+
+
+def _show(ui: Ui, results: list[RunResult], trace: Path | None, as_json: bool) -> None:
+    """Show the newest result at once: the next run may take a while."""
+    if trace is not None:
+        evidence.write_trace(trace, results[-1])
+    if not as_json:
+        if len(results) > 1:
+            ui.line()
+        single.show(ui, results[-1])

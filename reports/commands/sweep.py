@@ -1,0 +1,121 @@
+"""``highwater sweep``: many seeds of some scenarios, in some modes, on this machine or on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from reports import exits, options
+from reports.options import json_option, rule_option, set_option, ui_options
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from scenarios.sweep import Backend
+
+    from reports.console import Ui
+    from scenarios.scenario import Scenario
+    from sim.config import Value
+
+LOCAL_TASK_SECONDS: Final = 3.0
+CLUSTER_TASK_SECONDS: Final = 30.0
+SHOWN_FAILURES: Final = 10
+"""Replay lines that the text result shows; rows hold them all."""
+
+
+@click.command("sweep")
+@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--modes", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given.")
+@click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder of the results.")
+@click.option("--local", metavar="N", type=click.IntRange(min=1), help="Use N processes of this machine, no Spark.")
+@click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
+@click.option("--chunks", metavar="N", type=click.IntRange(min=1), help="Tasks in all; calibrated when not given.")
+@click.option(
+    "--task-seconds",
+    metavar="S",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Length of a task when calibrating: 3 here, 30 on a cluster.",
+)
+@rule_option
+@set_option
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    scenarios: tuple[str, ...],
+    modes: str | None,
+    seeds: str,
+    output: Path,
+    local: int | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    chunks: int | None,
+    task_seconds: float | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    as_json: bool,
+) -> int:
+    """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped."""
+    from scenarios.sweep import Interrupted, Sweep, run_sweep
+
+    from reports.progress import SweepProgress
+
+    first, end = options.seed_range(seeds)
+    chosen = _scenarios(scenarios, settings)
+    by_scenario = {scenario.name: options.modes(scenario, modes.split(",") if modes else ()) for scenario in chosen}
+    backend = _backend(local, master, _conf(conf))
+    length = task_seconds or (LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS)
+    sweep = Sweep(chosen, by_scenario, first, end, rules)
+    try:
+        with SweepProgress(ui) as progress:
+            summary = run_sweep(sweep, output, backend, chunks=chunks, task_seconds=length, report=progress)
+    except Interrupted:
+        ui.warn(f"interrupted; {output} holds what is done, and the same command goes on from there")
+        return exits.INTERRUPTED
+    if as_json:
+        ui.json(summary)
+    else:
+        _show(ui, output, summary)
+    return int(summary["exit_code"])
+
+
+def _scenarios(names: tuple[str, ...], settings: dict[str, Value]) -> tuple[Scenario, ...]:
+    from scenarios.catalogue import load
+
+    chosen = tuple(options.with_settings(load(name), settings) for name in dict.fromkeys(names))
+    found = [scenario.name for scenario in chosen]
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise InputError(f"two scenarios are called {twice[0]!r}; rows could not tell them apart")
+    return chosen
+
+
+def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"--conf {pair.split('.')[0]!r}... is not of the form KEY=VALUE")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _backend(local: int | None, master: str | None, conf: dict[str, str]) -> Backend:
+    if local is None:
+        from scenarios.spark import SparkBackend
+
+        return SparkBackend(master, conf)
+    if master is not None or conf:
+        raise InputError("--local uses no Spark: it excludes --master and --conf")
+    from scenarios.local import LocalBackend
+
+    return LocalBackend(local)
+
+
+def _is_local(master: str | None) -> bool:
+    return master is None or master.startswith("local")
+
+
+def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
+    raise NotImplementedError

@@ -1,0 +1,149 @@
+"""Where output goes: results to stdout, everything else to stderr.
+
+Text off a terminal holds no ANSI sequence unless ``--color always`` or ``FORCE_COLOR`` asks for it. rich is imported
+when something is shown, so that ``--help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+STYLES: Final = {
+    "ok": "green",
+    "yes": "green",
+    "violation": "red",
+    "no": "red",
+    "stalled": "yellow",
+    "error": "magenta",
+    "inside": "bold",
+    "outside": "dim",
+}
+"""Colours have one meaning everywhere; they are looked up by the word that a cell holds."""
+
+WIDTH_OFF_TERMINAL: Final = 120
+"""Columns of tables in files and pipes, where COLUMNS is not set."""
+
+
+@dataclass
+class Ui:
+    """What the user asked for about output, and the ways to print.
+
+    Attributes:
+        quiet: no progress and no notes.
+        verbose: tracebacks go to stderr.
+        color: ``auto``, ``always`` or ``never``.
+    """
+
+    quiet: bool = False
+    verbose: bool = False
+    color: str = "auto"
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print one line of the result; it is never wrapped, so that commands in it can be copied."""
+        from rich.text import Text
+
+        self._console(sys.stdout).print(Text(plain(text), style), soft_wrap=True)
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> None:
+        """Print a table of the result.
+
+        Args:
+            headers: column titles.
+            rows: cells; None is shown as ``-``.
+            numbers: titles of the columns that are aligned to the right.
+        """
+        self._console(sys.stdout).print(_table(headers, rows, numbers))
+
+    def json(self, data: object) -> None:
+        """Print the result as one JSON object."""
+        text = json.dumps(data, indent=2, default=str)
+        self._console(sys.stdout).out(text, highlight=False)
+
+    def note(self, text: str) -> None:
+        """Say something beside the result, unless ``-q``."""
+        if not self.quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """Say something that must be heard, on stderr."""
+        from rich.text import Text
+
+        self.stderr().print(Text(plain(text)), soft_wrap=True)
+
+    def stderr(self) -> Console:
+        """The console for progress."""
+        return self._console(sys.stderr)
+
+    def _console(self, stream: IO[str]) -> Console:
+        from rich.console import Console
+
+        class Quietened(Console):
+            def on_broken_pipe(self) -> None:
+                """Go on without a reader (``| head``): the exit code still tells the verdict."""
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+        terminal = self._colored(stream)
+        return Quietened(
+            file=stream,
+            force_terminal=terminal or stream.isatty(),
+            color_system="auto" if terminal else None,
+            width=None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OFF_TERMINAL,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
+
+    def _colored(self, stream: IO[str]) -> bool:
+        if self.color != "auto":
+            return self.color == "always"
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return False
+        return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def plain(text: str) -> str:
+    r"""Text from outside made harmless for a terminal: control characters become ``\x1b`` and the like."""
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
+
+
+def pairs(fields: Mapping[str, Any], hide: Container[str] = ()) -> str:
+    """Fields as ``name=value`` words, without those that are hidden or None; lists are joined by commas."""
+    shown = {name: _word(value) for name, value in fields.items() if value is not None and name not in hide}
+    return " ".join(f"{name}={word}" for name, word in shown.items())
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def seconds(us: int | None) -> str:
+    """A simulated time in seconds; ``-`` when there is none."""
+    return "-" if us is None or us < 0 else f"{us / 1_000_000:.6f} s"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent with three significant digits; ``-`` when there is none."""
+    return "-" if share is None else f"{share * 100:.3g} %"
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(Text(header), justify="right" if header in numbers else "left", overflow="fold")
+    for row in rows:
+        words = ["-" if cell is None else plain(str(cell)) for cell in row]
+        table.add_row(*(Text(word, STYLES.get(word, "")) for word in words))
+    return table

@@ -1,0 +1,117 @@
+"""The folder that a replay leaves: history, trace, plan, row, and each broker's files in Kafka's text forms."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+from reports import kafka_text
+from reports.history import history
+from scenarios import rows
+from sim import trace
+from sim.config import shown
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from scenarios.run import ReplicaView, RunResult
+
+    from scenarios.scenario import Scenario
+
+TOPIC: Final = "highwater"
+"""Name of the one topic; its one partition is 0."""
+SEGMENT: Final = "00000000000000000000.log.txt"
+ROW: Final = "row.json"
+
+
+def prepare(folder: Path) -> None:
+    """Make an empty folder for a replay; what an earlier replay left in it goes.
+
+    Raises:
+        InputError: it cannot be made, or holds something else than a replay.
+    """
+    try:
+        if folder.exists() and not (folder / ROW).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} holds something else than a replay; choose another --output")
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
+    """Write all files of a traced run.
+
+    Args:
+        folder: made by `prepare`.
+        scenario: what was run.
+        result: how it ended, with its trace.
+    """
+    _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
+    _write_json(folder / "plan.json", result.plan)
+    write_trace(folder / "trace.jsonl", result)
+    _write_lines(folder / "history.txt", history(result))
+    (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")
+    for replica in result.replicas:
+        _write_broker(folder / f"broker-{replica.broker}", replica)
+
+
+def write_trace(file: Path, result: RunResult) -> None:
+    """Write the trace as JSON lines, after a line that says what it is of.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    keys = ("scenario", "mode", "seed", "digest")
+    header = {"schema_version": trace.SCHEMA_VERSION, **{key: result.row[key] for key in keys}}
+    try:
+        _write_lines(file, (json.dumps(entry) for entry in (header, *(result.trace or ()))))
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
+
+
+def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
+    """The partition as the control plane last saw it, read from the trace."""
+    replicas = tuple(replica.broker for replica in result.replicas)
+    leader, isr = 0, replicas
+    for step in result.trace or ():
+        if step["step"] == "elected":
+            leader = step["broker"]
+        elif step["step"] == "isr":
+            isr = tuple(step["isr"])
+    configs = {key: shown(value) for key, value in scenario.config.items() if not key.startswith("sim.")}
+    return kafka_text.Topic(TOPIC, leader or None, replicas, isr, configs)
+
+
+def _write_broker(folder: Path, replica: ReplicaView) -> None:
+    partition = folder / f"{TOPIC}-0"
+    partition.mkdir(parents=True)
+    segment = partition / SEGMENT
+    name = f"{folder.name}/{partition.name}/{SEGMENT.removesuffix('.txt')}"
+    segment.write_text(kafka_text.dump_log(name, replica.log_start, replica.batches), encoding="utf-8")
+    epochs = kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint)
+    (partition / "leader-epoch-checkpoint").write_text(epochs, encoding="utf-8")
+    for file, offset in _checkpoints(replica).items():
+        offsets = {} if offset is None else {(TOPIC, 0): offset}
+        (folder / file).write_text(kafka_text.offset_checkpoint(offsets), encoding="utf-8")
+
+
+def _checkpoints(replica: ReplicaView) -> Mapping[str, int | None]:
+    return {
+        "replication-offset-checkpoint": replica.replication_offset_checkpoint,
+        "recovery-point-offset-checkpoint": replica.recovery_point_offset_checkpoint,
+        "log-start-offset-checkpoint": replica.log_start_offset_checkpoint,
+    }
+
+
+def _write_json(file: Path, data: Any) -> None:
+    file.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_lines(file: Path, lines: Iterable[str]) -> None:
+    with file.open("w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in lines)

