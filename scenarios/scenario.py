@@ -152,6 +152,8 @@ class Scenario:
         expect: mode -> expectation.
         also: further kinds that are known to occur.
         settle_us: time that convergence is given beyond the default deadline.
+        source: what a command line calls it: its name, or the path of its file.
+        overrides: ``key=value`` words that were laid over `config`, for the replay line.
     """
 
     name: str
@@ -169,6 +171,8 @@ class Scenario:
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
     settle_us: int = 0
+    source: str = ""
+    overrides: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> bool:
@@ -183,7 +187,7 @@ class Scenario:
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
         plain = self.to_json()
-        for key in ("title", "description", "expect", "also", "schema_version"):
+        for key in ("title", "description", "expect", "also", "source", "overrides", "schema_version"):
             del plain[key]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -207,6 +211,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     plain["script"] = tuple(_step(step) for step in plain["script"])
     plain["story"] = tuple(Probe(_pattern(probe["pattern"]), probe["rules"]) for probe in plain["story"])
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
+    plain["overrides"] = tuple(plain["overrides"])
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
 

@@ -5,7 +5,7 @@ Verbs come in pairs: `kill`, `lose_power`, `shut_down` and `start`; `cut` and `h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
@@ -13,7 +13,7 @@ from sim.config import Value
 from sim.consumer import Consumer
 from sim.control import ScriptedControl, SimpleControl
 from sim.journal import Journal
-from sim.kernel import Kernel
+from sim.kernel import ALWAYS, Kernel
 from sim.network import Network
 from sim.producer import Producer
 from sim.protocol.batch import Batch
@@ -26,6 +26,8 @@ TOPIC: Final = "highwater-0"
 PRODUCER: Final = 1001
 CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
+BOOT_GAP_US: Final = 5_000
+"""Brokers are started one after the other, so that they register in order of their ids."""
 SHUTDOWN_WAIT_US: Final = 15_000_000
 """controlled.shutdown.max.retries x controlled.shutdown.retry.backoff.ms: then a broker stops unheard."""
 
@@ -101,10 +103,10 @@ class Cluster:
         for node in (self.control, self.producer, self.consumer):
             self.network.join(node)
         for broker in self.settings:
-            self.start(broker)
+            self.kernel.call_at(broker * BOOT_GAP_US, ALWAYS, self.start, broker)
 
-    def validator(self, position: int) -> Consumer:
-        """A fresh consumer that reads from an offset on."""
+    def validator(self, position: int, shows: Callable[[list[Batch]], None]) -> Consumer:
+        """A fresh consumer that reads from an offset on and hands over what it is shown."""
         consumer = Consumer(
             VALIDATOR,
             TOPIC,
@@ -114,6 +116,7 @@ class Cluster:
             self.network,
             self.journal,
             position=position,
+            shows=shows,
         )
         self.network.join(consumer)
         return consumer
@@ -137,7 +140,7 @@ class Cluster:
             self._loaded,
             self._exited,
         )
-        self.journal.started(broker)
+        self.journal.started(broker, process.incarnation)
         process.start()
         return True
 

@@ -92,7 +92,7 @@ class SimpleControl(Node):
         self._waiting.pop(broker, None)
         session = self.sessions[broker] = Session(incarnation, self._kernel.now_us)
         self._kernel.call_at(self._kernel.now_us + self._session_us, self.life, self._expire, (broker, session))
-        self._journal.registered(broker)
+        self._journal.registered(broker, incarnation)
         self.registered(broker)
         if self.changed is not None:
             self.changed()

@@ -175,9 +175,9 @@ class Journal:
         if self.observers:
             self._tell("isr", isr=list(isr), leader_epoch=epoch)
 
-    def registered(self, broker: int) -> None:
+    def registered(self, broker: int, incarnation: int) -> None:
         """A session was opened."""
-        self.ledger.registered(broker, self._kernel.now_us)
+        self.ledger.registered(broker, incarnation, self._kernel.now_us)
         self._note("registered", broker)
 
     def session_end(self, broker: int) -> None:
@@ -242,8 +242,9 @@ class Journal:
         self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
         self._note("power-loss", broker, offset=len(lost))
 
-    def started(self, broker: int) -> None:
+    def started(self, broker: int, incarnation: int) -> None:
         """A process starts."""
+        self.ledger.started(broker, incarnation)
         self._note("start", broker)
 
     def recovered(self, broker: int, replica: Replica, lost: list[Batch]) -> None:

@@ -98,6 +98,7 @@ class Ledger:
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
         self.stale_reads = 0
+        self._running: dict[int, int] = {}
         self._missing: dict[int, dict[int, list[End]]] = {}
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
@@ -115,6 +116,7 @@ class Ledger:
     def ended(self, end: End) -> None:
         """An incarnation is over."""
         self.ends.append(end)
+        self._running.pop(end.broker, None)
         self._note_missing(end, end.lost)
         periods = self.up.get(end.broker)
         if periods and periods[-1][1] is None:
@@ -139,9 +141,15 @@ class Ledger:
             for end in missing.pop(batch.first_id, ()):
                 end.regained[batch.first_id] = now_us
 
-    def registered(self, broker: int, now_us: int) -> None:
-        """The control plane knows a new incarnation."""
-        self.up.setdefault(broker, []).append((now_us, None))
+    def started(self, broker: int, incarnation: int) -> None:
+        """A process runs."""
+        self._running[broker] = incarnation
+
+    def registered(self, broker: int, incarnation: int, now_us: int) -> None:
+        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing."""
+        periods = self.up.setdefault(broker, [])
+        if self._running.get(broker) == incarnation and not (periods and periods[-1][1] is None):
+            periods.append((now_us, None))
 
     @property
     def isr(self) -> tuple[int, ...]:

@@ -1,0 +1,28 @@
+"""Controlled restart: a broker closes its session and its log, stops, and is started again."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import Fault, Limits
+from sim.cluster import Cluster
+from sim.streams import choice, integer
+
+KIND = "controlled-restart"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """One broker, started again after a while."""
+    at_us = integer(stream, *limits.window_us)
+    target = choice(stream, limits.brokers)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
+    """Begin the shutdown; False if no process runs."""
+    return cluster.shut_down(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
+    """Start it again, unless it runs (still)."""
+    cluster.start(target)

@@ -1,0 +1,110 @@
+"""Injecting a plan into a cluster, and recording what of it took effect."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+from faults import controlled_restart, cut, kill, power_loss
+from faults.plan import Fault, Limits, Plan
+from sim.cluster import Cluster
+from sim.kernel import ALWAYS
+from sim.streams import Streams, choice, integer
+
+
+class Injector(Protocol):
+    """What each file of an injector offers."""
+
+    KIND: str
+
+    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+        """Draw a fault of this kind."""
+
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Do it to one target; whether it took effect."""
+
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        """Take it back."""
+
+
+INJECTORS: Final[dict[str, Injector]] = {
+    injector.KIND: injector for injector in (kill, power_loss, controlled_restart, cut)
+}
+
+
+def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], limits: Limits) -> Plan:
+    """Draw a plan: the number of faults, the kind of each, then each from a stream of its own."""
+    stream = streams("plan")
+    drawn = [choice(stream, kinds) for _ in range(integer(stream, *count))]
+    faults = [INJECTORS[kind].draw(streams(f"fault:{number}"), limits) for number, kind in enumerate(drawn)]
+    return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
+
+
+@dataclass(frozen=True, slots=True)
+class Realised:
+    """A fault as it happened to one target: when, and whether it took effect."""
+
+    kind: str
+    target: int
+    at_us: int
+    effective: bool
+
+
+class Injection:
+    """Strikes a cluster.
+
+    Args:
+        cluster: what is struck.
+
+    Attributes:
+        realised: what happened so far.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.realised: list[Realised] = []
+
+    def schedule(self, plan: Plan) -> None:
+        """Let all faults of a plan strike at their times."""
+        for fault in plan.faults:
+            self._cluster.kernel.call_at(fault.at_us, ALWAYS, self.strike, fault)
+
+    def strike(self, fault: Fault) -> None:
+        """Let a fault strike now, whatever its time says."""
+        kernel = self._cluster.kernel
+        targets = fault.targets if fault.kind != cut.KIND else fault.targets[:1]
+        for position, target in enumerate(targets):
+            delay_us = fault.delays_us[position] if fault.delays_us else 0
+            if delay_us:
+                kernel.call_at(kernel.now_us + delay_us, ALWAYS, self._hit, (fault, target))
+            else:
+                self._hit((fault, target))
+
+    def _hit(self, entry: tuple[Fault, int]) -> None:
+        fault, target = entry
+        kernel = self._cluster.kernel
+        effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
+        self.realised.append(Realised(fault.kind, target, kernel.now_us, effective))
+        if fault.lasts_us >= 0:
+            kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
+
+    def _undo(self, entry: tuple[Fault, int]) -> None:
+        fault, target = entry
+        INJECTORS[fault.kind].undo(self._cluster, fault, target)
+
+    def heal(self) -> None:
+        """Undo everything: all cuts end, every stopped broker is started once. What runs is left alone."""
+        self._cluster.heal_links()
+        for broker in self._cluster.settings:
+            self._cluster.start(broker)
+
+    @property
+    def effective(self) -> int:
+        """Number of strikes that took effect."""
+        return sum(entry.effective for entry in self.realised)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The realised faults as plain data."""
+        return [asdict(entry) for entry in self.realised]

@@ -1,0 +1,28 @@
+"""Kill: a broker's process ends at once (SIGKILL). Its page cache stays, its session lives on until it times out."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import Fault, Limits
+from sim.cluster import Cluster
+from sim.streams import choice, integer
+
+KIND = "kill"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """One broker, started again after a while."""
+    at_us = integer(stream, *limits.window_us)
+    target = choice(stream, limits.brokers)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001 - all injectors take the fault
+    """Kill one target; False if no process ran."""
+    return cluster.kill(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
+    """Start it again, unless it runs."""
+    cluster.start(target)

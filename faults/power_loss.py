@@ -1,0 +1,31 @@
+"""Power loss: one, several or all machines go off, nearly at the same instant; page caches are gone."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import Fault, Limits
+from sim.cluster import Cluster
+from sim.streams import integer, sample
+
+KIND = "power-loss"
+SPREAD_US = 50_000
+"""Machines on one supply go off within this time."""
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """Some brokers, started again one after the other after the same while."""
+    at_us = integer(stream, *limits.window_us)
+    targets = sample(stream, limits.brokers, integer(stream, 1, len(limits.brokers)))
+    delays = tuple(integer(stream, 0, SPREAD_US) for _ in targets)
+    return Fault(KIND, at_us, tuple(targets), integer(stream, *limits.restart_us), delays)
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
+    """Turn one machine off; False if that cost nothing, since no process ran and nothing was unsynced."""
+    return cluster.lose_power(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
+    """Start it again, unless it runs."""
+    cluster.start(target)

@@ -1,0 +1,114 @@
+"""What a mode promises to survive, judged per record on the faults as they were realised.
+
+P0, always needed: no unclean election in effect, no corruption of synced data, synced metadata survives.
+
+``hw``, ``kip101`` (and later modes without ELR) promise a record under P0, from its commit on, if for every lossy end
+of a member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another
+member of the persisted ISR is up that has not itself lost the record by a crash. Truncation by the protocol never
+excuses: a replica that was given the record back after a crash counts as one that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sim.ledger import End, Ledger, Violation
+
+FOREVER_US = 1 << 62
+
+
+class Promise:
+    """Judges records and violations of one run.
+
+    Args:
+        ledger: what happened.
+        unclean_election: whether unclean election was in effect (breaks P0).
+        hw_waits_for_min_isr: rule ``hw_needs_min_isr``; without it, what only acks=1 covered may be shown and lost.
+    """
+
+    def __init__(self, ledger: Ledger, *, unclean_election: bool, hw_waits_for_min_isr: bool) -> None:
+        self._ledger = ledger
+        self._p0 = not unclean_election
+        self._hw_waits = hw_waits_for_min_isr
+        self._lossy = [end for end in ledger.ends if end.lost]
+        self._excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}
+        self._sizes = {batch.first_id: batch.count for end in self._lossy for batch in end.lost.values()}
+        self._excused_ids = frozenset(
+            first + position
+            for first, excused in self._excused.items()
+            if excused
+            for position in range(self._sizes[first])
+        )
+        self._acked_all = frozenset(
+            record for ack in ledger.acks if ack.acks == -1 for record in range(ack.first_id, ack.first_id + ack.count)
+        )
+
+    def run_inside(self) -> bool:
+        """Whether all records that were acknowledged with acks=all are inside."""
+        return self._p0 and not (self._acked_all & self._excused_ids)
+
+    def covers(self, violation: Violation) -> bool:
+        """Whether a violation is inside the promise.
+
+        Divergence, stuck replicas and lack of progress need P0 only. Losses and regressions are inside if a record
+        concerned is (regressions: if all are).
+        """
+        if not self._p0:
+            return False
+        if violation.kind == "hw-regression":
+            return not (violation.ids & self._excused_ids)
+        if violation.kind == "committed-loss":
+            return bool(violation.ids - self._excused_ids)
+        if violation.kind == "exposed-loss":
+            promised = violation.ids if self._hw_waits else violation.ids & self._acked_all
+            return bool(promised - self._excused_ids)
+        return True
+
+    def _is_excused(self, first_id: int) -> bool:
+        committed_us = self._ledger.commits.get(first_id)
+        if committed_us is None:
+            return False
+        return any(
+            end.in_isr and first_id in end.lost and self._left_alone(end, first_id, committed_us)
+            for end in self._lossy
+        )
+
+    def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
+        """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
+        start_us = max(end.at_us, committed_us)
+        until_us = min(
+            (since for since, _ in self._ledger.up.get(end.broker, ()) if since > end.at_us), default=FOREVER_US
+        )
+        instants = [start_us, *(time for time in self._changes(first_id) if start_us < time < until_us)]
+        return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
+
+    def _changes(self, first_id: int) -> Iterable[int]:
+        """Times at which the answer to `_somebody` may change."""
+        yield from (time for time, _ in self._ledger.isr_history)
+        for periods in self._ledger.up.values():
+            for since, until in periods:
+                yield since
+                if until is not None:
+                    yield until
+        yield from (end.regained[first_id] for end in self._lossy if first_id in end.regained)
+
+    def _somebody(self, other_than: int, first_id: int, now_us: int) -> bool:
+        isr = next(isr for since, isr in reversed(self._ledger.isr_history) if since <= now_us)
+        return any(
+            member != other_than and self._is_up(member, now_us) and not self._is_damaged(member, first_id, now_us)
+            for member in isr
+        )
+
+    def _is_up(self, broker: int, now_us: int) -> bool:
+        return any(
+            since <= now_us and (until is None or now_us < until) for since, until in self._ledger.up.get(broker, ())
+        )
+
+    def _is_damaged(self, broker: int, first_id: int, now_us: int) -> bool:
+        return any(
+            end.broker == broker
+            and end.at_us <= now_us
+            and first_id in end.lost
+            and end.regained.get(first_id, FOREVER_US) > now_us
+            for end in self._lossy
+        )

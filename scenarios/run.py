@@ -1,0 +1,371 @@
+"""One run: `run(scenario, mode, seed)` is a pure function, and this is it.
+
+Settings, plan and workload come from the seed; the cluster runs under the plan until the horizon or to the end of the
+script; everything is healed; convergence is awaited; then the final checks decide, and the promise labels what they
+found.
+"""
+
+from __future__ import annotations
+
+import shlex
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final
+
+from faults.injection import Injection, draw_plan
+from faults.plan import Limits, Plan, hash_of
+from faults.promise import Promise
+from scenarios.rows import Row
+from scenarios.scenario import Scenario
+from scenarios.script import Script, Story, StoryError
+from scenarios.verdict import as_expected, is_vacuous
+from scenarios.workload import draw_sends
+from sim.checkers import committed_loss, exposed_loss
+from sim.checkers.committed_loss import LossCount
+from sim.cluster import Cluster
+from sim.config import Value, resolve
+from sim.convergence import Convergence
+from sim.kernel import Kernel
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import Rules
+from sim.settings import acks_number, convergence_deadline_us
+from sim.streams import Streams, choice, integer
+from sim.trace import Step
+
+CLIENTS_BEGIN_US: Final = 500_000
+"""Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
+FIRST_FAULT_US: Final = 5_000_000
+FIRST_BURST_US: Final = 1_000_000
+PAUSE_US: Final = 1_000_000
+"""Between the end of a script and healing."""
+VALIDATION_IDS: Final = 1 << 40
+"""Records written by validation have ids from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """A broker's final log and checkpoint files; batches are (base, last, leader epoch, first record id)."""
+
+    broker: int
+    running: bool
+    batches: list[tuple[int, int, int, int]]
+    log_start: int
+    leo: int
+    high_watermark: int
+    leader_epoch_checkpoint: list[tuple[int, int]]
+    replication_offset_checkpoint: int | None
+    recovery_point_offset_checkpoint: int | None
+    log_start_offset_checkpoint: int | None
+    clean_shutdown_marker: bool
+
+
+@dataclass(slots=True)
+class RunResult:
+    """All that a run shows.
+
+    Attributes:
+        row: what a sweep keeps.
+        trace: steps, if asked for.
+        faults: realised faults.
+        plan: the drawn plan.
+        probes: what the story says, with the time it came true or None.
+        violations: what the checkers found.
+        replicas: final logs.
+        settings: the configuration that was in force, drawn keys included.
+    """
+
+    row: Row
+    trace: list[Step] | None
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    plan: dict[str, Any] = field(default_factory=dict)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[dict[str, Any]] = field(default_factory=list)
+    replicas: list[ReplicaView] = field(default_factory=list)
+    settings: dict[str, Value] = field(default_factory=dict)
+
+
+class _Run:
+    """Carries one run through its phases."""
+
+    def __init__(
+        self, scenario: Scenario, mode: str, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
+    ) -> None:
+        self.scenario = scenario
+        self.mode = mode
+        self.seed = seed
+        self.overrides = overrides
+        self.streams = Streams(seed)
+        drawn = self._draw_settings()
+        self.config = resolve(scenario.config, drawn)
+        self.rules: Rules = mode_named(mode).rules.override(overrides)
+        self.kernel = kernel or Kernel()
+        self.cluster = Cluster(
+            brokers=scenario.brokers,
+            config=self.config,
+            broker_config={
+                broker: resolve(scenario.config, drawn, keys) for broker, keys in scenario.broker_config.items()
+            },
+            rules=dict.fromkeys(range(1, scenario.brokers + 1), self.rules),
+            control_rules=self.rules,
+            scripted=scenario.control == "scripted",
+            kernel=self.kernel,
+            streams=self.streams,
+        )
+        self.injection = Injection(self.cluster)
+        self.plan = Plan()
+        self.convergence = Convergence(self.cluster, VALIDATION_IDS)
+        batches: dict[str, int] = {}
+        self.story = Story(scenario.story, self.rules, batches)
+        acks = acks_number(str(self.config["acks"]))
+        self.script = Script(scenario.script, self.cluster, self.injection, acks, batches)
+        self.warmup_elections = 0
+        self.losses = LossCount()
+        self.inside = True
+
+    def _draw_settings(self) -> dict[str, Value]:
+        keys = self.scenario.draw_config
+        return {key: choice(self.streams(f"setting:{key}"), keys[key]) for key in sorted(keys)}
+
+    def execute(self) -> None:
+        """Warm up, go through faults or script, heal, converge, check."""
+        cluster, kernel = self.cluster, self.kernel
+        observers = cluster.journal.observers
+        if self.scenario.script:
+            observers += [self.script.observe, self.story.observe]
+        cluster.boot()
+        if self.scenario.script:
+            process = kernel.process(self.script.play())
+            process.callbacks.append(lambda _: kernel.stop())
+        kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
+        if self.scenario.drawn:
+            self._draw()
+            assert self.scenario.faults is not None
+            kernel.run_until(self.scenario.faults.horizon_us)
+        else:
+            kernel.run_until(1 << 62)
+            kernel.run_until(kernel.now_us + PAUSE_US)
+        self._heal()
+        self._check()
+
+    def _begin_clients(self, _: object) -> None:
+        cluster = self.cluster
+        self.warmup_elections = cluster.journal.elections
+        cluster.producer.begin()
+        cluster.consumer.begin()
+        if self.scenario.drawn:
+            interval_us = cluster.consumer.settings.end_offsets_us
+            phase_us = integer(self.streams("end-offsets"), 1, interval_us)
+            self.kernel.call_at(
+                self.kernel.now_us + phase_us, cluster.consumer.life, cluster.consumer.ask_regularly, None
+            )
+
+    def _draw(self) -> None:
+        faults, workload = self.scenario.faults, self.scenario.workload
+        assert faults is not None
+        limits = Limits(
+            self.cluster.replicas, (FIRST_FAULT_US, faults.horizon_us), faults.restart_us, faults.cut_us
+        )
+        self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
+        self.injection.schedule(self.plan)
+        if workload is not None:
+            window_us = (FIRST_BURST_US, faults.horizon_us)
+            acks = acks_number(str(self.config["acks"]))
+            self.cluster.producer.schedule(draw_sends(self.streams, workload, window_us, acks))
+
+    def _heal(self) -> None:
+        self.cluster.control.release()
+        self.injection.heal()
+        self.convergence.begin()
+        deadline_us = convergence_deadline_us(self.config) + self.scenario.settle_us
+        self.kernel.run_until(self.kernel.now_us + deadline_us)
+
+    def _check(self) -> None:
+        """The final checks, then the labels."""
+        cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
+        failure = self.convergence.failure(now_us)
+        if failure is not None:
+            ledger.violations.append(failure)
+        leader = cluster.leader
+        if leader is not None and leader.partition is not None:
+            log = leader.partition.log
+            self.losses = committed_loss.check(ledger, [log], log.log_start, now_us)
+            exposed_loss.check(ledger, log, now_us)
+        else:
+            logs = [storage.log for storage in cluster.storages.values()]
+            self.losses = committed_loss.check(ledger, logs, min(log.log_start for log in logs), now_us)
+        live = {broker: process.partition for broker, process in cluster.running.items() if process.partition}
+        cluster.journal.divergence.final(live, now_us)
+        promise = Promise(
+            ledger,
+            unclean_election=bool(self.config["unclean.leader.election.enable"]),
+            hw_waits_for_min_isr=self.rules.hw_needs_min_isr == "yes",
+        )
+        self.inside = promise.run_inside()
+        for violation in ledger.violations:
+            violation.inside = promise.covers(violation)
+        self.story.check()
+
+    # What is kept.
+
+    def row(self, error: str) -> Row:
+        journal, injection = self.cluster.journal, self.injection
+        ledger = journal.ledger
+        violations = ledger.violations
+        elections = journal.elections - self.warmup_elections
+        first_us = min((violation.at_us for violation in violations), default=-1)
+        kinds = sorted({violation.kind for violation in violations})
+        before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
+        digest = journal.digest()
+        expected = not error and as_expected(self.scenario, self.mode, violations)
+        return {
+            "scenario": self.scenario.name,
+            "mode": self.mode,
+            "seed": self.seed,
+            "verdict": "error" if error else "violation" if violations else "ok",
+            "expected": expected,
+            "inside": self.inside,
+            "violations": ",".join(kinds),
+            "violations_inside": ",".join(sorted({entry.kind for entry in violations if entry.inside})),
+            "vacuous": is_vacuous(
+                self.scenario, batches_acked=len(ledger.acks), faults=injection.effective, elections=elections
+            ),
+            "first_violation_us": first_us,
+            "signature": "/".join([",".join(kinds), ",".join(before)]) if violations else "",
+            "error": error,
+            "digest": digest,
+            "plan_hash": self.plan.plan_hash(),
+            "faults_hash": hash_of(injection.to_json()),
+            "faults": injection.effective,
+            "elections": elections,
+            "truncations": journal.truncations,
+            "lossy_ends": sum(bool(end.lost) for end in ledger.ends),
+            "batches_acked": len(ledger.acks),
+            "records_acked": sum(ack.count for ack in ledger.acks),
+            "records_acked_all": sum(ack.count for ack in ledger.acks if ack.acks == -1),
+            "records_shown": sum(shown.batch.last_offset - shown.from_offset + 1 for shown in ledger.shown),
+            "records_lost": self.losses.lost,
+            "acks1_lost": self.losses.acks1_lost,
+            "stale_reads": ledger.stale_reads,
+            "relocated": self.losses.relocated,
+            "events": self.kernel.events,
+            "sim_us": self.kernel.now_us,
+            "replay": self._replay_line(digest) if violations or error or not expected else "",
+        }
+
+    def _replay_line(self, digest: str) -> str:
+        words = ["highwater", "replay", self.scenario.source or self.scenario.name]
+        words += ["--mode", self.mode, "--seed", str(self.seed)]
+        for name, value in sorted(self.overrides.items()):
+            words += ["--rule", f"{name}={value}"]
+        for override in self.scenario.overrides:
+            words += ["--set", override]
+        return shlex.join([*words, "--expect-digest", digest])
+
+    def replicas(self) -> list[ReplicaView]:
+        views = []
+        for broker, storage in self.cluster.storages.items():
+            process = self.cluster.running.get(broker)
+            partition = process.partition if process else None
+            log = storage.log
+            views.append(
+                ReplicaView(
+                    broker=broker,
+                    running=process is not None,
+                    batches=[(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches],
+                    log_start=log.log_start,
+                    leo=log.leo,
+                    high_watermark=partition.hw if partition else storage.hw_file.content or 0,
+                    leader_epoch_checkpoint=list(storage.epoch_checkpoint.entries),
+                    replication_offset_checkpoint=storage.hw_file.content,
+                    recovery_point_offset_checkpoint=storage.recovery_point_file.content,
+                    log_start_offset_checkpoint=storage.log_start_file.content,
+                    clean_shutdown_marker=storage.clean_shutdown,
+                )
+            )
+        return views
+
+    def result(self, error: str, trace: list[Step] | None) -> RunResult:
+        return RunResult(
+            row=self.row(error),
+            trace=trace,
+            faults=self.injection.to_json(),
+            plan=self.plan.to_json(),
+            probes=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
+            violations=[
+                {"kind": entry.kind, "inside": entry.inside, "at_us": entry.at_us, "detail": entry.detail}
+                for entry in self.cluster.journal.ledger.violations
+            ],
+            replicas=self.replicas(),
+            settings=self.config,
+        )
+
+
+def _first_lines(error: Exception) -> str:
+    """An exception in a few words, with the innermost place in our code, free of absolute paths."""
+    if isinstance(error, StoryError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
+
+
+def _execute(
+    scenario: Scenario,
+    mode: str,
+    seed: int,
+    rules: Mapping[str, str],
+    observers: list[Callable[[Step], None]],
+    kernel: Kernel | None = None,
+) -> tuple[_Run, str]:
+    one = _Run(scenario, mode, seed, rules, kernel)
+    one.cluster.journal.observers += observers
+    error = ""
+    try:
+        one.execute()
+    except Exception as failure:  # noqa: BLE001 - an exception in a seed is a verdict, not the end of a sweep
+        error = _first_lines(failure)
+    return one, error
+
+
+def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | None = None) -> Row:
+    """Run and keep the row only.
+
+    Args:
+        scenario: what to run.
+        mode: name of a mode.
+        seed: any integer.
+        rules: rule values that replace the mode's.
+
+    Returns:
+        The row; an exception in the run is in it, with verdict ``error``.
+    """
+    one, error = _execute(scenario, mode, seed, rules or {}, [])
+    return one.row(error)
+
+
+def run(
+    scenario: Scenario,
+    mode: str,
+    seed: int,
+    rules: Mapping[str, str] | None = None,
+    *,
+    trace: bool = False,
+    kernel: Kernel | None = None,
+) -> RunResult:
+    """Run and keep everything.
+
+    Args:
+        scenario: what to run.
+        mode: name of a mode.
+        seed: any integer.
+        rules: rule values that replace the mode's.
+        trace: whether to keep every step.
+        kernel: a fresh kernel, to break ties otherwise.
+
+    Returns:
+        The result; an exception in the run is in its row, with verdict ``error``.
+    """
+    steps: list[Step] = []
+    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel)
+    return one.result(error, steps if trace else None)

@@ -1,0 +1,204 @@
+"""Playing a script against a cluster, and checking that its story happens.
+
+The script is a SimPy process: it waits for a step of the protocol, then for a time, then acts. The story is a list of
+probes that must come true in order; if one does not, the run is an error, whatever the checkers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from simpy.events import Event
+
+from faults import controlled_restart, cut, kill, power_loss
+from faults.injection import Injection
+from faults.plan import Fault
+from scenarios.scenario import Pattern, Probe
+from scenarios.scenario import Step as Line
+from sim.cluster import Cluster
+from sim.producer import Send
+from sim.protocol.rules import Rules
+from sim.settings import acks_number
+from sim.trace import Step
+
+WAIT_LIMIT_US: Final = 300_000_000
+"""A script line that waited this long in vain fails the run."""
+
+
+class StoryError(Exception):
+    """A scripted story did not happen."""
+
+
+def describe(pattern: Pattern) -> str:
+    """A pattern in words: ``append broker=2 batch=m2 offset=1``."""
+    parts = [pattern.step]
+    for name in ("broker", "batch", "offset", "leader_epoch", "isr"):
+        value = getattr(pattern, name)
+        if value is not None:
+            parts.append(f"{name}={list(value) if isinstance(value, tuple) else value}")
+    return " ".join(parts)
+
+
+def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
+    """Whether a step is what a pattern describes; `batches` maps a batch's name to its first record."""
+    if step["step"] != pattern.step:
+        return False
+    if pattern.batch is not None and step.get("record") != batches.get(pattern.batch):
+        return False
+    if pattern.isr is not None and tuple(step.get("isr", ())) != pattern.isr:
+        return False
+    return all(
+        wanted is None or step.get(name) == wanted
+        for name, wanted in (
+            ("broker", pattern.broker),
+            ("offset", pattern.offset),
+            ("leader_epoch", pattern.leader_epoch),
+        )
+    )
+
+
+class Story:
+    """Ticks probes off in order.
+
+    Args:
+        probes: the story.
+        rules: the cluster's rules: probes for other rule values are left out.
+        batches: batch names; filled while the script runs.
+
+    Attributes:
+        met: (what the probe says, when it came true or None), in order.
+    """
+
+    def __init__(self, probes: tuple[Probe, ...], rules: Rules, batches: Mapping[str, int]) -> None:
+        self._patterns = [
+            probe.pattern
+            for probe in probes
+            if all(getattr(rules, name) == value for name, value in probe.rules.items())
+        ]
+        self._batches = batches
+        self._times: list[int] = []
+
+    def observe(self, step: Step) -> None:
+        """Look at one step."""
+        if len(self._times) < len(self._patterns):
+            pattern = self._patterns[len(self._times)]
+            if matches(pattern, step, self._batches):
+                self._times.append(step["t"])
+
+    @property
+    def met(self) -> list[tuple[str, int | None]]:
+        """See the class."""
+        times: list[int | None] = [*self._times, *[None] * (len(self._patterns) - len(self._times))]
+        return [(describe(pattern), at_us) for pattern, at_us in zip(self._patterns, times, strict=True)]
+
+    def check(self) -> None:
+        """Fail if the story did not happen.
+
+        Raises:
+            StoryError: names the first probe that was not met.
+        """
+        for said, at_us in self.met:
+            if at_us is None:
+                raise StoryError(f"story did not happen: no step {said!r} after the probes before it")
+
+
+class Script:
+    """Plays the lines of a scenario.
+
+    Args:
+        lines: the script.
+        cluster: what it acts on.
+        injection: how it injects faults.
+        acks: acks of batches that name none.
+        batches: batch name -> first record id; filled as batches are sent.
+    """
+
+    def __init__(
+        self, lines: tuple[Line, ...], cluster: Cluster, injection: Injection, acks: int, batches: dict[str, int]
+    ) -> None:
+        self._lines = lines
+        self._cluster = cluster
+        self._injection = injection
+        self._acks = acks
+        self._batches = batches
+        self._seen: list[Step] = []
+        self._awaited: tuple[Pattern, Event] | None = None
+        self.next_id = 0
+
+    def observe(self, step: Step) -> None:
+        """Look at one step: it may be what the present line waits for."""
+        if self._awaited is None:
+            self._seen.append(step)
+        elif matches(self._awaited[0], step, self._batches):
+            self._awaited[1].succeed()
+            self._awaited = None
+
+    def play(self) -> Generator[Event, Any, None]:
+        """The SimPy process.
+
+        Raises:
+            StoryError: a line waited in vain.
+        """
+        env = self._cluster.kernel
+        for number, line in enumerate(self._lines, start=1):
+            if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
+                event = env.event()
+                self._awaited = (line.when, event)
+                yield event | env.timeout(WAIT_LIMIT_US)
+                if not event.triggered:
+                    raise StoryError(f"script line {number} waited in vain for {describe(line.when)!r}")
+            if line.after_us:
+                yield env.timeout(line.after_us)
+            self._seen.clear()
+            self._do(line.do, line.params)
+
+    def _do(self, action: str, params: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        state = cluster.control.state
+        if action == "produce":
+            self._produce(params)
+        elif action == "elect":
+            cluster.control.decide(params["broker"], tuple(params["isr"]))
+        elif action == "isr":
+            cluster.control.decide(state.leader, tuple(params["isr"]))
+        elif action == "end-offsets":
+            cluster.consumer.ask_end_offset()
+        elif action == "delete-records":
+            leader = cluster.leader
+            if leader is None or leader.partition is None:
+                raise StoryError("delete-records needs a leader")
+            leader.partition.advance_log_start(params["offset"])
+        elif action == "start":
+            cluster.start(params["broker"])
+        elif action == "heal":
+            cluster.heal_links()
+        elif action == "pause-consumer":
+            cluster.consumer.pause()
+        elif action == "resume-consumer":
+            cluster.consumer.resume()
+        elif action != "wait":
+            self._injection.strike(_fault(action, params, cluster.kernel.now_us))
+
+    def _produce(self, params: Mapping[str, Any]) -> None:
+        records = params.get("records", 1)
+        acks = acks_number(params["acks"]) if "acks" in params else self._acks
+        self._batches[params["batch"]] = self.next_id
+        self._cluster.producer.send(Send(self.next_id, records, acks, self._cluster.kernel.now_us))
+        self.next_id += records
+
+
+def _node(endpoint: int | str) -> int:
+    return 0 if endpoint == "control" else int(endpoint)
+
+
+def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
+    if kind == cut.KIND:
+        lasts = params.get("for_ms", -1)
+        targets: tuple[int, ...] = (_node(params["from"]), _node(params["to"]))
+    else:
+        lasts = params.get("restart_ms", -1)
+        targets = tuple(params["brokers"]) if kind == power_loss.KIND else (params["broker"],)
+    assert kind in (kill.KIND, power_loss.KIND, controlled_restart.KIND, cut.KIND)
+    both_ways = kind == cut.KIND and params.get("both_ways", True)
+    return Fault(kind, at_us, targets, lasts * 1_000 if lasts >= 0 else -1, both_ways=both_ways)

@@ -1,0 +1,41 @@
+"""From violations to a verdict, and whether that is what the scenario expects."""
+
+from __future__ import annotations
+
+from scenarios.scenario import Expectation, Scenario
+from sim.ledger import Violation
+
+MIN_BATCHES = 20
+MIN_FAULTS = 3
+
+
+def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
+    """Whether a run of a drawn scenario saw too little to count: fewer than 20 acknowledged batches, fewer than 3
+    faults that took effect, or no election after warm-up."""
+    return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
+
+
+def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> bool:
+    """Whether one run agrees with the scenario's [expect].
+
+    A drawn scenario is judged as a whole where it must violate; of a single run, nothing is then asked. In a scripted
+    one, kinds besides those under test must be among the scenario's `also`, with the label they have.
+    """
+    expectation = scenario.expect.get(mode, Expectation("may-violate"))
+    kinds = {violation.kind for violation in violations}
+    if expectation.verdict == "may-violate":
+        return True
+    if scenario.drawn:
+        watched = set(expectation.kinds) or kinds
+        return expectation.verdict == "violates" or not any(
+            violation.inside and violation.kind in watched for violation in violations
+        )
+    known = {(entry.kind, entry.label) for entry in scenario.also if mode in entry.modes}
+    strangers = [
+        violation
+        for violation in violations
+        if violation.kind not in expectation.kinds
+        and (violation.kind, "inside" if violation.inside else "outside") not in known
+    ]
+    occurs = bool(kinds & set(expectation.kinds))
+    return not strangers and occurs == (expectation.verdict == "violates")

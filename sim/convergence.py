@@ -1,0 +1,94 @@
+"""Healing's other half: waiting until a cluster is whole again, and proving it with a write and a read.
+
+Converged: a leader that knows it; the ISR holds all assigned replicas; their logs end alike; one acks=all write was
+acknowledged and read back. Nothing polls: the control plane's decisions, the write and the read lead on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.cluster import Cluster
+from sim.kernel import ALWAYS
+from sim.ledger import Violation
+from sim.producer import Send
+from sim.protocol.batch import Batch
+
+RETRY_US: Final = 5_000_000
+"""A validation that did not lead to equal logs is repeated after this time."""
+
+
+class Convergence:
+    """Waits and validates; stops the kernel when it is done.
+
+    Args:
+        cluster: a healed cluster.
+        first_id: id of the first record that validation may write.
+
+    Attributes:
+        converged: whether it came about.
+        acked: whether a validation write was acknowledged.
+    """
+
+    def __init__(self, cluster: Cluster, first_id: int) -> None:
+        self._cluster = cluster
+        self._next_id = first_id
+        self._writing = False
+        self._awaited = -1
+        self.converged = False
+        self.acked = False
+
+    def begin(self) -> None:
+        """Start watching."""
+        self._cluster.control.changed = self._check
+        self._check()
+
+    def _whole(self) -> bool:
+        cluster = self._cluster
+        return cluster.control.state.isr == cluster.replicas and all(
+            broker in cluster.running for broker in cluster.replicas
+        )
+
+    def _check(self) -> None:
+        """Write as soon as the ISR is full."""
+        if not self._writing and not self.converged and self._whole():
+            self._writing = True
+            record = self._next_id
+            self._next_id += 1
+            kernel = self._cluster.kernel
+            self._cluster.producer.send(Send(record, 1, -1, kernel.now_us, self._written))
+
+    def _written(self, offset: int) -> None:
+        self.acked = True
+        self._awaited = self._next_id - 1
+        validator = self._cluster.validator(offset, self._read)
+        validator.begin()
+
+    def _read(self, batches: list[Batch]) -> None:
+        self._writing = False
+        if self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike():
+            self.converged = True
+            self._cluster.journal.converged()
+            self._cluster.kernel.stop()
+        kernel = self._cluster.kernel
+        kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self._check(), None)
+
+    def _logs_end_alike(self) -> bool:
+        partitions = [self._cluster.running[broker].partition for broker in self._cluster.replicas]
+        return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
+
+    def failure(self, now_us: int) -> Violation | None:
+        """What to call it when the deadline passed: no-progress, stuck-replica, or None when converged."""
+        if self.converged:
+            return None
+        cluster = self._cluster
+        if cluster.leader is None:
+            return Violation("no-progress", now_us, "no leader at the deadline after healing")
+        missing = [broker for broker in cluster.replicas if broker not in cluster.control.state.isr]
+        down = [broker for broker in cluster.replicas if broker not in cluster.running]
+        if missing or down:
+            detail = f"at the deadline after healing, out of the ISR: {missing}, not running: {down}"
+            return Violation("stuck-replica", now_us, detail)
+        if not self.acked:
+            return Violation("no-progress", now_us, "no acks=all write was acknowledged after healing")
+        return Violation("stuck-replica", now_us, "a write was acknowledged after healing, but not read or replicated")
