@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
+from simpy.events import Event
+
 from faults.injection import Injection, draw_plan
 from faults.plan import Limits, Plan, hash_of
 from faults.promise import Promise
@@ -137,7 +139,7 @@ class _Run:
         cluster.boot()
         if self.scenario.script:
             process = kernel.process(self.script.play())
-            process.callbacks.append(lambda _: kernel.stop())
+            process.callbacks.append(self._script_ended)
         kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
         if self.scenario.drawn:
             self._draw()
@@ -148,6 +150,10 @@ class _Run:
             kernel.run_until(kernel.now_us + PAUSE_US)
         self._heal()
         self._check()
+
+    def _script_ended(self, process: Event) -> None:
+        if process.ok:  # A failed one raises in the kernel.
+            self.kernel.stop()
 
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster

@@ -211,7 +211,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     plain["script"] = tuple(_step(step) for step in plain["script"])
     plain["story"] = tuple(Probe(_pattern(probe["pattern"]), probe["rules"]) for probe in plain["story"])
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
-    plain["overrides"] = tuple(plain["overrides"])
+    plain["overrides"] = tuple(plain.get("overrides", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
 

@@ -71,7 +71,7 @@ class Client(Node):
 
     def channel(self) -> Channel | None:
         """The connection to the leader, None while there is none."""
-        channel = self.out.get(self.leader)
+        channel = None if self.leader == NO_LEADER else self.out.get(self.leader)
         return channel if channel is not None and channel.alive else None
 
     def succeeded(self) -> None:
