@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits
+from faults.plan import Fault, Limits, aim
 from sim.cluster import Cluster
-from sim.streams import choice, integer
+from sim.streams import integer
 
 KIND = "controlled-restart"
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, started again after a while."""
+    """One broker, or whoever leads then; started again after a while."""
     at_us = integer(stream, *limits.window_us)
-    target = choice(stream, limits.brokers)
+    target = aim(stream, limits.brokers)
     return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
 
 

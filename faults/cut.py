@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits
+from faults.plan import Fault, Limits, aim
 from sim.broker import CONTROL
 from sim.cluster import Cluster
-from sim.streams import choice, integer, sample
+from sim.streams import choice, integer
 
 KIND = "cut"
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers, or a broker and the control plane; one way or both."""
+    """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
     at_us = integer(stream, *limits.window_us)
-    source = choice(stream, limits.brokers)
-    target = sample(stream, [node for node in (CONTROL, *limits.brokers) if node != source], 1)[0]
+    source = aim(stream, limits.brokers)
+    target = choice(stream, [node for node in (CONTROL, *limits.brokers) if node != source])
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))
     targets = (target, source) if turned else (source, target)
@@ -24,8 +24,10 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001 - a cut is one fault, not one per node
-    """Cut the link; always takes effect."""
+    """Cut the link; False if both ends turned out to be the same broker."""
     source, destination = fault.targets
+    if source == destination:
+        return False
     cluster.cut(source, destination)
     if fault.both_ways:
         cluster.cut(destination, source)

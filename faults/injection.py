@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from faults import controlled_restart, cut, kill, power_loss
-from faults.plan import Fault, Limits, Plan
+from faults.plan import LEADER, Fault, Limits, Plan
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
 from sim.streams import Streams, choice, integer
@@ -73,6 +73,9 @@ class Injection:
 
     def strike(self, fault: Fault) -> None:
         """Let a fault strike now, whatever its time says."""
+        if LEADER in fault.targets:
+            leader = self._leader()
+            fault = replace(fault, targets=tuple(leader if node == LEADER else node for node in fault.targets))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind != cut.KIND else fault.targets[:1]
         for position, target in enumerate(targets):
@@ -89,6 +92,11 @@ class Injection:
         self.realised.append(Realised(fault.kind, target, kernel.now_us, effective))
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
+
+    def _leader(self) -> int:
+        """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
+        leader = self._cluster.control.state.leader
+        return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
 
     def _undo(self, entry: tuple[Fault, int]) -> None:
         fault, target = entry

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from sim.streams import choice
+
 SCHEMA_VERSION: Final = 1
+LEADER: Final = -1
+"""As a target: whoever leads when the fault strikes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Fault:
     Attributes:
         kind: name of its injector.
         at_us: when it strikes.
-        targets: brokers; for a cut, source and target (0: the control plane).
+        targets: brokers, or `LEADER`; for a cut, source and target (0: the control plane).
         lasts_us: for a cut, until it is healed; for a stopped broker, until it is started again; -1: until the end.
         delays_us: for several targets, how long after `at_us` each is struck (empty: all at once).
         both_ways: for a cut, whether the other direction is cut, too.
@@ -89,6 +94,13 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
             for fault in data["faults"]
         )
     )
+
+
+def aim(stream: random.Random, brokers: Sequence[int]) -> int:
+    """A target: every other time whoever leads when the fault strikes, else a broker."""
+    at_leader = stream.getrandbits(1)
+    broker = choice(stream, brokers)
+    return LEADER if at_leader else broker
 
 
 def hash_of(data: Any) -> str:

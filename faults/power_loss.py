@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits
+from faults.plan import Fault, Limits, aim
 from sim.cluster import Cluster
 from sim.streams import integer, sample
 
@@ -14,9 +14,10 @@ SPREAD_US = 50_000
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Some brokers, started again one after the other after the same while."""
+    """One broker (or whoever leads then), several or all, each started again after the same while."""
     at_us = integer(stream, *limits.window_us)
-    targets = sample(stream, limits.brokers, integer(stream, 1, len(limits.brokers)))
+    count = integer(stream, 1, len(limits.brokers))
+    targets = [aim(stream, limits.brokers)] if count == 1 else sample(stream, limits.brokers, count)
     delays = tuple(integer(stream, 0, SPREAD_US) for _ in targets)
     return Fault(KIND, at_us, tuple(targets), integer(stream, *limits.restart_us), delays)
 

@@ -288,26 +288,35 @@ class Broker(Node):
     def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
         """See `FetcherHost.send_fetch`."""
         request = FetchRequest(self.node, self.node, self.incarnation, positions)
-        channel = self.out[fetcher.leader]
-        channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
-        self._watch(fetcher)
+        self._ask(fetcher, "on_fetch", request)
         return request
 
     def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = EpochEndRequest(self.node, asks, with_epoch=with_epoch)
-        channel = self.out[fetcher.leader]
-        channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
-        self._watch(fetcher)
+        self._ask(fetcher, "on_epoch_end", request)
         return request
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost.send_list_offsets`."""
         request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
-        channel = self.out[fetcher.leader]
-        channel.send(channel.target.on_list_offsets, request)  # type: ignore[attr-defined]
-        self._watch(fetcher)
+        self._ask(fetcher, "on_list_offsets", request)
         return request
+
+    def _ask(self, fetcher: Fetcher, handler: str, request: Any) -> None:
+        """Send to the leader broker; while that is down, its next start leads to another try (`peer_up`).
+
+        A request is given up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader.
+        """
+        leader = fetcher.leader
+        channel = self.out.get(leader)
+        if channel is None or not channel.alive:
+            return
+        channel.send(getattr(channel.target, handler), request)
+        now_us = self._sent_us[leader] = self._kernel.now_us
+        if leader not in self._watched:
+            self._watched.add(leader)
+            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, fetcher)
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -315,14 +324,6 @@ class Broker(Node):
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
         fetcher.step(self._kernel.now_us)
-
-    def _watch(self, fetcher: Fetcher) -> None:
-        """Give up the request in flight after ``replica.socket.timeout.ms``; one timer serves all requests."""
-        leader = fetcher.leader
-        now_us = self._sent_us[leader] = self._kernel.now_us
-        if leader not in self._watched:
-            self._watched.add(leader)
-            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, fetcher)
 
     def _time_out(self, fetcher: Fetcher) -> None:
         leader = fetcher.leader
