@@ -11,7 +11,7 @@ from faults import controlled_restart, cut, kill, power_loss
 from faults.plan import LEADER, Fault, Limits, Plan
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
-from sim.streams import Streams, choice, integer
+from sim.streams import Streams, integer, sample
 
 
 class Injector(Protocol):
@@ -35,10 +35,16 @@ INJECTORS: Final[dict[str, Injector]] = {
 
 
 def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], limits: Limits) -> Plan:
-    """Draw a plan: the number of faults, the kind of each, then each from a stream of its own."""
+    """Draw a plan: the number of faults, the kind of each, then each from a stream of its own.
+
+    Kinds come from a bag that is filled again when it is empty, so that even a short plan mixes them.
+    """
     stream = streams("plan")
-    drawn = [choice(stream, kinds) for _ in range(integer(stream, *count))]
-    faults = [INJECTORS[kind].draw(streams(f"fault:{number}"), limits) for number, kind in enumerate(drawn)]
+    number = integer(stream, *count)
+    drawn: list[str] = []
+    while len(drawn) < number:
+        drawn += sample(stream, kinds, min(len(kinds), number - len(drawn)))
+    faults = [INJECTORS[kind].draw(streams(f"fault:{index}"), limits) for index, kind in enumerate(drawn)]
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
 

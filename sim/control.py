@@ -10,6 +10,7 @@ Every change of leader or ISR raises the leader epoch, as ZooKeeper's controller
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sim.broker import CONTROL
 from sim.journal import Journal
@@ -186,9 +187,16 @@ class SimpleControl(Node):
             self.changed()
 
     def _send(self, broker: int) -> None:
+        """Tell a broker how things stand, over the connection of the incarnation that registered.
+
+        A later incarnation that still waits for the end of that session hears nothing: it is not part of the cluster.
+        """
         channel = self.out.get(broker)
-        if channel is not None and self.state.partition_epoch >= 0:
-            channel.send(channel.target.on_leader_and_isr, self.state)  # type: ignore[attr-defined]
+        if channel is None or self.state.partition_epoch < 0:
+            return
+        process: Any = channel.target
+        if process.incarnation == self.sessions[broker].incarnation:
+            channel.send(process.on_leader_and_isr, self.state)
 
     def release(self) -> None:
         """Decide by itself from now on; the simple control plane always has."""
