@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 STYLES: Final = {
     "ok": "green",
-    "yes": "green",
     "violation": "red",
-    "no": "red",
     "stalled": "yellow",
     "error": "magenta",
     "inside": "bold",
@@ -117,8 +115,8 @@ def plain(text: str) -> str:
 
 
 def pairs(fields: Mapping[str, Any], hide: Container[str] = ()) -> str:
-    """Fields as ``name=value`` words, without those that are hidden or None; lists are joined by commas."""
-    shown = {name: _word(value) for name, value in fields.items() if value is not None and name not in hide}
+    """Fields as ``name=value`` words, without those that are hidden, None or empty; lists are joined by commas."""
+    shown = {name: _word(value) for name, value in fields.items() if value not in (None, (), []) and name not in hide}
     return " ".join(f"{name}={word}" for name, word in shown.items())
 
 

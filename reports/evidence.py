@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scenarios.run import ReplicaView, RunResult
-
     from scenarios.scenario import Scenario
 
 TOPIC: Final = "highwater"
 """Name of the one topic; its one partition is 0."""
+TOPIC_CONFIGS: Final = {
+    "min.insync.replicas": "min.insync.replicas",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "log.flush.interval.messages": "flush.messages",
+    "log.segment.bytes": "segment.bytes",
+}
+"""Settings that a topic may have -> their name there."""
 SEGMENT: Final = "00000000000000000000.log.txt"
 ROW: Final = "row.json"
 
@@ -83,7 +89,8 @@ def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
             leader = step["broker"]
         elif step["step"] == "isr":
             isr = tuple(step["isr"])
-    configs = {key: shown(value) for key, value in scenario.config.items() if not key.startswith("sim.")}
+    given = {*scenario.config, *scenario.draw_config}
+    configs = {name: shown(result.settings[key]) for key, name in TOPIC_CONFIGS.items() if key in given}
     return kafka_text.Topic(TOPIC, leader or None, replicas, isr, configs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.console import pairs
+from sim.trace import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from scenarios.run import RunResult
 
 _SHOWN_APART: Final = ("t", "step", "broker")
+_WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
 
 
 def head(row: Mapping[str, Any]) -> Iterator[str]:
@@ -45,7 +47,8 @@ def history(result: RunResult) -> Iterator[str]:
 def step_line(step: Mapping[str, Any]) -> str:
     """One step: who, what, and the step's own fields."""
     who = f"broker {step['broker']}" if step.get("broker") else ""
-    return f"{who:<10} {step['step']:<12} {pairs(step, hide=_SHOWN_APART)}".rstrip()
+    hide = (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART
+    return f"{who:<10} {step['step']:<12} {pairs(step, hide)}".rstrip()
 
 
 def violation_line(violation: Mapping[str, Any]) -> str:
@@ -54,6 +57,11 @@ def violation_line(violation: Mapping[str, Any]) -> str:
     return f"*** VIOLATION {violation['kind']} ({promise} the promise): {violation['detail']}"
 
 
-def batches(replica: Iterable[tuple[int, int, int, int]]) -> str:
+def batches(log: Iterable[tuple[int, int, int, int]]) -> str:
     """A log in one line: ``0-2@1 3@2`` holds offsets 0 to 2 of leader epoch 1, then 3 of leader epoch 2."""
-    return " ".join(f"{base}@{epoch}" if base == last else f"{base}-{last}@{epoch}" for base, last, epoch, _ in replica)
+    runs: list[tuple[int, int, int]] = []
+    for base, last, epoch, _ in log:
+        if runs and runs[-1][1:] == (base - 1, epoch):
+            base = runs.pop()[0]
+        runs.append((base, last, epoch))
+    return " ".join(f"{base}@{epoch}" if base == last else f"{base}-{last}@{epoch}" for base, last, epoch in runs)

@@ -11,7 +11,7 @@ import click
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from scenarios.scenario import Scenario
     from sim.config import Value
@@ -126,19 +126,28 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
     return found
 
 
-def with_settings(scenario: Scenario, overrides: dict[str, Value]) -> Scenario:
-    """The scenario with some settings overridden; what is set is not drawn any more.
+def scenario(word: str, overrides: Mapping[str, Value]) -> Scenario:
+    """Load a scenario by name or path, with some settings overridden; what is set is not drawn any more.
 
     Raises:
-        InputError: more replicas than brokers.
+        InputError: no such scenario, all that is wrong with its file, or more replicas than brokers.
     """
-    if not overrides:
-        return scenario
+    from scenarios.catalogue import load
+    from sim.config import shown
+
+    found = load(word)
     factor = overrides.get("default.replication.factor", 1)
-    if int(factor) > scenario.brokers:
-        raise InputError(f"default.replication.factor = {factor}: {scenario.name} has {scenario.brokers} brokers")
-    drawn = {key: values for key, values in scenario.draw_config.items() if key not in overrides}
-    return replace(scenario, config={**scenario.config, **overrides}, draw_config=drawn)
+    if int(factor) > found.brokers:
+        raise InputError(
+            f"default.replication.factor = {factor} is not valid: {found.name} has {found.brokers} brokers"
+        )
+    return replace(
+        found,
+        config={**found.config, **overrides},
+        draw_config={key: values for key, values in found.draw_config.items() if key not in overrides},
+        source=word,
+        overrides=tuple(f"{key}={shown(value)}" for key, value in overrides.items()),
+    )
 
 
 def modes(scenario: Scenario, names: Iterable[str] = ()) -> tuple[str, ...]:

@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from reports.console import pairs, seconds
 from reports.history import batches, head
+from reports.outline import expectation
+from sim.config import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenarios.run import ReplicaView, RunResult
-
     from reports.console import Ui
+    from scenarios.run import ReplicaView, RunResult
+    from scenarios.scenario import Scenario
 
 
-def show(ui: Ui, result: RunResult) -> None:
-    """Print a run."""
+def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
+    """Print a run of a scenario."""
     first, *rest = head(result.row)
     ui.line(first, style="bold")
     for line in rest:
         ui.line(line)
+    if not result.row["expected"] and result.row["mode"] in scenario.expect:
+        ui.line(f"the scenario expects {expectation(scenario.expect[result.row['mode']])}")
+    if scenario.draw_config:
+        ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.probes])
     _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
-    _section(ui, "Faults that took effect", ["at", "kind", "what"], map(_fault, result.faults))
+    _section(ui, "Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
     headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
     _section(ui, "Replicas at the end", headers, map(_replica, result.replicas))
     if result.row["replay"]:
@@ -36,6 +42,7 @@ def as_json(result: RunResult) -> dict[str, Any]:
     """A run as one JSON-able object."""
     return {
         "row": result.row,
+        "settings": result.settings,
         "story": result.probes,
         "violations": result.violations,
         "faults": result.faults,
@@ -57,7 +64,8 @@ def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[object, ...]:
-    return seconds(fault.get("t")), fault.get("kind"), pairs(dict(fault), hide=("t", "kind"))
+    what = pairs(fault, hide=("at_us", "kind", "effective"))
+    return seconds(fault["at_us"]), fault["kind"], what, "yes" if fault["effective"] else "no"
 
 
 def _replica(replica: ReplicaView) -> tuple[object, ...]:

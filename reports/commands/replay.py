@@ -1,9 +1,76 @@
-"""stub."""
+"""``highwater replay``: one seed again, with its digest checked and everything about it written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from reports import evidence, exits, options, single
+from reports.options import json_option, rule_option, set_option, ui_options
+
+if TYPE_CHECKING:
+    from reports.console import Ui
+    from reports.replay import Origin, Replayed
+    from sim.config import Value
+
+SCHEMA_VERSION: Final = 1
+
 
 @click.command("replay")
-def command() -> int:
-    """Stub."""
-    return 0
+@click.argument("source", metavar="DIR|SCENARIO")
+@click.option("--seed", metavar="N", required=True, help="Seed, decimal or 0x.")
+@click.option("--mode", metavar="MODE", help="Mode; all of the sweep's, or of [expect], when not given.")
+@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
+@click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
+@rule_option
+@set_option
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets seeds/<seed>-<mode>/.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    source: str,
+    seed: str,
+    mode: str | None,
+    scenario: str | None,
+    expect_digest: str | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Run one seed of a sweep in DIR, or of SCENARIO, again: check its digest, write down all that happened."""
+    from reports import replay
+    from scenarios.run import run
+
+    number = options.seed(seed)
+    origin = replay.origin(source, number, scenario, rules, settings)
+    names = options.modes(origin.scenario, [mode] if mode else origin.modes)
+    expected = replay.expected_digests(origin, names, expect_digest)
+    for warning in origin.warnings:
+        ui.warn(f"highwater: {warning}")
+    folders = {name: (output or origin.output) / "seeds" / f"{number}-{name}" for name in names}
+    for folder in folders.values():
+        evidence.prepare(folder)
+    done = []
+    for name, folder in folders.items():
+        result = run(origin.scenario, name, number, origin.rules, trace=True)
+        evidence.write(folder, origin.scenario, result)
+        done.append(replay.Replayed(result, folder, expected.get(name)))
+    code = exits.worst(one.exit_code for one in done)
+    if as_json:
+        ui.json({"schema_version": SCHEMA_VERSION, "replays": [one.as_json() for one in done], "exit_code": code})
+    else:
+        for one in done:
+            _show(ui, origin, one)
+    return code
+
+
+def _show(ui: Ui, origin: Origin, replayed: Replayed) -> None:
+    single.show(ui, origin.scenario, replayed.result)
+    ui.line()
+    ui.line(replayed.said)
+    ui.line(f"written to {replayed.folder}")

@@ -13,9 +13,8 @@ from reports.options import json_option, rule_option, set_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from scenarios.run import RunResult
-
     from reports.console import Ui
+    from scenarios.run import RunResult
     from scenarios.scenario import Scenario
     from sim.config import Value
 
@@ -47,9 +46,7 @@ def command(
     """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected."""
     from scenarios.run import run
 
-    from scenarios.catalogue import load
-
-    chosen = options.with_settings(load(scenario), settings)
+    chosen = options.scenario(scenario, settings)
     names = _modes(chosen, mode, all_modes)
     if trace is not None:
         _check_trace(trace, names)
@@ -57,7 +54,7 @@ def command(
     results: list[RunResult] = []
     for name in names:
         results.append(run(chosen, name, number, rules, trace=trace is not None))
-        _show(ui, results, trace, as_json)
+        _show(ui, chosen, results, trace, as_json)
     code = exits.worst(exits.of_row(result.row) for result in results)
     if as_json:
         runs = [single.as_json(result) for result in results]
@@ -92,11 +89,11 @@ def _seed(ui: Ui, scenario: Scenario, text: str | None) -> int:
     return number
 
 
-def _show(ui: Ui, results: list[RunResult], trace: Path | None, as_json: bool) -> None:
+def _show(ui: Ui, scenario: Scenario, results: list[RunResult], trace: Path | None, as_json: bool) -> None:
     """Show the newest result at once: the next run may take a while."""
     if trace is not None:
         evidence.write_trace(trace, results[-1])
     if not as_json:
         if len(results) > 1:
             ui.line()
-        single.show(ui, results[-1])
+        single.show(ui, scenario, results[-1])

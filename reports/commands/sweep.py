@@ -84,9 +84,7 @@ def command(
 
 
 def _scenarios(names: tuple[str, ...], settings: dict[str, Value]) -> tuple[Scenario, ...]:
-    from scenarios.catalogue import load
-
-    chosen = tuple(options.with_settings(load(name), settings) for name in dict.fromkeys(names))
+    chosen = tuple(options.scenario(name, settings) for name in dict.fromkeys(names))
     found = [scenario.name for scenario in chosen]
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:

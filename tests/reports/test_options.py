@@ -1,24 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from reports import options
-from scenarios.scenario import Expectation, Scenario
+from scenarios import catalogue
 from sim.config import NEVER
 from sim.errors import InputError
-
-SCENARIO = Scenario(
-    "demo",
-    "Demo",
-    "",
-    brokers=3,
-    control="simple",
-    config={"acks": "1"},
-    draw_config={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (1, 10)},
-    expect={"hw": Expectation("may-violate"), "kip101": Expectation("clean")},
-)
 
 
 @pytest.mark.parametrize(
@@ -65,26 +52,28 @@ def test_all_bad_settings_are_named_at_once() -> None:
 
 
 def test_what_is_set_is_not_drawn() -> None:
-    changed = options.with_settings(SCENARIO, {"min.insync.replicas": 2})
-    assert changed.config == {"acks": "1", "min.insync.replicas": 2}
-    assert list(changed.draw_config) == ["log.flush.interval.messages"]
-    assert list(SCENARIO.draw_config) == ["min.insync.replicas", "log.flush.interval.messages"]
+    power = options.scenario("power", {"min.insync.replicas": 2, "unclean.leader.election.enable": True})
+    assert power.config["min.insync.replicas"] == 2
+    assert list(power.draw_config) == ["log.flush.interval.messages"]
+    assert power.overrides == ("min.insync.replicas=2", "unclean.leader.election.enable=true")
+    assert (power.name, power.source) == ("power", "power")
 
 
-def test_nothing_set_is_the_same_scenario() -> None:
-    assert options.with_settings(SCENARIO, {}) is SCENARIO
+def test_nothing_set_is_the_scenario_as_it_is() -> None:
+    assert options.scenario("power", {}).scenario_hash() == catalogue.load("power").scenario_hash()
 
 
 def test_more_replicas_than_brokers_are_refused() -> None:
-    with pytest.raises(InputError, match="demo has 3 brokers"):
-        options.with_settings(SCENARIO, {"default.replication.factor": 4})
+    with pytest.raises(InputError, match="power has 3 brokers"):
+        options.scenario("power", {"default.replication.factor": 4})
 
 
 def test_modes_default_to_those_expected() -> None:
-    assert options.modes(SCENARIO) == ("hw", "kip101")
-    assert options.modes(replace(SCENARIO, expect={}), ["kip101", "kip101"]) == ("kip101",)
+    power = catalogue.load("power")
+    assert options.modes(power) == tuple(power.expect)
+    assert options.modes(power, ["kip101", "kip101"]) == ("kip101",)
 
 
 def test_unknown_modes_get_a_hint() -> None:
     with pytest.raises(InputError, match="did you mean 'kip101'"):
-        options.modes(SCENARIO, ["kip10"])
+        options.modes(catalogue.load("power"), ["kip10"])

@@ -1,0 +1,144 @@
+"""Doing one seed again: from a scenario or from a sweep's folder, with its digest checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reports import exits, options, single
+from scenarios.scenario import from_json
+from sim.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scenarios.run import RunResult
+    from scenarios.scenario import Scenario
+    from sim.config import Value
+
+STORE: Final = Path("store")
+"""Where replays of scenarios go when no folder is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a replay starts from.
+
+    Attributes:
+        scenario: what to run.
+        modes: the modes that it was or would be run in.
+        output: folder that gets ``seeds/<seed>-<mode>/`` when the user names none.
+        rules: rules that the sweep overrode.
+        digests: mode -> digest that the sweep found for this seed.
+        warnings: what differs from when the sweep was run.
+    """
+
+    scenario: Scenario
+    modes: tuple[str, ...]
+    output: Path
+    rules: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run that was done again, the folder that tells of it, and the digest that it should have, if one is known."""
+
+    result: RunResult
+    folder: Path
+    expected_digest: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the digest is known and another one came out."""
+        return self.expected_digest not in (None, self.result.row["digest"])
+
+    @property
+    def exit_code(self) -> int:
+        """The code of this run; a digest that differs is worse than an unexpected verdict."""
+        return exits.worst([exits.of_row(self.result.row), exits.DIGEST_DIFFERS if self.differs else exits.EXPECTED])
+
+    @property
+    def said(self) -> str:
+        """One line about the digest."""
+        if self.expected_digest is None:
+            return "digest not checked: none was given"
+        digest = self.result.row["digest"]
+        return (
+            f"DIGEST DIFFERS: expected {self.expected_digest}, got {digest}" if self.differs else "digest as expected"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The replay as one JSON-able object."""
+        digest = {"expected": self.expected_digest, "differs": self.differs}
+        return {**single.as_json(self.result), "digest": digest, "folder": str(self.folder)}
+
+
+def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], settings: Mapping[str, Value]) -> Origin:
+    """Find out what a user wants to do again.
+
+    Args:
+        word: a sweep's folder, or a scenario's name or file.
+        seed: the seed.
+        name: which scenario of the sweep; needed when it has several.
+        rules: rules to override.
+        settings: settings to override.
+
+    Raises:
+        InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
+    """
+    folder = Path(word)
+    if (folder / "run.json").is_file():
+        if rules or settings:
+            raise InputError(f"{word} knows its rules and settings: --rule and --set go with a scenario only")
+        return _of_sweep(folder, seed, name)
+    if folder.is_dir():
+        raise InputError(f"{word} holds no run.json: it is not a sweep's folder")
+    if name is not None:
+        raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
+    scenario = options.scenario(word, settings)
+    return Origin(scenario, tuple(scenario.expect), STORE / scenario.name, rules)
+
+
+def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
+    """Mode -> digest that a run of it must have, as far as it is known.
+
+    Raises:
+        InputError: one digest is given for several modes.
+    """
+    if given is None:
+        return origin.digests
+    if len(modes) > 1:
+        raise InputError(f"--expect-digest is of one run; choose one with --mode: {', '.join(modes)}")
+    return {modes[0]: given.lower()}
+
+
+def _of_sweep(folder: Path, seed: int, name: str | None) -> Origin:
+    from scenarios.store import read_run
+
+    run = read_run(folder)
+    scenarios = {entry["name"]: entry for entry in run["scenarios"]}
+    if name is None and len(scenarios) > 1:
+        raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
+    name = name or next(iter(scenarios))
+    if name not in scenarios:
+        raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
+    output = folder if len(scenarios) == 1 else folder / name
+    scenario = from_json(scenarios[name])
+    return Origin(
+        scenario, tuple(run["modes"][name]), output, run["rules"], _digests(folder, name, seed), _warnings(run)
+    )
+
+
+def _digests(folder: Path, scenario: str, seed: int) -> dict[str, str]:
+    from scenarios.store import read_rows
+
+    rows = read_rows(folder, ["scenario", "seed", "mode", "digest"])
+    keys = zip(rows["scenario"], rows["seed"], rows["mode"], rows["digest"], strict=True)
+    return {mode: digest for found, number, mode, digest in keys if (found, number) == (scenario, seed)}
+
+
+def _warnings(run: Mapping[str, Any]) -> tuple[str, ...]:
+    raise NotImplementedError

@@ -1,0 +1,42 @@
+"""A command line to call, and runs to show without running anything."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reports.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Call:
+    """What a call of the command line left behind."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """stdout as one object."""
+        data: dict[str, Any] = json.loads(self.out)
+        return data
+
+
+@pytest.fixture
+def highwater(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Call]]:
+    """Calls ``highwater`` with words."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*words: object) -> Call:
+        code = main([str(word) for word in words])
+        return Call(code, *capfd.readouterr())
+
+    yield call
+    signal.signal(signal.SIGTERM, before)

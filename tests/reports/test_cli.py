@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from reports import cli
+from reports.crash import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.reports.conftest import Call
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("pyspark", "scipy", "pandas", "pydantic", "pyarrow", "numpy", "rich", "simpy")
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Makes ``highwater modes list`` raise."""
+
+    def fail_with(error: BaseException) -> None:
+        def callback(**_: object) -> None:
+            raise error
+
+        modes = cli.highwater.get_command(click.Context(cli.highwater), "modes")
+        assert isinstance(modes, click.Group)
+        monkeypatch.setattr(modes.commands["list"], "callback", callback)
+
+    return fail_with
+
+
+def test_help_names_every_command_and_exit_code(highwater: Callable[..., Call]) -> None:
+    call = highwater("--help")
+    assert call.code == 0
+    for word in (*cli.COMMANDS, "0", "1", "2", "3", "4", "70", "130"):
+        assert re.search(rf"^  +(\d.*)?{word} ", call.out, re.MULTILINE), word
+
+
+def test_no_words_show_help(highwater: Callable[..., Call]) -> None:
+    assert highwater().out == highwater("-h").out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from reports.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {*done.stderr.split()} & {*HEAVY}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rum"], "highwater: no such command 'rum'; did you mean 'run'?"),
+        (["modes", "lst"], "highwater: no such command 'lst'; did you mean 'list'?"),
+        (["run", "canry"], "highwater: unknown scenario 'canry'; did you mean 'canary'?"),
+        (["run", "canary", "--mode", "hv"], "highwater: unknown mode 'hv'; did you mean 'hw'?"),
+        (["run", "canary", "--rule", "isr_joins=any"], "highwater: unknown rule 'isr_joins'; did you mean 'isr_join'?"),
+        (["run", "canary", "--set", "ack=1"], "highwater: unknown configuration key 'ack'; did you mean 'acks'?"),
+        (["modes", "show", "kip102"], "highwater: unknown mode 'kip102'; did you mean 'kip101'?"),
+        (["run", "no-such/file.toml"], "highwater: no-such/file.toml: cannot be read: No such file or directory"),
+        (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --mode and --all-modes exclude each other"),
+    ],
+)
+def test_bad_input_is_one_line_with_a_hint(highwater: Callable[..., Call], words: list[str], said: str) -> None:
+    call = highwater(*words)
+    assert (call.code, call.out, call.err) == (2, "", said + "\n")
+
+
+def test_an_unknown_option_gets_a_hint(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "--sed", "1")
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert "'--sed'" in call.err
+    assert "'--seed'" in call.err
+
+
+def test_a_surprise_is_one_line_and_a_file(
+    highwater: Callable[..., Call], failing: Callable[[BaseException], None]
+) -> None:
+    failing(ZeroDivisionError("boom"))
+    call = highwater("modes", "list")
+    assert call.code == 70
+    found = re.fullmatch(r"highwater: internal error: ZeroDivisionError: boom; traceback in (\S+)\n", call.err)
+    assert found is not None
+    file = Path(found[1])
+    assert "in callback" in file.read_text()
+    file.unlink()
+
+
+def test_a_surprise_in_verbose_shows_the_traceback(
+    highwater: Callable[..., Call], failing: Callable[[BaseException], None]
+) -> None:
+    failing(ZeroDivisionError("boom"))
+    call = highwater("-v", "modes", "list")
+    assert call.code == 70
+    assert call.err.startswith("Traceback")
+
+
+def test_ctrl_c_is_130(highwater: Callable[..., Call], failing: Callable[[BaseException], None]) -> None:
+    failing(KeyboardInterrupt())
+    call = highwater("modes", "list")
+    assert (call.code, call.err.strip()) == (130, "interrupted")
+
+
+def test_sigterm_is_ctrl_c(highwater: Callable[..., Call]) -> None:
+    highwater("modes", "list")
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "reports.cli", "modes", "show", "hw"]
+    done = subprocess.run(words, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_quiet_is_taken_before_and_after_the_command(highwater: Callable[..., Call]) -> None:
+    assert highwater("-q", "modes", "list").out == highwater("modes", "list", "-q").out != ""
+
+
+def test_no_ansi_off_a_terminal(highwater: Callable[..., Call]) -> None:
+    assert "\x1b" not in highwater("modes", "show", "hw").out
+    assert "\x1b" in highwater("modes", "show", "hw", "--color", "always").out
+
+
+def test_secrets_do_not_reach_a_traceback() -> None:
+    text = "spark.ssl.keyPassword=hunter2 'fs.secret.key': 'abc def' spark://me:pw@host:7077 KeyError: 'x'"
+    assert without_secrets(text) == "spark.ssl.keyPassword=*** 'fs.secret.key': *** spark://host:7077 KeyError: 'x'"

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+
+    from tests.reports.conftest import Call
+
+REPAIRED = ["--rule", "follower_truncation=leader-epoch"]
+
+
+def test_the_canary_loses_data_as_expected(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary")
+    assert call.code == 0
+    assert call.err == ""
+    first = call.out.splitlines()[0]
+    assert first.startswith("canary, mode hw, seed 0: violation (committed-loss")
+    assert "as expected" in first
+    for words in ("Story", "ack batch=m1", "Violations", "inside", "Faults", "kill  target=1", "Replicas at the end"):
+        assert words in call.out
+
+
+def test_the_repaired_canary_is_a_failure(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", *REPAIRED)
+    assert call.code == 1
+    assert "not as expected" in call.out
+    assert "the scenario expects violates:committed-loss" in call.out
+    assert "--rule follower_truncation=leader-epoch --expect-digest" in call.out
+
+
+def test_json_is_one_object(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "kip101-scenario-1", "--json")
+    assert call.code == call.json["exit_code"] == 0
+    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101"]
+    assert call.json["schema_version"] == 1
+    hw = call.json["runs"][0]
+    assert hw["row"]["verdict"] == "violation"
+    assert hw["violations"][0].keys() == {"kind", "inside", "at_us", "detail"}
+    assert hw["replicas"][0]["batches"]
+
+
+def test_the_worst_run_decides(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "kip101-scenario-1", *REPAIRED, "--json")
+    assert [run["row"]["expected"] for run in call.json["runs"]] == [False, True]
+    assert call.code == 1
+
+
+def test_a_mode_without_expectation_may_violate(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "--mode", "kip101", "--json")
+    assert call.code == 0
+    assert call.json["runs"][0]["row"]["verdict"] == "ok"
+
+
+def test_all_modes(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "--all-modes", "--json")
+    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101"]
+
+
+def test_a_drawn_seed_is_said_before_the_run(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.randbits", lambda _: 4711)
+    call = highwater("run", "power", "--mode", "hw")
+    assert call.err == "seed 4711 (drawn)\n"
+    assert "seed 4711" in call.out.splitlines()[0]
+
+
+def test_settings_reach_the_run_and_its_replay_line(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", *REPAIRED, "--set", "min.insync.replicas=2", "--json")
+    run = call.json["runs"][0]
+    assert run["settings"]["min.insync.replicas"] == 2
+    assert "--set min.insync.replicas=2" in run["row"]["replay"]
+
+
+def test_drawn_settings_are_shown(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "power", "--mode", "hw", "--seed", "0x2", "--set", "min.insync.replicas=2")
+    assert "drawn: log.flush.interval.messages=" in call.out
+
+
+def test_the_trace_is_json_lines_after_a_header(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    assert highwater("run", "canary", "--trace", file).code == 0
+    header, *steps = map(json.loads, file.read_text().splitlines())
+    assert header["schema_version"] == 1
+    assert (header["scenario"], header["mode"], header["seed"]) == ("canary", "hw", 0)
+    assert {"t", "step"} <= steps[0].keys()
+    assert "elected" in {step["step"] for step in steps}
+
+
+def test_a_trace_needs_one_mode_and_a_folder(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("run", "kip101-scenario-1", "--trace", tmp_path / "trace.jsonl")
+    assert (call.code, call.err) == (2, "highwater: --trace writes one run; choose one with --mode: hw, kip101\n")
+    call = highwater("run", "canary", "--trace", tmp_path / "none" / "trace.jsonl")
+    assert call.code == 2
+    assert "cannot be written" in call.err
+
+
+def test_an_exception_in_a_run_is_70(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:
+    def boom(*_: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("sim.cluster.Cluster.boot", boom)
+    call = highwater("run", "canary")
+    assert call.code == 70
+    assert "canary, mode hw, seed 0: error" in call.out
+    assert "ZeroDivisionError: boom" in call.out
