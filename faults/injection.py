@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from faults import controlled_restart, cut, kill, power_loss
-from faults.plan import LEADER, Fault, Limits, Plan
+from faults.plan import LEADER, Fault, Limits, Plan, hash_of
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
 from sim.streams import Streams, integer, sample
@@ -118,6 +118,10 @@ class Injection:
     def effective(self) -> int:
         """Number of strikes that took effect."""
         return sum(entry.effective for entry in self.realised)
+
+    def faults_hash(self) -> str:
+        """Hash of what happened (16 hex digits)."""
+        return hash_of((entry.kind, entry.target, entry.at_us, entry.effective) for entry in self.realised)
 
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""

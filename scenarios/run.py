@@ -17,7 +17,7 @@ from typing import Any, Final
 from simpy.events import Event
 
 from faults.injection import Injection, draw_plan
-from faults.plan import Limits, Plan, hash_of
+from faults.plan import Limits, Plan
 from faults.promise import Promise
 from scenarios.rows import Row
 from scenarios.scenario import Scenario
@@ -242,7 +242,7 @@ class _Run:
             "error": error,
             "digest": digest,
             "plan_hash": self.plan.plan_hash(),
-            "faults_hash": hash_of(injection.to_json()),
+            "faults_hash": injection.faults_hash(),
             "faults": injection.effective,
             "elections": elections,
             "truncations": journal.truncations,
@@ -275,6 +275,8 @@ class _Run:
             process = self.cluster.running.get(broker)
             partition = process.partition if process else None
             log = storage.log
+            if partition is not None:
+                storage.catch_up(partition.hw, self.kernel.now_us)
             views.append(
                 ReplicaView(
                     broker=broker,

@@ -405,9 +405,11 @@ class Broker(Node):
             partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
 
     def _expire_fetch(self, request: FetchRequest) -> None:
+        # Whatever could give it another answer than an empty one would have ended its waiting.
         if request.parked:
+            request.parked = False
             self._parked_followers.remove(request)
-            self._answer_fetch(request)
+            self._reply_fetch(request, NONE, [])
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         """Answer a fetch that waited, with what there is now."""

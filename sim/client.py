@@ -39,6 +39,7 @@ class Client(Node):
         super().__init__(node)
         self.topic = topic
         self.settings = settings
+        self.timeout_us = settings.request_timeout_us
         self.kernel = kernel
         self.leader = NO_LEADER
         self._brokers = brokers

@@ -76,6 +76,7 @@ class Cluster:
         self.running: dict[int, Broker] = {}
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._lost: dict[int, list[Batch]] = {broker: [] for broker in self.settings}
+        self._stopping: dict[int, bool] = {}
         self._cuts: list[tuple[int, int]] = []
         replication_factor = config["default.replication.factor"]
         session_ms = config["zookeeper.session.timeout.ms"]
@@ -118,14 +119,17 @@ class Cluster:
             position=position,
             shows=shows,
         )
+        consumer.leader = self.producer.leader
         self.network.join(consumer)
         return consumer
 
     # Processes.
 
     def start(self, broker: int) -> bool:
-        """Start a broker's process; False if it runs."""
+        """Start a broker's process; False if it runs. One that is shutting down is started when it is down."""
         if broker in self.running:
+            if broker in self._stopping:
+                self._stopping[broker] = True
             return False
         self._incarnations[broker] += 1
         process = self.running[broker] = Broker(
@@ -169,6 +173,7 @@ class Cluster:
         process = self.running.get(broker)
         if process is None:
             return False
+        self._stopping.setdefault(broker, False)
         process.say_goodbye()
         self.kernel.call_at(self.kernel.now_us + SHUTDOWN_WAIT_US, process.life, self._shut_down_unheard, broker)
         return True
@@ -182,7 +187,12 @@ class Cluster:
             return
         self._end(broker, "halt")
         due_us = self.kernel.now_us + self.settings[broker].supervisor_us
-        self.kernel.call_at(due_us, self.control.life, self.start, broker)
+        self.kernel.call_at(due_us, ALWAYS, self._supervise, (broker, self._incarnations[broker]))
+
+    def _supervise(self, entry: tuple[int, int]) -> None:
+        broker, incarnation = entry
+        if self._incarnations[broker] == incarnation:
+            self.start(broker)
 
     def _end(self, broker: int, kind: str) -> bool:
         process = self.running.pop(broker, None)
@@ -200,6 +210,8 @@ class Cluster:
             self.network.leave(process, silently=kind == "power-loss")
         process.life.open = False
         self.journal.ended(broker, kind, lost)
+        if self._stopping.pop(broker, False):
+            self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
 
     # Links.

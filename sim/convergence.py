@@ -62,7 +62,7 @@ class Convergence:
         self.acked = True
         self._awaited = self._next_id - 1
         validator = self._cluster.validator(offset, self._read)
-        validator.begin()
+        validator.fetch()
 
     def _read(self, batches: list[Batch]) -> None:
         self._writing = False

@@ -253,7 +253,14 @@ class Journal:
         self.divergence.loaded(broker, replica)
         if self.observers:
             ids = [record for batch in lost for record in batch.ids()]
-            self._tell("recovered", broker=broker, offset=replica.log.leo, hw=replica.hw, lost=ids)
+            self._tell(
+                "recovered",
+                broker=broker,
+                offset=replica.log.leo,
+                log_start=replica.log.log_start,
+                hw=replica.hw,
+                lost=ids,
+            )
 
     def link(self, step: str, source: int, target: int) -> None:
         """A directed link was cut or healed."""

@@ -34,6 +34,8 @@ class Gate:
 ALWAYS: Final = Gate()
 _CALL: Final = 1
 """Tie key of a call; SimPy's URGENT events (0) come before it."""
+_LAST: Final = 1 << 40
+"""Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
 
 class EventBudgetError(Exception):
@@ -52,7 +54,7 @@ class Kernel(simpy.Environment):
 
     Attributes:
         now_us: simulated time in microseconds.
-        events: calls made so far; calls whose gate was closed do not count.
+        events: entries of the queue processed so far.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -67,7 +69,7 @@ class Kernel(simpy.Environment):
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
         """SimPy's entry: process an event after a delay in us."""
-        entry = (self._now + delay, priority, next(self._eid), ALWAYS, _process, event)
+        entry = (self.now_us + delay, priority, next(self._eid), ALWAYS, _process, event)
         heappush(self._queue, entry)  # type: ignore[misc]
 
     def stop(self) -> None:
@@ -81,21 +83,29 @@ class Kernel(simpy.Environment):
             EventBudgetError: the budget is used up.
         """
         queue: list[Any] = self._queue
+        end = Gate()
+        heappush(queue, (until_us, _LAST, next(self._eid), end, self._reached, None))
+        pop = heappop
         made = 0
         try:
-            for made in range(self._budget - self.events):
-                if not queue or queue[0][0] > until_us:
-                    self._now = self.now_us = until_us
-                    return
-                now_us, _, _, gate, handler, argument = heappop(queue)
-                self._now = self.now_us = now_us
+            for made in range(1, self._budget - self.events + 1):
+                self.now_us, _, _, gate, handler, argument = pop(queue)
                 if gate.open:
                     handler(argument)
         except _Stop:
             return
         finally:
+            end.open = False
             self.events += made
         raise EventBudgetError(f"event budget of {self._budget} used up at {self.now_us} us")
+
+    def _reached(self, _: None) -> None:
+        raise _Stop
+
+    @property
+    def now(self) -> int:
+        """SimPy's name for `now_us`."""
+        return self.now_us
 
 
 def _process(event: Event) -> None:

@@ -98,6 +98,7 @@ class Ledger:
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
         self.stale_reads = 0
+        self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}
         self._missing: dict[int, dict[int, list[End]]] = {}
 
@@ -109,8 +110,9 @@ class Ledger:
     def commit(self, batches: list[Batch], now_us: int) -> None:
         """A leader's HW passed these batches."""
         for batch in batches:
-            if batch.first_id not in self.commits:
-                self.commits[batch.first_id] = now_us
+            self.commits.setdefault(batch.first_id, now_us)
+            if batch not in self._committed:
+                self._committed.add(batch)
                 self.committed.append(batch)
 
     def ended(self, end: End) -> None:

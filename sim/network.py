@@ -7,6 +7,7 @@ that arrives while its link is cut is lost; who waits for an answer notices by i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from sim.kernel import Gate, Handler, Kernel
@@ -23,7 +24,10 @@ class Node:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
         life: open while the process runs; gate of its timers.
         out: connections to other nodes, by node id.
+        timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
+
+    timeout_us = 0
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -34,7 +38,7 @@ class Node:
         """A node that was down can be reached again."""
 
     def disconnected(self, peer: int) -> None:
-        """The connection to a node broke, and this node was told (not so when a machine lost power)."""
+        """The connection to a node broke, and this node has noticed."""
 
 
 class Link:
@@ -67,11 +71,11 @@ class Channel(Gate):
 
     __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "alive", "target")
 
-    def __init__(self, kernel: Kernel, link: Link, source: Node, target: Node, streams: Streams) -> None:
-        super().__init__(target.node)
+    def __init__(self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int]) -> None:
+        self.owner = target.node
         self._kernel = kernel
         self._call_at = kernel.call_at
-        self._bits = streams(f"network:{source.node}").getrandbits
+        self._bits = bits
         self._link = link
         self._last_us = -1
         self.target = target
@@ -107,6 +111,7 @@ class Network:
         self._kernel = kernel
         self._streams = streams
         self._links: dict[tuple[int, int], Link] = {}
+        self._bits: dict[int, Callable[[int], int]] = {}
         self.nodes: dict[int, Node] = {}
 
     def link(self, source: int, target: int) -> Link:
@@ -132,7 +137,8 @@ class Network:
 
         Args:
             node: the process.
-            silently: the machine went with it, so nobody is told; else peers hear of the broken connection.
+            silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
+                of the broken connection at once.
         """
         del self.nodes[node.node]
         node.life.open = False
@@ -142,12 +148,19 @@ class Network:
             if other is None or node.node not in other.out:
                 continue
             other.out[node.node].close()
-            if not silently and not self.link(node.node, peer).cuts:
-                self._kernel.call_at(self._kernel.now_us + LATENCY_US[128], other.life, other.disconnected, node.node)
+            if silently:
+                notice_us = other.timeout_us
+            else:
+                notice_us = 0 if self.link(node.node, peer).cuts else LATENCY_US[128]
+            if notice_us:
+                self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
 
     def _connect(self, source: Node, target: Node) -> None:
         link = self.link(source.node, target.node)
-        link.channel = source.out[target.node] = Channel(self._kernel, link, source, target, self._streams)
+        bits = self._bits.get(source.node)
+        if bits is None:
+            bits = self._bits[source.node] = self._streams(f"network:{source.node}").getrandbits
+        link.channel = source.out[target.node] = Channel(self._kernel, link, target, bits)
 
     def cut(self, source: int, target: int) -> None:
         """Nothing arrives in this direction until `heal`; cuts add up."""

@@ -183,11 +183,15 @@ class Storage:
 
     # When it ends, and begins again.
 
-    def process_ended(self, hw: int, now_us: int) -> None:
-        """Account for the checkpoints that the ended process had written."""
+    def catch_up(self, hw: int, now_us: int) -> None:
+        """Account for the checkpoints that the process has written by now."""
         self.hw_file.catch_up(hw, now_us)
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.log_start_file.catch_up(self.log.log_start, now_us)
+
+    def process_ended(self, hw: int, now_us: int) -> None:
+        """The process is gone: what its checkpoints say now is what the next one finds."""
+        self.catch_up(hw, now_us)
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
 

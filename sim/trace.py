@@ -25,7 +25,7 @@ STEPS: Final[dict[str, str]] = {
     "shutdown": "a broker was shut down in a controlled way",
     "halt": "a broker exited by itself",
     "start": "a process started",
-    "recovered": "a broker loaded its logs: offset = LEO, lost = ids of records lost since its last end",
+    "recovered": "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
     "registered": "the control plane opened a session for a broker",
     "session-end": "the control plane ended a broker's session",
     "log-start": "a broker's log start moved: offset",

@@ -23,12 +23,14 @@ def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
 
 def first_difference(one: Replica, other: Replica, start: int, end: int) -> int | None:
     """The first offset in [start, end) at which two logs differ, None when they agree."""
+    if one.log.batches == other.log.batches:
+        return None  # The same objects, compared without a look at each.
     offset = max(start, one.log.log_start, other.log.log_start)
     while offset < end:
         batch = one.log.batch_at(offset)
         if batch is not None and batch is other.log.batch_at(offset):
             offset = batch.last_offset + 1
-        elif record_at(one, offset) == record_at(other, offset) is not None:
+        elif record_at(one, offset) == record_at(other, offset):
             offset += 1
         else:
             return offset

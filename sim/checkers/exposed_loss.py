@@ -16,11 +16,12 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
     """Compare what consumers were shown with the final log; at most one violation, with all records."""
     ids: set[int] = set()
     first: tuple[int, int] | None = None
+    kept = set(log.batches)
     for shown in ledger.shown:
         batch = shown.batch
-        start = max(shown.from_offset, log.log_start)
-        if start > batch.last_offset or log.batch_at(start) is batch:
+        if batch in kept:
             continue
+        start = max(shown.from_offset, log.log_start)
         for offset in range(start, batch.last_offset + 1):
             record = batch.first_id + offset - batch.base_offset
             found = log.batch_at(offset)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, Protocol
 
+from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
 from sim.protocol.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
@@ -23,7 +24,6 @@ from sim.protocol.messages import (
     EpochEndRequest,
     FetchReply,
     FetchRequest,
-    FetchResult,
     ListOffsetsReply,
     ListOffsetsRequest,
     Position,
@@ -195,21 +195,22 @@ class Fetcher:
         asks: list[Position] = []
         wake_us = 0
         for name, fetch in self.partitions.items():
+            epoch = fetch.leader_epoch if self._carries_epoch else NO_EPOCH
             if fetch.delayed_until_us > now_us:
                 wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
-                continue
-            epoch = fetch.leader_epoch if self._carries_epoch else NO_EPOCH
-            if fetch.state is TRUNCATING:
+            elif fetch.state is FETCHING:
+                positions.append((name, fetch.replica.log.leo, epoch))
+            elif fetch.state is TRUNCATING:
                 latest = fetch.replica.epochs.latest
                 if latest is not None:
                     asks.append((name, epoch, latest))
-                    continue
-                self._truncate(fetch, fetch.initial_offset, complete=True)
-            elif fetch.state is not FETCHING:
+                else:
+                    self._truncate(fetch, fetch.initial_offset, complete=True)
+                    positions.append((name, fetch.replica.log.leo, epoch))
+            else:
                 timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, epoch)
                 return
-            positions.append((name, fetch.replica.log.leo, epoch))
         if asks:
             self.in_flight = self._host.send_epoch_end(self, asks, with_epoch=self._with_epoch)
         elif positions:
@@ -273,21 +274,25 @@ class Fetcher:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        for result, (_, offset, epoch) in zip(reply.results, request.positions, strict=True):
-            fetch = self.partitions.get(result[0])
+        partitions = self.partitions
+        for result, (name, offset, epoch) in zip(reply.results, request.positions, strict=True):
+            fetch = partitions.get(name)
             if fetch is None or fetch.state is not FETCHING or fetch.replica.log.leo != offset:
                 continue
             if self._checks_epoch and not self._fits(fetch, epoch):
                 continue
-            if result[1]:
-                self._on_error(fetch, result[0], result[1], epoch, now_us)
-            else:
-                self._take(fetch, result)
+            _, error, batches, hw, log_start, _ = result
+            replica = fetch.replica
+            if error:
+                self._on_error(fetch, name, error, epoch, now_us)
+            elif not batches or self._append(name, replica, batches):
+                if hw != replica.hw:
+                    replica.set_hw(hw)
+                if log_start > replica.log.log_start:
+                    replica.advance_log_start(log_start)
         self.step(now_us)
 
-    def _take(self, fetch: PartitionFetch, result: FetchResult) -> None:
-        name, _, batches, hw, log_start, _ = result
-        replica = fetch.replica
+    def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
         try:
             for batch in batches:
                 replica.append_fetched(batch)
@@ -296,11 +301,8 @@ class Fetcher:
                 self.dead = True
             else:
                 self._fail(name)
-            return
-        if hw != replica.hw:
-            replica.set_hw(hw)
-        if log_start > replica.log.log_start:
-            replica.advance_log_start(log_start)
+            return False
+        return True
 
     # Errors.
 

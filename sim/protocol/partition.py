@@ -252,14 +252,16 @@ class Partition(Replica):
 
     def check_fetch(self, offset: int, current_leader_epoch: int) -> str:
         """Whether a fetch may be served: leadership, epoch, then range (the epoch check comes first)."""
-        error = self.check_epoch(current_leader_epoch)
-        if error:
-            return error
+        if self._fencing:
+            error = self.check_epoch(current_leader_epoch)
+            if error:
+                return error
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
-        if offset > self.log.leo or offset < self.log.log_start:
-            return OFFSET_OUT_OF_RANGE
-        return NONE
+        log = self.log
+        if log.log_start <= offset <= log.leo:
+            return NONE
+        return OFFSET_OUT_OF_RANGE
 
     def follower_fetched(self, follower: int, incarnation: int, offset: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.

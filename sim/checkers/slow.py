@@ -1,0 +1,322 @@
+"""The independent checker: reads nothing but a written trace, and judges it by brute force.
+
+It shares no code with the incremental checkers and the ledger. Each broker's log is rebuilt offset by offset from the
+steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
+step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
+
+Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``stuck-replica``, ``no-progress``,
+and that the trace itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
+
+Does not verify: whether a violation is inside the promise; what was lost in which crash; stories. Taken as they are:
+the HWs that steps report, and that an exposure received in the microsecond in which a request was sent came before it.
+Where offsets overlap, the batch that was appended first is what stands there, since that is what a reader finds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from sim.trace import SCHEMA_VERSION, Step
+
+VALIDATION_IDS: Final = 1 << 40
+"""Records from this id on were written after healing, to see whether the cluster is whole."""
+
+Record = tuple[int, int]
+"""(record id, leader epoch)"""
+
+
+class TraceError(Exception):
+    """The trace contradicts itself, or is of a newer version."""
+
+
+def read(lines: Iterable[str]) -> list[Step]:
+    """The steps of a written trace: JSON lines after a header line.
+
+    Raises:
+        TraceError: no header, or `schema_version` is newer than this code knows.
+    """
+    header, *steps = [json.loads(line) for line in lines]
+    version = header.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise TraceError(f"trace has schema_version {version!r}; this version reads {SCHEMA_VERSION}")
+    return steps
+
+
+def check(trace: Iterable[Step], replicas: Sequence[int]) -> dict[str, str]:
+    """Judge a whole run, to the end of validation.
+
+    Args:
+        trace: its steps.
+        replicas: the assignment.
+
+    Returns:
+        Kind of violation -> the first one found, in words.
+
+    Raises:
+        TraceError: the trace contradicts itself.
+    """
+    judge = _Judge(replicas)
+    for step in trace:
+        judge.take(step)
+    judge.conclude()
+    return judge.findings
+
+
+class _Copy:
+    """One broker's copy of the partition, as the steps tell it."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[int, int, int, int]] = []
+        self.at: list[Record | None] = []
+        self.start = 0
+        self.leo = 0
+        self.hw = 0
+        self.running = False
+        self.completed: int | None = None
+        self.leads: int | None = None
+        self.lost: list[int] = []
+
+    def append(self, base: int, last: int, epoch: int, first: int) -> None:
+        if not self.batches and base < self.start:
+            self.start = base
+        self.batches.append((base, last, epoch, first))
+        self.leo = last + 1
+        self._place(base, last, epoch, first)
+
+    def _place(self, base: int, last: int, epoch: int, first: int) -> None:
+        at = self.at
+        at.extend([None] * (last + 1 - len(at)))
+        for offset in range(base, last + 1):
+            at[offset] = at[offset] or (first + offset - base, epoch)
+
+    def _keep(self, batches: list[tuple[int, int, int, int]]) -> None:
+        self.batches = batches
+        self.at = []
+        for batch in batches:
+            self._place(*batch)
+
+    def truncate(self, offset: int) -> int:
+        """Whole batches that reach the offset go; beyond the LEO, everything: the log starts anew there."""
+        before = len(self.batches)
+        if offset > self.leo:
+            self._keep([])
+            self.start = self.leo = self.hw = offset
+        elif offset < self.leo:
+            self._keep([batch for batch in self.batches if batch[1] < offset])
+            self.leo = offset
+            self.start = min(self.start, offset)
+            self.hw = min(self.hw, offset)
+        return before - len(self.batches)
+
+    def lose(self, count: int) -> None:
+        """The newest batches went with the page cache."""
+        kept = len(self.batches) - count
+        self.lost += [first + offset - base for base, last, _, first in self.batches[kept:]
+                      for offset in range(base, last + 1)]
+        self._keep(self.batches[:kept])
+
+    def stop(self) -> None:
+        self.running = False
+        self.completed = self.leads = None
+
+    def ids(self) -> set[int]:
+        """Records that stand at or above the log start."""
+        return {record[0] for record in self.at[self.start :] if record}
+
+    def holds(self, offset: int, record: int) -> bool:
+        found = self.at[offset] if offset < len(self.at) else None
+        return found is not None and found[0] == record
+
+
+class _Judge:
+    def __init__(self, replicas: Sequence[int]) -> None:
+        self.findings: dict[str, str] = {}
+        self._copies = {broker: _Copy() for broker in replicas}
+        self._replicas = tuple(replicas)
+        self._isr = self._replicas
+        self._elected = 0
+        self._epoch = -1
+        self._acks: list[Step] = []
+        self._reads: list[Step] = []
+        self._exposed: list[tuple[int, int, int]] = []
+        self._now_us = 0
+        self._handlers: dict[str, Callable[[Step], None]] = {
+            "append": self._append,
+            "truncate": self._truncate,
+            "hw": self._hw,
+            "lead": self._lead,
+            "follow": self._follow,
+            "settled": self._settled,
+            "log-start": self._log_start,
+            "recovered": self._recovered,
+            "kill": self._ended,
+            "power-loss": self._ended,
+            "shutdown": self._ended,
+            "halt": self._ended,
+            "elected": self._on_elected,
+            "isr": self._on_isr,
+            "ack": self._acks.append,
+            "read": self._read,
+            "end-offset": self._end_offset,
+        }
+
+    def take(self, step: Step) -> None:
+        """Follow one step."""
+        if step["t"] < self._now_us:
+            raise TraceError(f"time goes back to {step['t']} us at {step}")
+        self._now_us = step["t"]
+        handler = self._handlers.get(step["step"])
+        if handler is not None:
+            handler(step)
+
+    def _find(self, kind: str, detail: str) -> None:
+        self.findings.setdefault(kind, f"{self._now_us} us: {detail}")
+
+    @staticmethod
+    def _expect(step: Step, what: str, rebuilt: object, said: object) -> None:
+        if rebuilt != said:
+            raise TraceError(f"{what} should be {rebuilt} at {step}")
+
+    # Logs.
+
+    def _append(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        copy.append(step["offset"], step["last"], step["leader_epoch"], step["record"])
+        self._expect(step, "LEO", copy.leo, step["leo"])
+
+    def _truncate(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        removed = copy.truncate(step["offset"])
+        self._expect(step, "number of removed batches", removed, step["removed"])
+        self._expect(step, "LEO", copy.leo, step["offset"])
+        self._compare_all()
+
+    def _log_start(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        copy.start = step["offset"]
+        copy.leo = max(copy.leo, copy.start)
+        self._compare_all()
+
+    def _ended(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        copy.stop()
+        copy.lose(step["offset"])
+
+    def _recovered(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        self._expect(step, "lost records", sorted(copy.lost), sorted(step["lost"]))
+        copy.lost = []
+        copy.running = True
+        copy.start = step["log_start"]
+        copy.leo = max([copy.start, *(last + 1 for _, last, _, _ in copy.batches)])
+        copy.hw = step["hw"]
+        self._expect(step, "LEO", copy.leo, step["offset"])
+
+    # Replication.
+
+    def _hw(self, step: Step) -> None:
+        self._copies[step["broker"]].hw = step["offset"]
+        self._compare_all()
+
+    def _lead(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        copy.leads = copy.completed = step["leader_epoch"]
+        self._epoch = max(self._epoch, step["leader_epoch"])
+        self._compare_all()
+
+    def _follow(self, step: Step) -> None:
+        copy = self._copies[step["broker"]]
+        copy.leads = copy.completed = None
+        self._epoch = max(self._epoch, step["leader_epoch"])
+
+    def _settled(self, step: Step) -> None:
+        self._copies[step["broker"]].completed = step["leader_epoch"]
+        self._compare_all()
+
+    def _on_elected(self, step: Step) -> None:
+        self._elected = step["broker"]
+        self._epoch = max(self._epoch, step["leader_epoch"])
+
+    def _on_isr(self, step: Step) -> None:
+        self._isr = tuple(step["isr"])
+        self._epoch = max(self._epoch, step["leader_epoch"])
+
+    # Divergence.
+
+    def _compare_all(self) -> None:
+        """Each two copies that completed truncation in the current leader epoch."""
+        self._compare([copy for copy in self._copies.items() if copy[1].completed == self._epoch])
+
+    def _compare(self, copies: list[tuple[int, _Copy]]) -> None:
+        for position, (broker, copy) in enumerate(copies):
+            for other, peer in copies[position + 1 :]:
+                start, end = max(copy.start, peer.start), min(copy.hw, peer.hw)
+                if copy.at[start:end] != peer.at[start:end]:
+                    self._find("divergence", f"brokers {broker} and {other} differ between {start} and {end}")
+
+    # Clients.
+
+    def _read(self, step: Step) -> None:
+        self._reads.append(step)
+        self._exposed.append((step["t"], step["leader_epoch"], step["last"] + 1))
+
+    def _end_offset(self, step: Step) -> None:
+        end, epoch = step["offset"], step["leader_epoch"]
+        for since_us, exposed_epoch, exposed_end in self._exposed:
+            if since_us <= step["asked_at"] and exposed_epoch <= epoch and end < exposed_end:
+                self._find("hw-regression", f"{exposed_end} was exposed at {since_us} us, then {end} was answered")
+        self._exposed.append((step["t"], epoch, end))
+
+    # The end.
+
+    def conclude(self) -> None:
+        """Validation is over."""
+        leader = self._leader()
+        self._convergence(leader)
+        self._compare([copy for copy in self._copies.items() if copy[1].running])
+        self._committed_loss([leader] if leader else list(self._copies.values()))
+        if leader:
+            self._exposed_loss(leader)
+
+    def _leader(self) -> _Copy | None:
+        """Who was elected, runs, and leads in the current leader epoch."""
+        copy = self._copies.get(self._elected)
+        return copy if copy is not None and copy.leads == self._epoch else None
+
+    def _committed_loss(self, copies: list[_Copy]) -> None:
+        present: set[int] = set().union(*(copy.ids() for copy in copies))
+        start = max(copy.start for copy in copies)
+        for ack in self._acks:
+            if ack["acks"] != -1:
+                continue
+            for position in range(ack["count"]):
+                if ack["record"] + position not in present and ack["offset"] + position >= start:
+                    self._find("committed-loss", f"record {ack['record'] + position}, acknowledged at {ack['t']} us")
+
+    def _exposed_loss(self, leader: _Copy) -> None:
+        for shown in self._reads:
+            for offset in range(max(shown["offset"], leader.start), shown["last"] + 1):
+                record = shown["record"] + offset - shown["offset"]
+                if not leader.holds(offset, record):
+                    self._find("exposed-loss", f"record {record}, shown at offset {offset} at {shown['t']} us")
+
+    def _convergence(self, leader: _Copy | None) -> None:
+        """A leader; all in the ISR and running; logs that end alike; one acks=all write acknowledged and read."""
+        copies = self._copies.values()
+        written = [ack for ack in self._acks if ack["record"] >= VALIDATION_IDS and ack["acks"] == -1]
+        if leader is None:
+            self._find("no-progress", "no leader")
+        elif self._isr != self._replicas or not all(copy.running for copy in copies):
+            self._find("stuck-replica", f"the ISR is {list(self._isr)}")
+        elif not written:
+            self._find("no-progress", "no write was acknowledged after healing")
+        elif len({copy.leo for copy in copies}) > 1 or not any(self._was_read(ack) for ack in written):
+            self._find("stuck-replica", "logs end differently, or a write was not read")
+
+    def _was_read(self, ack: Step) -> bool:
+        return any(
+            ack["t"] <= shown["t"] and shown["record"] <= ack["record"] <= shown["record"] + shown["last"] - shown["offset"]
+            for shown in self._reads
+        )
