@@ -40,7 +40,10 @@ class Promise:
             for position in range(self._sizes[first])
         )
         self._acked_all = frozenset(
-            record for ack in ledger.acks if ack.acks == -1 for record in range(ack.first_id, ack.first_id + ack.count)
+            record
+            for ack in (ledger.acks if self._lossy or ledger.violations else ())
+            if ack.acks == -1
+            for record in range(ack.first_id, ack.first_id + ack.count)
         )
 
     def run_inside(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from scenarios.scenario import from_json
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scenarios.run import RunResult
     from scenarios.scenario import Scenario
@@ -64,7 +65,7 @@ class Replayed:
     def said(self) -> str:
         """One line about the digest."""
         if self.expected_digest is None:
-            return "digest not checked: none was given"
+            return "digest not checked: none is known"
         digest = self.result.row["digest"]
         return (
             f"DIGEST DIFFERS: expected {self.expected_digest}, got {digest}" if self.differs else "digest as expected"
@@ -125,10 +126,17 @@ def _of_sweep(folder: Path, seed: int, name: str | None) -> Origin:
     name = name or next(iter(scenarios))
     if name not in scenarios:
         raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
-    output = folder if len(scenarios) == 1 else folder / name
-    scenario = from_json(scenarios[name])
+    try:
+        scenario = from_json(scenarios[name])
+    except ValueError as error:
+        raise InputError(f"{folder / 'run.json'}: {error}") from None
     return Origin(
-        scenario, tuple(run["modes"][name]), output, run["rules"], _digests(folder, name, seed), _warnings(run)
+        scenario,
+        tuple(run["modes"][name]),
+        folder if len(scenarios) == 1 else folder / name,
+        run["rules"],
+        _digests(folder, name, seed),
+        tuple(_warnings(run, scenario)),
     )
 
 
@@ -140,5 +148,16 @@ def _digests(folder: Path, scenario: str, seed: int) -> dict[str, str]:
     return {mode: digest for found, number, mode, digest in keys if (found, number) == (scenario, seed)}
 
 
-def _warnings(run: Mapping[str, Any]) -> tuple[str, ...]:
-    raise NotImplementedError
+def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
+    """What is not as it was when the sweep began."""
+    from scenarios.store import code_version
+
+    if run["code_version"] != code_version():
+        yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
+    with contextlib.suppress(InputError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
+        now = options.scenario(scenario.source or scenario.name, options.settings(scenario.overrides))
+        if now.scenario_hash() != scenario.scenario_hash():
+            yield (
+                f"scenario {scenario.name} has changed since the sweep (hash {scenario.scenario_hash()} then, "
+                f"{now.scenario_hash()} now); the sweep's is replayed"
+            )

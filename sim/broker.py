@@ -241,15 +241,17 @@ class Broker(Node):
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `ReplicaHost.truncated`."""
-        assert isinstance(replica, Partition)
-        self._journal.truncate(self.node, replica, removed)
+        partition = self.partition
+        assert replica is partition is not None
+        self._journal.truncate(self.node, partition, removed)
         self.storage.truncated(len(removed), self._kernel.now_us)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
-        assert isinstance(replica, Partition)
+        partition = self.partition
+        assert replica is partition is not None
         self.storage.hw_file.catch_up(previous, self._kernel.now_us)
-        self._journal.hw(self.node, replica, previous)
+        self._journal.hw(self.node, partition, previous)
         if self._parked_consumers and replica.hw > previous:
             parked, self._parked_consumers = self._parked_consumers, []
             for request in parked:
@@ -280,7 +282,7 @@ class Broker(Node):
 
     def settled(self, replica: Replica, leader_epoch: int) -> None:
         """See `FetcherHost.settled`."""
-        assert isinstance(replica, Partition)
+        assert replica is self.partition
         self._journal.settled(self.node, leader_epoch)
 
     # Requests to a leader.

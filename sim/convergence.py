@@ -66,7 +66,8 @@ class Convergence:
 
     def _read(self, batches: list[Batch]) -> None:
         self._writing = False
-        if self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike():
+        led = self._cluster.leader is not None  # One that knows the latest decision.
+        if led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike():
             self.converged = True
             self._cluster.journal.converged()
             self._cluster.kernel.stop()

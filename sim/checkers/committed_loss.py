@@ -39,17 +39,18 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
         The counts.
     """
     count = LossCount()
-    present: set[int] = set()
-    at_offset: set[tuple[int, int]] = set()
-    for log in logs:
-        for batch in log.batches:
-            if batch.last_offset >= log.log_start:
-                present.update(batch.ids())
-                at_offset.add((batch.first_id, batch.base_offset))
+    batches = [batch for log in logs for batch in log.batches if batch.last_offset >= log.log_start]
+    in_place = {(batch.first_id, batch.base_offset) for batch in batches}
+    elsewhere = [
+        ack
+        for ack in ledger.acks
+        if (ack.first_id, ack.base_offset) not in in_place and ack.base_offset + ack.count > log_start
+    ]
+    if not elsewhere:
+        return count
+    present = {record for batch in batches for record in batch.ids()}
     gone: list[tuple[Ack, frozenset[int]]] = []
-    for ack in ledger.acks:
-        if (ack.first_id, ack.base_offset) in at_offset or ack.base_offset + ack.count <= log_start:
-            continue
+    for ack in elsewhere:
         missing = frozenset(range(ack.first_id, ack.first_id + ack.count)) - present
         if not missing:
             count.relocated += ack.count

@@ -9,7 +9,7 @@ and that the trace itself is consistent: LEOs, numbers of removed batches and lo
 
 Does not verify: whether a violation is inside the promise; what was lost in which crash; stories. Taken as they are:
 the HWs that steps report, and that an exposure received in the microsecond in which a request was sent came before it.
-Where offsets overlap, the batch that was appended first is what stands there, since that is what a reader finds.
+Where batches overlap, several records stand at an offset.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Copy:
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int, int]] = []
-        self.at: list[Record | None] = []
+        self.at: list[tuple[Record, ...]] = []
         self.start = 0
         self.leo = 0
         self.hw = 0
@@ -87,9 +87,9 @@ class _Copy:
 
     def _place(self, base: int, last: int, epoch: int, first: int) -> None:
         at = self.at
-        at.extend([None] * (last + 1 - len(at)))
+        at.extend([()] * (last + 1 - len(at)))
         for offset in range(base, last + 1):
-            at[offset] = at[offset] or (first + offset - base, epoch)
+            at[offset] += ((first + offset - base, epoch),)
 
     def _keep(self, batches: list[tuple[int, int, int, int]]) -> None:
         self.batches = batches
@@ -113,8 +113,8 @@ class _Copy:
     def lose(self, count: int) -> None:
         """The newest batches went with the page cache."""
         kept = len(self.batches) - count
-        self.lost += [first + offset - base for base, last, _, first in self.batches[kept:]
-                      for offset in range(base, last + 1)]
+        for base, last, _, first in self.batches[kept:]:
+            self.lost += range(first, first + last - base + 1)
         self._keep(self.batches[:kept])
 
     def stop(self) -> None:
@@ -123,11 +123,10 @@ class _Copy:
 
     def ids(self) -> set[int]:
         """Records that stand at or above the log start."""
-        return {record[0] for record in self.at[self.start :] if record}
+        return {record for stands in self.at[self.start :] for record, _ in stands}
 
     def holds(self, offset: int, record: int) -> bool:
-        found = self.at[offset] if offset < len(self.at) else None
-        return found is not None and found[0] == record
+        return offset < len(self.at) and any(found == record for found, _ in self.at[offset])
 
 
 class _Judge:
@@ -317,6 +316,6 @@ class _Judge:
 
     def _was_read(self, ack: Step) -> bool:
         return any(
-            ack["t"] <= shown["t"] and shown["record"] <= ack["record"] <= shown["record"] + shown["last"] - shown["offset"]
+            shown["t"] >= ack["t"] and 0 <= ack["record"] - shown["record"] <= shown["last"] - shown["offset"]
             for shown in self._reads
         )
