@@ -15,10 +15,12 @@ Where batches overlap, several records stand at an offset.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sim.trace import SCHEMA_VERSION, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 VALIDATION_IDS: Final = 1 << 40
 """Records from this id on were written after healing, to see whether the cluster is whole."""

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios import run as run_module
+from scenarios.catalogue import load, names
+from scenarios.run import run
+from sim.checkers import slow
+
+if TYPE_CHECKING:
+    from scenarios.scenario import Scenario
+    from sim.trace import Step
+
+SCRIPTED = [name for name in names() if not load(name).drawn]
+
+
+def agrees(scenario: Scenario, mode: str, seed: int) -> set[str]:
+    """Run, judge the trace, and return the kinds; both checkers must have found the same."""
+    result = run(scenario, mode, seed, trace=True)
+    assert result.row["verdict"] != "error", result.row["error"]
+    assert result.trace is not None
+    found = slow.check(result.trace, range(1, scenario.brokers + 1))
+    kinds = {violation["kind"] for violation in result.violations}
+    assert set(found) == kinds, (scenario.name, mode, seed, found, result.violations)
+    return kinds
+
+
+@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("mode", ["hw", "kip101"])
+def test_agrees_with_the_incremental_checkers_on_random_seeds(power: Scenario, mode: str, chunk: int) -> None:
+    seeds = random.Random(f"{mode}:{chunk}")
+    seen: set[str] = set()
+    for _ in range(250):
+        seen |= agrees(power, mode, seeds.getrandbits(40))
+    assert {"committed-loss", "exposed-loss", "hw-regression"} <= seen
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip101"])
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_agrees_with_the_incremental_checkers_on_stories(name: str, mode: str) -> None:
+    agrees(load(name), mode, 7)
+
+
+def test_validation_is_recognised_by_its_record_ids() -> None:
+    assert slow.VALIDATION_IDS == run_module.VALIDATION_IDS
+
+
+# Hand-made traces: two brokers, broker 1 leads epoch 0 and replicates two records to broker 2.
+
+VALIDATION = slow.VALIDATION_IDS
+
+
+def step(kind: str, t: int = 0, **fields: Any) -> Step:
+    return {"t": t, "step": kind, **fields}
+
+
+def append(broker: int, offset: int, record: int, epoch: int = 0, leo: int = -1) -> Step:
+    leo = offset + 1 if leo < 0 else leo
+    return step("append", broker=broker, offset=offset, last=offset, leader_epoch=epoch, record=record, leo=leo)
+
+
+def hw(broker: int, offset: int) -> Step:
+    return step("hw", broker=broker, offset=offset, leader_epoch=0, leader=broker == 1)
+
+
+def ack(record: int, offset: int, acks: int = -1) -> Step:
+    return step("ack", record=record, count=1, offset=offset, acks=acks)
+
+
+def shown(record: int, offset: int, epoch: int = 0) -> Step:
+    return step("read", record=record, offset=offset, last=offset, leader_epoch=epoch)
+
+
+def recovered(broker: int, leo: int = 0, hw: int = 0, lost: list[int] | None = None) -> Step:
+    return step("recovered", broker=broker, offset=leo, log_start=0, hw=hw, lost=lost or [])
+
+
+def led(leader: int, follower: int, epoch: int) -> list[Step]:
+    return [
+        step("elected", broker=leader, leader_epoch=epoch),
+        step("lead", broker=leader, leader_epoch=epoch),
+        step("follow", broker=follower, leader=leader, leader_epoch=epoch),
+        step("settled", broker=follower, leader_epoch=epoch),
+    ]
+
+
+BEGIN = [recovered(1), recovered(2), *led(1, 2, 0), append(1, 0, 10), append(2, 0, 10), hw(1, 1), hw(2, 1)]
+END = [append(1, 1, VALIDATION), append(2, 1, VALIDATION), hw(1, 2), hw(2, 2), ack(VALIDATION, 1), shown(VALIDATION, 1)]
+
+
+def judged(*steps: Step) -> set[str]:
+    return set(slow.check(steps, (1, 2)))
+
+
+def test_a_whole_cluster_is_clean() -> None:
+    assert judged(*BEGIN, ack(10, 0), shown(10, 0), *END) == set()
+
+
+def test_an_acknowledged_record_that_the_leader_lacks_is_a_loss() -> None:
+    assert judged(*BEGIN, ack(11, 0), *END) == {"committed-loss"}
+    assert judged(*BEGIN, ack(11, 0, acks=1), *END) == set()
+
+
+def test_an_acknowledged_record_at_another_offset_is_relocated_and_no_loss() -> None:
+    assert judged(*BEGIN, ack(10, 1), *END) == set()
+
+
+def test_deletion_explains_absence() -> None:
+    moved = [step("log-start", broker=broker, offset=1) for broker in (1, 2)]
+    assert judged(*BEGIN, ack(11, 0), shown(11, 0), *moved, *END) == set()
+
+
+def test_without_a_leader_a_record_on_any_replica_is_not_lost() -> None:
+    gone = [step("kill", broker=1, offset=0), step("elected", broker=0, leader_epoch=1)]
+    assert judged(*BEGIN, ack(10, 0), *gone) == {"no-progress"}
+    assert judged(*BEGIN, ack(11, 0), *gone) == {"no-progress", "committed-loss"}
+
+
+def test_another_record_where_one_was_shown_is_an_exposed_loss() -> None:
+    assert judged(*BEGIN, shown(11, 0), *END) == {"exposed-loss"}
+
+
+def test_an_end_offset_below_an_exposed_one_of_no_newer_epoch_is_a_regression() -> None:
+    def asked(epoch: int, asked_at: int) -> list[Step]:
+        return [step("end-offset", offset=0, leader_epoch=epoch, asked_at=asked_at)]
+
+    before = [*BEGIN, shown(10, 0, epoch=3)]
+    assert judged(*before, *asked(3, 0), *END) == {"hw-regression"}
+    assert judged(*before, *asked(2, 0), *END) == set()
+    assert judged(*before, *asked(3, -1), *END) == set()
+
+
+def test_different_records_below_both_high_watermarks_diverge() -> None:
+    other = [append(1, 1, 11), append(2, 1, 12), append(1, 2, VALIDATION), append(2, 2, VALIDATION)]
+    rest = [hw(1, 3), hw(2, 3), ack(VALIDATION, 2), shown(VALIDATION, 2)]
+    assert judged(*BEGIN, *other, *rest) == {"divergence"}
+    assert judged(*BEGIN, append(1, 1, 11), append(2, 1, 12), step("truncate", broker=2, offset=1, removed=1),
+                  append(2, 1, 11), append(1, 2, VALIDATION), append(2, 2, VALIDATION), *rest) == set()  # fmt: skip
+
+
+def test_a_replica_that_has_yet_to_truncate_is_compared_at_the_end_only() -> None:
+    stale = [append(1, 1, 11), append(2, 1, 12), step("follow", broker=2, leader=1, leader_epoch=0), hw(1, 2), hw(2, 2)]
+    healed = [step("truncate", broker=2, offset=1, removed=1), append(2, 1, 11), step("settled", broker=2,
+              leader_epoch=0), append(1, 2, VALIDATION), append(2, 2, VALIDATION), ack(VALIDATION, 2),
+              shown(VALIDATION, 2)]  # fmt: skip
+    assert judged(*BEGIN, *stale, *healed) == set()
+    assert "divergence" in judged(*BEGIN, *stale)
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        ([*BEGIN], "no-progress"),
+        ([*BEGIN, *END[:-1]], "stuck-replica"),
+        ([*BEGIN, *END, step("isr", isr=[1], leader_epoch=0)], "stuck-replica"),
+        ([*BEGIN, *END, step("kill", broker=2, offset=0)], "stuck-replica"),
+        ([*BEGIN, *END, step("kill", broker=1, offset=0)], "no-progress"),
+        ([*BEGIN, *END, append(1, 2, 12)], "stuck-replica"),
+        ([*BEGIN, *END, step("isr", isr=[1, 2], leader_epoch=1)], "no-progress"),
+    ],
+)
+def test_what_is_missing_to_a_whole_cluster_has_a_name(steps: list[Step], kind: str) -> None:
+    assert judged(*steps) == {kind}
+
+
+def test_power_loss_takes_the_newest_batches() -> None:
+    off = [step("power-loss", broker=broker, offset=1) for broker in (1, 2)]
+    on = [recovered(1, lost=[10]), recovered(2, lost=[10]), *led(1, 2, 1)]
+    write = [append(1, 0, VALIDATION), append(2, 0, VALIDATION), hw(1, 1), hw(2, 1), ack(VALIDATION, 0)]
+    assert judged(*BEGIN, ack(10, 0), *off, *on, *write, shown(VALIDATION, 0)) == {"committed-loss"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        append(1, 1, 11, leo=3),
+        step("truncate", broker=1, offset=0, removed=2),
+        recovered(2, lost=[10]),
+        recovered(2, leo=2),
+        step("heal", t=-1),
+    ],
+)
+def test_a_trace_that_contradicts_itself_is_refused(wrong: Step) -> None:
+    with pytest.raises(slow.TraceError):
+        judged(*BEGIN, wrong)
+
+
+def test_reads_a_written_trace_and_refuses_a_newer_one() -> None:
+    lines = [json.dumps({"schema_version": 1}), *map(json.dumps, BEGIN)]
+    assert slow.read(lines) == BEGIN
+    with pytest.raises(slow.TraceError, match="schema_version 2"):
+        slow.read([json.dumps({"schema_version": 2})])
+    with pytest.raises(slow.TraceError, match="schema_version None"):
+        slow.read([json.dumps(BEGIN[0])])
