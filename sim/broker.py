@@ -130,14 +130,15 @@ class Broker(Node):
     def _heartbeat(self, _: object) -> None:
         """Register, stay registered, and show which decisions arrived; goes on until the process ends."""
         assert self.partition is not None
-        control = self.out[CONTROL]
+        control = self.reach(CONTROL)
+        assert control is not None
         beat = Heartbeat(self.node, self.incarnation, self.partition.partition_epoch)
         control.send(control.target.on_heartbeat, beat)  # type: ignore[attr-defined]
         self._kernel.call_at(self._kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
 
     def say_goodbye(self) -> None:
         """Ask the control plane to end the session; the answer ends the process (controlled shutdown)."""
-        control = self.out.get(CONTROL)
+        control = self.reach(CONTROL)
         if control is not None:
             control.send(control.target.on_goodbye, Goodbye(self.node, self.incarnation))  # type: ignore[attr-defined]
 
@@ -167,6 +168,7 @@ class Broker(Node):
         if self._known is None:
             self.storage.begin_checkpoints(self._kernel.now_us)
         self._known = decision
+        self.network.changed()
         if decision.leader == self.node:
             self._lead(partition, decision)
         elif decision.leader != NO_LEADER:
@@ -272,7 +274,8 @@ class Broker(Node):
         change = IsrChange(
             self.node, partition.name, isr, partition.leader_epoch, partition.partition_epoch, incarnations
         )
-        control = self.out[CONTROL]
+        control = self.reach(CONTROL)
+        assert control is not None
         control.send(control.target.on_isr_change, change)  # type: ignore[attr-defined]
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
@@ -311,8 +314,8 @@ class Broker(Node):
         A request is given up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader.
         """
         leader = fetcher.leader
-        channel = self.out.get(leader)
-        if channel is None or not channel.alive:
+        channel = self.reach(leader)
+        if channel is None:
             return
         channel.send(getattr(channel.target, handler), request)
         now_us = self._sent_us[leader] = self._kernel.now_us
@@ -331,7 +334,7 @@ class Broker(Node):
         leader = fetcher.leader
         self._watched.discard(leader)
         request = fetcher.in_flight
-        if request is None or not self.out[leader].alive:
+        if request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
         if due_us <= self._kernel.now_us:
@@ -346,7 +349,7 @@ class Broker(Node):
 
     def disconnected(self, peer: int) -> None:
         """See `Node.disconnected`."""
-        if peer in self.out and self.out[peer].alive:
+        if peer in self.network.nodes:
             self._retry(peer)
 
     def _retry(self, peer: int) -> None:
@@ -447,7 +450,7 @@ class Broker(Node):
                 partition.log.log_start,
                 partition.leader_epoch,
             )
-        channel = self.out.get(request.node)
+        channel = self.reach(request.node)
         if channel is not None:
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
 
@@ -479,6 +482,6 @@ class Broker(Node):
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Any) -> None:
-        channel = self.out.get(node)
+        channel = self.reach(node)
         if channel is not None:
             channel.send(getattr(channel.target, handler), reply)

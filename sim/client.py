@@ -21,7 +21,7 @@ class Client(Node):
         brokers: ids of all brokers (``bootstrap.servers``).
         settings: its settings.
         kernel: time and timers.
-        network: to see who can be reached.
+        network: what it joins.
 
     Attributes:
         leader: the leader as metadata last said, `NO_LEADER` if unknown.
@@ -43,11 +43,13 @@ class Client(Node):
         self.kernel = kernel
         self.leader = NO_LEADER
         self._brokers = brokers
-        self._network = network
+        self.network = network
         self._turn = 0
         self._asked: MetadataRequest | None = None
         self._failures = 0
         self._refreshing = False
+        self._version = -1
+        self._waits_since_us = 0
 
     def begin(self) -> None:
         """Look for the leader."""
@@ -72,25 +74,45 @@ class Client(Node):
 
     def channel(self) -> Channel | None:
         """The connection to the leader, None while there is none."""
-        channel = None if self.leader == NO_LEADER else self.out.get(self.leader)
-        return channel if channel is not None and channel.alive else None
+        return None if self.leader == NO_LEADER else self.reach(self.leader)
 
     def succeeded(self) -> None:
         """A request was answered well: the back-off starts anew."""
         self._failures = 0
 
-    def retry_later(self) -> None:
-        """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum)."""
-        if self._refreshing:
-            return
-        self._refreshing = True
-        delay_us = min(self.settings.retry_us << min(self._failures, 20), self.settings.retry_max_us)
-        self._failures += 1
-        self.kernel.call_at(self.kernel.now_us + delay_us, self.life, self._refresh_due, None)
+    def retry_later(self, *, always: bool = False) -> None:
+        """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
+
+        Asking again and again while nothing changes at any broker leads to the same failure. Those tries are left out:
+        the one that is made is the first after a change.
+
+        Args:
+            always: the failure may pass without a change at a broker (a lost message), so the next try is made.
+        """
+        if always:
+            self._version = -1
+        if not self._refreshing:
+            self._refreshing = True
+            self._failures += 1
+            self.kernel.call_at(self.kernel.now_us + self._backoff_us(), self.life, self._refresh_due, None)
+
+    def _backoff_us(self) -> int:
+        return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
 
     def _refresh_due(self, _: object) -> None:
-        self._refreshing = False
-        self.refresh()
+        if self._version == self.network.version:
+            self._waits_since_us = self.kernel.now_us
+            self.network.wait_for_change(self._changed)
+        else:
+            self._refreshing = False
+            self.refresh()
+
+    def _changed(self) -> None:
+        """The next try of those that were left out is due at a multiple of the back-off."""
+        backoff_us = self._backoff_us()
+        waited_us = self.kernel.now_us - self._waits_since_us
+        due_us = self.kernel.now_us + backoff_us - waited_us % backoff_us
+        self.kernel.call_at(due_us, self.life, self._refresh_due, None)
 
     # Metadata.
 
@@ -98,11 +120,12 @@ class Client(Node):
         """Ask the next broker that can be reached who leads."""
         if self._asked is not None:
             return
+        self._version = self.network.version
         for _ in self._brokers:
             broker = self._brokers[self._turn % len(self._brokers)]
             self._turn += 1
-            channel = self.out.get(broker)
-            if channel is not None and channel.alive:
+            channel = self.reach(broker)
+            if channel is not None:
                 self._asked = MetadataRequest(self.node, self.topic)
                 channel.send(channel.target.on_metadata, self._asked)  # type: ignore[attr-defined]
                 timeout_us = self.kernel.now_us + self.settings.request_timeout_us
@@ -134,4 +157,4 @@ class Client(Node):
             self._asked = None
         if peer == self.leader:
             self.connection_lost()
-            self.retry_later()
+            self.retry_later(always=True)

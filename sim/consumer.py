@@ -17,6 +17,7 @@ from sim.protocol.messages import (
     EARLIEST,
     LATEST,
     NO_EPOCH,
+    OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
     FetchReply,
     FetchRequest,
@@ -153,11 +154,11 @@ class Consumer(Client):
             self._ask = None
             if not reply.error:
                 self._journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
-            elif reply.error != "OFFSET_NOT_AVAILABLE":
+            elif reply.error != OFFSET_NOT_AVAILABLE:
                 self.retry_later()
         elif reply.request is self._reset:
             if reply.error:
-                self.retry_later()
+                self.retry_later(always=True)
             else:
                 self._reset = None
                 self.position = reply.offset

@@ -113,7 +113,7 @@ class SimpleControl(Node):
         session = self.sessions.get(goodbye.broker)
         if session is not None and session.incarnation == goodbye.incarnation:
             self._end_session(goodbye.broker)
-        channel = self.out.get(goodbye.broker)
+        channel = self.reach(goodbye.broker)
         if channel is not None:
             channel.send(channel.target.on_goodbye_reply, goodbye)  # type: ignore[attr-defined]
 
@@ -191,7 +191,7 @@ class SimpleControl(Node):
 
         A later incarnation that still waits for the end of that session hears nothing: it is not part of the cluster.
         """
-        channel = self.out.get(broker)
+        channel = self.reach(broker)
         if channel is None or self.state.partition_epoch < 0:
             return
         process: Any = channel.target

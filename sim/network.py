@@ -23,16 +23,25 @@ class Node:
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
         life: open while the process runs; gate of its timers.
-        out: connections to other nodes, by node id.
+        out: connections that it has opened so far, by node id of the other end.
+        network: what it is part of, once it has joined.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
 
     timeout_us = 0
+    network: Network
 
     def __init__(self, node: int) -> None:
         self.node = node
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
+
+    def reach(self, peer: int) -> Channel | None:
+        """The connection to a node, opened if need be; None while that node is down."""
+        channel = self.out.get(peer)
+        if channel is None or not channel.alive:
+            return self.network.connect(self, peer)
+        return channel
 
     def peer_up(self, peer: int) -> None:
         """A node that was down can be reached again."""
@@ -105,14 +114,21 @@ class Channel(Gate):
 
 
 class Network:
-    """All links and the nodes that are up."""
+    """All links and the nodes that are up.
+
+    Attributes:
+        nodes: who is up, by node id.
+        version: raised whenever answers to clients may have changed.
+    """
 
     def __init__(self, kernel: Kernel, streams: Streams) -> None:
         self._kernel = kernel
         self._streams = streams
         self._links: dict[tuple[int, int], Link] = {}
         self._bits: dict[int, Callable[[int], int]] = {}
+        self._waiting: list[Callable[[], None]] = []
         self.nodes: dict[int, Node] = {}
+        self.version = 0
 
     def link(self, source: int, target: int) -> Link:
         """The link in that direction."""
@@ -122,15 +138,24 @@ class Network:
         return link
 
     def join(self, node: Node) -> None:
-        """A process starts: connect it with everybody who is up."""
-        for other in self.nodes.values():
-            if node.node > 1000 and other.node > 1000:
-                continue
-            self._connect(node, other)
-            self._connect(other, node)
+        """A process starts."""
+        node.network = self
         self.nodes[node.node] = node
         for other in list(self.nodes.values()):
             other.peer_up(node.node)
+        self.changed()
+
+    def connect(self, source: Node, peer: int) -> Channel | None:
+        """Open a connection; None while the peer is down."""
+        target = self.nodes.get(peer)
+        if target is None:
+            return None
+        bits = self._bits.get(source.node)
+        if bits is None:
+            bits = self._bits[source.node] = self._streams(f"network:{source.node}").getrandbits
+        link = self.link(source.node, peer)
+        link.channel = source.out[peer] = Channel(self._kernel, link, target, bits)
+        return link.channel
 
     def leave(self, node: Node, *, silently: bool) -> None:
         """A process ended: its connections and timers are gone.
@@ -142,12 +167,13 @@ class Network:
         """
         del self.nodes[node.node]
         node.life.open = False
-        for peer, channel in node.out.items():
+        for channel in node.out.values():
             channel.close()
-            other = self.nodes.get(peer)
-            if other is None or node.node not in other.out:
+        for peer, other in self.nodes.items():
+            lost = other.out.pop(node.node, None)
+            if lost is None:
                 continue
-            other.out[node.node].close()
+            lost.close()
             if silently:
                 notice_us = other.timeout_us
             else:
@@ -155,12 +181,16 @@ class Network:
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
 
-    def _connect(self, source: Node, target: Node) -> None:
-        link = self.link(source.node, target.node)
-        bits = self._bits.get(source.node)
-        if bits is None:
-            bits = self._bits[source.node] = self._streams(f"network:{source.node}").getrandbits
-        link.channel = source.out[target.node] = Channel(self._kernel, link, target, bits)
+    def changed(self) -> None:
+        """What brokers answer to clients may be different from now on: wake those who wait for that."""
+        self.version += 1
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
+    def wait_for_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` at the next change."""
+        self._waiting.append(wake)
 
     def cut(self, source: int, target: int) -> None:
         """Nothing arrives in this direction until `heal`; cuts add up."""

@@ -126,7 +126,7 @@ class Producer(Client):
         due_us = self._oldest_us + self.settings.request_timeout_us
         if due_us <= self.kernel.now_us:
             self.connection_lost()
-            self.retry_later()
+            self.retry_later(always=True)
         else:
             self._watching = True
             self.kernel.call_at(due_us, self.life, self._time_out, None)

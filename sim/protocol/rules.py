@@ -156,7 +156,7 @@ class Rules:
         """
         for name, value in values.items():
             check(name, value)
-        return replace(self, **values)
+        return replace(self, **values) if values else self
 
     def as_dict(self) -> dict[str, str]:
         """Rule name -> value, in the order of `RULES`."""
