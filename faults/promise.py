@@ -10,8 +10,6 @@ excuses: a replica that was given the record back after a crash counts as one th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sim.ledger import End, Ledger, Violation
 
 FOREVER_US = 1 << 62
@@ -31,6 +29,8 @@ class Promise:
         self._p0 = not unclean_election
         self._hw_waits = hw_waits_for_min_isr
         self._lossy = [end for end in ledger.ends if end.lost]
+        self._changes = self._times_of_change()
+        self._judged: dict[tuple[object, ...], bool] = {}
         self._excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}
         self._sizes = {batch.first_id: batch.count for end in self._lossy for batch in end.lost.values()}
         self._excused_ids = frozenset(
@@ -71,10 +71,21 @@ class Promise:
         committed_us = self._ledger.commits.get(first_id)
         if committed_us is None:
             return False
-        return any(
-            end.in_isr and first_id in end.lost and self._left_alone(end, first_id, committed_us)
-            for end in self._lossy
+        fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]
+        return any(end.in_isr and self._judge(end, first_id, committed_us, fate) for end, _ in fate)
+
+    def _judge(self, end: End, first_id: int, committed_us: int, fate: list[tuple[End, int]]) -> bool:
+        """`_left_alone`, worked out once for all batches that were lost and regained together."""
+        key = (
+            end.broker,
+            end.at_us,
+            max(end.at_us, committed_us),
+            *((each.broker, each.at_us, regained_us) for each, regained_us in fate),
         )
+        judged = self._judged.get(key)
+        if judged is None:
+            judged = self._judged[key] = self._left_alone(end, first_id, committed_us)
+        return judged
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
@@ -82,18 +93,16 @@ class Promise:
         until_us = min(
             (since for since, _ in self._ledger.up.get(end.broker, ()) if since > end.at_us), default=FOREVER_US
         )
-        instants = [start_us, *(time for time in self._changes(first_id) if start_us < time < until_us)]
+        regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
+        instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
         return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
 
-    def _changes(self, first_id: int) -> Iterable[int]:
-        """Times at which the answer to `_somebody` may change."""
-        yield from (time for time, _ in self._ledger.isr_history)
+    def _times_of_change(self) -> list[int]:
+        """Times at which the answer to `_somebody` may change, but for records that came back."""
+        times = [time for time, _ in self._ledger.isr_history]
         for periods in self._ledger.up.values():
-            for since, until in periods:
-                yield since
-                if until is not None:
-                    yield until
-        yield from (end.regained[first_id] for end in self._lossy if first_id in end.regained)
+            times += [time for period in periods for time in period if time is not None]
+        return times
 
     def _somebody(self, other_than: int, first_id: int, now_us: int) -> bool:
         isr = next(isr for since, isr in reversed(self._ledger.isr_history) if since <= now_us)

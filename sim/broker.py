@@ -13,11 +13,9 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Node
 from sim.protocol.batch import Batch
-from sim.protocol.epochs import UNDEFINED
 from sim.protocol.fetcher import FETCHING, Fetcher
 from sim.protocol.messages import (
     NONE,
-    NOT_LEADER_OR_FOLLOWER,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -291,33 +289,37 @@ class Broker(Node):
     # Requests to a leader.
 
     def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
-        """See `FetcherHost.send_fetch`."""
-        request = FetchRequest(self.node, self.node, self.incarnation, positions)
-        self._ask(fetcher, "on_fetch", request)
+        """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
+        leader = fetcher.leader
+        node = self.node
+        request = FetchRequest(node, leader, node, self.incarnation, positions)
+        channel = self.out.get(leader) or self.reach(leader)
+        if channel is not None:
+            channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
+            self._watch(fetcher)
         return request
 
     def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = EpochEndRequest(self.node, asks, with_epoch=with_epoch)
-        self._ask(fetcher, "on_epoch_end", request)
+        channel = self.reach(fetcher.leader)
+        if channel is not None:
+            channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
+            self._watch(fetcher)
         return request
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost.send_list_offsets`."""
         request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
-        self._ask(fetcher, "on_list_offsets", request)
+        channel = self.reach(fetcher.leader)
+        if channel is not None:
+            channel.send(channel.target.on_list_offsets, request)  # type: ignore[attr-defined]
+            self._watch(fetcher)
         return request
 
-    def _ask(self, fetcher: Fetcher, handler: str, request: Any) -> None:
-        """Send to the leader broker; while that is down, its next start leads to another try (`peer_up`).
-
-        A request is given up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader.
-        """
+    def _watch(self, fetcher: Fetcher) -> None:
+        """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
         leader = fetcher.leader
-        channel = self.reach(leader)
-        if channel is None:
-            return
-        channel.send(getattr(channel.target, handler), request)
         now_us = self._sent_us[leader] = self._kernel.now_us
         if leader not in self._watched:
             self._watched.add(leader)
@@ -359,8 +361,7 @@ class Broker(Node):
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered a fetch."""
-        for fetcher in self._fetchers.values():
-            fetcher.on_fetch_reply(reply, self._kernel.now_us)
+        self._fetchers[reply.request.leader].on_fetch_reply(reply, self._kernel.now_us)
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""
@@ -376,10 +377,8 @@ class Broker(Node):
 
     def on_produce(self, request: ProduceRequest) -> None:
         """A producer sent a batch."""
-        if self.partition is None:
-            self.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
-        else:
-            self.partition.produce(request, self._kernel.now_us)
+        assert self.partition is not None
+        self.partition.produce(request, self._kernel.now_us)
 
     def on_fetch(self, request: FetchRequest) -> None:
         """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
@@ -387,9 +386,10 @@ class Broker(Node):
         The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
         """
         partition = self.partition
+        assert partition is not None
         _, offset, epoch = request.positions[0]
-        error = NOT_LEADER_OR_FOLLOWER if partition is None else partition.check_fetch(offset, epoch)
-        if error or partition is None:
+        error = partition.check_fetch(offset, epoch)
+        if error:
             self._reply_fetch(request, error, [])
             return
         if request.replica < 0:
@@ -438,42 +438,35 @@ class Broker(Node):
 
     def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
         partition = self.partition
-        result: FetchResult
-        if partition is None:
-            result = (request.positions[0][0], error, batches, 0, 0, -1)
-        else:
-            result = (
-                partition.name,
-                error,
-                batches,
-                partition.hw,
-                partition.log.log_start,
-                partition.leader_epoch,
-            )
-        channel = self.reach(request.node)
+        assert partition is not None
+        result: FetchResult = (
+            partition.name,
+            error,
+            batches,
+            partition.hw,
+            partition.log.log_start,
+            partition.leader_epoch,
+        )
+        channel = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower asks where an epoch ended."""
+        assert self.partition is not None
         results = []
         for name, current_epoch, epoch in request.asks:
-            if self.partition is None:
-                results.append((name, NOT_LEADER_OR_FOLLOWER, *UNDEFINED))
-            else:
-                answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
-                results.append((name, *answer))
+            answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+            results.append((name, *answer))
         self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """A client or an out-of-range follower asks for an offset."""
         partition = self.partition
-        error, offset, epoch = NOT_LEADER_OR_FOLLOWER, -1, -1
-        if partition is not None:
-            replica = request.replica >= 0
-            error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=replica)
-            epoch = partition.leader_epoch
-        self._reply(request.node, "on_list_offsets_reply", ListOffsetsReply(request, error, offset, epoch))
+        assert partition is not None
+        error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
+        reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
+        self._reply(request.node, "on_list_offsets_reply", reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads."""

@@ -82,7 +82,7 @@ class Consumer(Client):
         if self._reset is not None:
             self._send_reset()
             return
-        self._fetch = FetchRequest(self.node, -1, 0, [(self.topic, self.position, NO_EPOCH)])
+        self._fetch = FetchRequest(self.node, self.leader, -1, 0, [(self.topic, self.position, NO_EPOCH)])
         channel.send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
 
     def pause(self) -> None:

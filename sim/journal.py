@@ -78,7 +78,8 @@ class Journal:
         """A batch entered a log."""
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _APPEND, broker, batch.leader_epoch, batch.base_offset, batch.first_id)
-        self.ledger.appended(broker, batch, now_us)
+        if self.ledger.missing:
+            self.ledger.appended(broker, batch, now_us)
         if self.observers:
             self._tell(
                 "append",

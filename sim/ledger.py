@@ -30,7 +30,7 @@ class Violation:
     inside: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ack:
     """Success that a producer received for a batch; `acks` -1 is all."""
 
@@ -41,7 +41,7 @@ class Ack:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shown:
     """Records of a batch, from an offset on, that a consumer application received."""
 
@@ -84,6 +84,7 @@ class Ledger:
         ends: ends of incarnations.
         up: broker -> [(registered, ended or None)].
         violations: found so far.
+        missing: broker -> first id -> ends that lost that batch, until the broker has it again.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
     """
 
@@ -100,7 +101,7 @@ class Ledger:
         self.stale_reads = 0
         self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}
-        self._missing: dict[int, dict[int, list[End]]] = {}
+        self.missing: dict[int, dict[int, list[End]]] = {}
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
         """Clients know now that records below an offset are committed."""
@@ -134,14 +135,12 @@ class Ledger:
 
     def _note_missing(self, end: End, lost: dict[int, Batch]) -> None:
         for first in lost:
-            self._missing.setdefault(end.broker, {}).setdefault(first, []).append(end)
+            self.missing.setdefault(end.broker, {}).setdefault(first, []).append(end)
 
     def appended(self, broker: int, batch: Batch, now_us: int) -> None:
         """A batch entered a log: it may be one that the broker had lost."""
-        missing = self._missing.get(broker)
-        if missing:
-            for end in missing.pop(batch.first_id, ()):
-                end.regained[batch.first_id] = now_us
+        for end in self.missing.get(broker, {}).pop(batch.first_id, ()):
+            end.regained[batch.first_id] = now_us
 
     def started(self, broker: int, incarnation: int) -> None:
         """A process runs."""

@@ -23,7 +23,7 @@ class Node:
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
         life: open while the process runs; gate of its timers.
-        out: connections that it has opened so far, by node id of the other end.
+        out: open connections to other nodes that are up, by node id.
         network: what it is part of, once it has joined.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
@@ -38,10 +38,7 @@ class Node:
 
     def reach(self, peer: int) -> Channel | None:
         """The connection to a node, opened if need be; None while that node is down."""
-        channel = self.out.get(peer)
-        if channel is None or not channel.alive:
-            return self.network.connect(self, peer)
-        return channel
+        return self.out.get(peer) or self.network.connect(self, peer)
 
     def peer_up(self, peer: int) -> None:
         """A node that was down can be reached again."""
@@ -73,12 +70,11 @@ class Channel(Gate):
     """A connection in one direction between two incarnations.
 
     Attributes:
-        alive: both processes run; once False, false for ever.
-        open: alive, and the link is not cut.
+        open: both processes run, and the link is not cut.
         target: the receiving node.
     """
 
-    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "alive", "target")
+    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "target")
 
     def __init__(self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int]) -> None:
         self.owner = target.node
@@ -88,7 +84,6 @@ class Channel(Gate):
         self._link = link
         self._last_us = -1
         self.target = target
-        self.alive = True
         self.open = not link.cuts
 
     def send(self, handler: Handler, message: Any) -> None:
@@ -100,17 +95,15 @@ class Channel(Gate):
         arrival_us = self._kernel.now_us + link.table[self._bits(8)]
         if link.loss and self._bits(8) < link.loss:
             return
-        if not self.alive:
-            return
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
         self._call_at(arrival_us, self, handler, message)
 
     def close(self) -> None:
-        """One of the processes ended."""
-        self.alive = False
+        """One of the processes ended: what is under way is gone."""
         self.open = False
+        self._link.channel = None
 
 
 class Network:
@@ -123,9 +116,8 @@ class Network:
 
     def __init__(self, kernel: Kernel, streams: Streams) -> None:
         self._kernel = kernel
-        self._streams = streams
         self._links: dict[tuple[int, int], Link] = {}
-        self._bits: dict[int, Callable[[int], int]] = {}
+        self._bits = streams("network").getrandbits
         self._waiting: list[Callable[[], None]] = []
         self.nodes: dict[int, Node] = {}
         self.version = 0
@@ -150,11 +142,8 @@ class Network:
         target = self.nodes.get(peer)
         if target is None:
             return None
-        bits = self._bits.get(source.node)
-        if bits is None:
-            bits = self._bits[source.node] = self._streams(f"network:{source.node}").getrandbits
         link = self.link(source.node, peer)
-        link.channel = source.out[peer] = Channel(self._kernel, link, target, bits)
+        link.channel = source.out[peer] = Channel(self._kernel, link, target, self._bits)
         return link.channel
 
     def leave(self, node: Node, *, silently: bool) -> None:
@@ -204,4 +193,4 @@ class Network:
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:
-            link.channel.open = link.channel.alive and not link.cuts
+            link.channel.open = not link.cuts

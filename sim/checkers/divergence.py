@@ -83,17 +83,20 @@ class Divergence:
 
     def compare(self, broker: int, now_us: int) -> None:
         """Compare one replica with all others of the current epoch, up to the lower HW of each two."""
-        if self._settled.get(broker) != self._epoch:
+        settled = self._settled
+        current = self._epoch
+        if settled.get(broker) != current:
             return
-        replica = self._replicas[broker]
+        replicas = self._replicas
+        replica = replicas[broker]
         hw = replica.hw
         checked = self._checked
-        for other, epoch in self._settled.items():
-            if other == broker or epoch != self._epoch:
+        for other, epoch in settled.items():
+            if other == broker or epoch != current:
                 continue
             pair = (broker, other) if broker < other else (other, broker)
             start = checked.get(pair, 0)
-            peer = self._replicas[other]
+            peer = replicas[other]
             end = hw if hw < peer.hw else peer.hw
             if end > start:
                 checked[pair] = end

@@ -64,16 +64,18 @@ class FetchRequest:
 
     Attributes:
         node: who asks.
-        replica: its broker id, -1 for a consumer.
+        leader: the broker that is asked.
+        replica: broker id of who asks, -1 for a consumer.
         incarnation: the follower's incarnation (0 for a consumer).
         positions: what is fetched.
         parked: while the leader lets it wait for data.
     """
 
-    __slots__ = ("incarnation", "node", "parked", "positions", "replica")
+    __slots__ = ("incarnation", "leader", "node", "parked", "positions", "replica")
 
-    def __init__(self, node: int, replica: int, incarnation: int, positions: list[Position]) -> None:
+    def __init__(self, node: int, leader: int, replica: int, incarnation: int, positions: list[Position]) -> None:
         self.node = node
+        self.leader = leader
         self.replica = replica
         self.incarnation = incarnation
         self.positions = positions

@@ -9,7 +9,8 @@ from sim.kernel import Gate, Handler, Kernel
 
 HOPS_OF_AN_EMPTY_FETCH: Final = 3
 """The fetch arrives, its wait expires, the empty answer arrives."""
-_IDLE_HANDLERS: Final = ("on_heartbeat", "_heartbeat")
+_IDLE_HANDLERS: Final = ("on_heartbeat", "_heartbeat", "_expire")
+"""Sending and receiving heartbeats, and the session timers that they put off."""
 
 
 class CountingKernel(Kernel):
