@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from scenarios.catalogue import load
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario
+
+
+# The same examples everywhere and every time; a machine under load fails nothing.
+settings.register_profile("highwater", deadline=None, derandomize=True, database=None)
+settings.load_profile("highwater")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,114 @@
+"""A host that plays the broker for partitions and fetchers: it writes down what it is told, and does nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sim.protocol.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log import Log
+from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
+from sim.protocol.modes import MODES
+from sim.protocol.partition import Partition
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.fetcher import Fetcher
+    from sim.protocol.messages import Position
+    from sim.protocol.replica import Replica
+    from sim.protocol.rules import Rules
+
+HW = MODES["hw"].rules
+KIP101 = MODES["kip101"].rules
+LAG_US = 30_000_000
+ISR_RETRY_US = 5_000_000
+
+
+class Recorder:
+    """Attributes: `calls` in order, as tuples that begin with the name of the call; `sent`, the fetchers' requests."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.sent: list[Any] = []
+
+    def of(self, name: str) -> list[tuple[Any, ...]]:
+        """What was told by this name."""
+        return [call[1:] for call in self.calls if call[0] == name]
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        self.calls.append(("appended", batch.base_offset, batch.last_offset))
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        self.calls.append(("truncated", replica.log.leo, len(removed)))
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        self.calls.append(("hw", previous, replica.hw))
+
+    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+        self.calls.append(("log-start", replica.log.log_start, dropped))
+
+    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
+        self.calls.append(("replicated", follower, leo))
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        self.calls.append(("isr", isr))
+
+    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        self.calls.append(("answer", request.first_id, error, base_offset))
+
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+        self.sent.append(FetchRequest(1, 1, 1, positions))
+        return self.sent[-1]  # type: ignore[no-any-return]
+
+    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+        self.sent.append(EpochEndRequest(1, asks, with_epoch=with_epoch))
+        return self.sent[-1]  # type: ignore[no-any-return]
+
+    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+        self.sent.append(ListOffsetsRequest(1, 1, name, timestamp, leader_epoch))
+        return self.sent[-1]  # type: ignore[no-any-return]
+
+    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+        self.calls.append(("wake", at_us))
+
+    def settled(self, replica: Replica, leader_epoch: int) -> None:
+        self.calls.append(("settled", leader_epoch, replica.log.leo))
+
+    def halt(self, reason: str) -> None:
+        self.calls.append(("halt", reason))
+
+
+def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_replicas: int = 1) -> Partition:
+    """An empty partition ``t-0`` on broker 1."""
+    return Partition(
+        1,
+        "t-0",
+        Log(check_first_offset=rules.append_check == "first-offset"),
+        EpochCache(EpochCheckpoint(), strict=rules.epoch_cache == "strict-monotonic"),
+        hw,
+        rules,
+        host,
+        min_insync_replicas=min_insync_replicas,
+        lag_us=LAG_US,
+        isr_retry_us=ISR_RETRY_US,
+    )
+
+
+def filled(host: Recorder, epochs: dict[int, int], rules: Rules = HW, *, hw: int = 0) -> Partition:
+    """A partition whose log holds one record per offset: `epochs` maps each epoch to its number of records."""
+    one = partition(host, rules)
+    for epoch, count in epochs.items():
+        for _ in range(count):
+            one.append_new(one.log.leo, 1, epoch)
+    one.set_hw(hw)
+    host.calls.clear()
+    return one
+
+
+def decision(leader: int = 1, epoch: int = 1, isr: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsr:
+    """A LeaderAndIsr for replicas 1, 2, 3."""
+    return LeaderAndIsr("t-0", leader, epoch, isr, epoch, (1, 2, 3))
+
+
+def produce(first_id: int, acks: int = -1, count: int = 1) -> ProduceRequest:
+    """A client's request."""
+    return ProduceRequest(1001, "t-0", first_id, count, acks)

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.protocol.messages import (
+    EARLIEST,
+    FENCED_LEADER_EPOCH,
+    LATEST,
+    NO_EPOCH,
+    NONE,
+    NOT_ENOUGH_REPLICAS,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_NOT_AVAILABLE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    UNSUPPORTED_VERSION,
+)
+from tests.sim.protocol.recording import (
+    HW,
+    ISR_RETRY_US,
+    KIP101,
+    LAG_US,
+    Recorder,
+    decision,
+    filled,
+    partition,
+    produce,
+)
+
+# The high watermark and what waits for it.
+
+
+def test_the_high_watermark_is_the_smallest_leo_in_the_isr() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    one.produce(produce(0, count=3), 0)
+    one.follower_fetched(2, 1, 2, LAG_US * 2)
+    assert one.hw == 2
+    one.follower_fetched(2, 1, 3, LAG_US * 2)
+    assert host.of("hw") == [(0, 2), (2, 3)]
+
+
+def test_it_waits_for_a_follower_that_is_catching_up() -> None:
+    one = partition(Recorder())
+    one.become_leader(decision(isr=(1, 2)), 0)
+    one.follower_fetched(3, 1, 0, 10)  # Caught up, and proposed to join; that is refused:
+    one.become_leader(decision(isr=(1, 2)), 10)
+    one.produce(produce(0, acks=1), 10)
+    one.follower_fetched(2, 1, 1, 10 + LAG_US)
+    assert one.hw == 0
+    one.advance_hw(11 + LAG_US)
+    assert one.hw == 1
+
+
+def test_a_new_leaders_is_frozen_until_every_member_has_fetched() -> None:
+    one = filled(Recorder(), {0: 5}, hw=2)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(2, 1, 5, 1)
+    assert one.hw == 2
+    one.follower_fetched(3, 1, 4, 1)
+    assert one.hw == 4
+
+
+def test_a_leader_in_another_epoch_remembers_what_it_knew() -> None:
+    one = filled(Recorder(), {0: 5}, hw=2)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(2, 1, 5, 1)
+    one.become_leader(decision(epoch=2, isr=(1, 2)), LAG_US * 2)
+    assert one.hw == 5
+
+
+def test_a_lone_leader_commits_at_once() -> None:
+    one = partition(Recorder())
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.produce(produce(0, acks=1), LAG_US * 2)
+    assert one.hw == 1
+
+
+@pytest.mark.parametrize(("rule", "hw"), [("no", 1), ("yes", 0)])
+def test_whether_it_waits_for_min_isr_is_a_rule(rule: str, hw: int) -> None:
+    one = partition(Recorder(), HW.override({"hw_needs_min_isr": rule}), min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.produce(produce(0, acks=1), LAG_US * 2)
+    assert one.hw == hw
+
+
+def test_acks_decide_when_a_write_is_answered() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    for first_id, acks in enumerate((0, 1, -1)):
+        one.produce(produce(first_id, acks), 0)
+    assert host.of("answer") == [(1, NONE, 1)]
+    one.follower_fetched(2, 1, 2, LAG_US * 2)
+    assert host.of("answer")[1:] == []
+    one.follower_fetched(2, 1, 3, LAG_US * 2)
+    assert host.of("answer")[1:] == [(2, NONE, 2)]
+
+
+def test_below_min_isr_acks_all_is_refused_before_the_append_and_acks_1_is_not() -> None:
+    host = Recorder()
+    one = partition(host, min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.produce(produce(0), 0)
+    one.produce(produce(1, acks=1), 0)
+    assert host.of("answer") == [(0, NOT_ENOUGH_REPLICAS, -1), (1, NONE, 0)]
+    assert one.log.leo == 1
+
+
+def test_a_write_whose_isr_shrank_meanwhile_is_refused_though_it_is_committed() -> None:
+    host = Recorder()
+    one = partition(host, min_insync_replicas=2)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    one.produce(produce(0), 0)
+    one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 2)
+    assert one.hw == 1
+    assert host.of("answer") == [(0, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)]
+
+
+def test_a_leader_that_steps_down_refuses_what_waits() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(), 0)
+    one.produce(produce(0), 0)
+    one.become_follower(decision(leader=2, epoch=2))
+    one.produce(produce(1), 0)
+    assert host.of("answer") == [(0, NOT_LEADER_OR_FOLLOWER, -1), (1, NOT_LEADER_OR_FOLLOWER, -1)]
+    assert (one.is_leader, one.leader, one.leader_epoch, one.log.leo) == (False, 2, 2, 1)
+
+
+# The ISR.
+
+
+@pytest.mark.parametrize(("rule", "needed"), [("high-watermark", 1), ("leader-epoch-start", 3)])
+def test_what_a_follower_needs_to_join(rule: str, needed: int) -> None:
+    host = Recorder()
+    one = filled(host, {0: 3}, HW.override({"isr_join": rule}), hw=1)
+    one.become_leader(decision(isr=(1, 3)), LAG_US * 2)
+    one.follower_fetched(2, 1, needed - 1, LAG_US * 2)
+    assert host.of("isr") == []
+    one.follower_fetched(2, 1, needed, LAG_US * 2)
+    assert host.of("isr") == [((1, 2, 3),)]
+
+
+def test_a_proposal_is_repeated_only_after_a_while_and_the_high_watermark_waits_for_it() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2 + ISR_RETRY_US - 1)
+    assert host.of("isr") == [((1, 2),)]
+    one.follower_fetched(2, 1, 0, LAG_US * 2 + ISR_RETRY_US)
+    assert len(host.of("isr")) == 2
+    one.produce(produce(0), LAG_US * 5)
+    assert one.hw == 0
+    one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 9)
+    assert one.hw == 1
+
+
+def test_members_that_lag_are_proposed_to_leave() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(2, 1, 0, 5)
+    one.follower_fetched(3, 1, 0, 5)
+    one.produce(produce(0, acks=1), 10)
+    one.follower_fetched(3, 1, 1, 20)
+    one.shrink_isr(5 + LAG_US)
+    assert host.of("isr") == []
+    one.shrink_isr(6 + LAG_US)
+    assert host.of("isr") == [((1, 3),)]
+
+
+def test_a_silent_follower_that_has_everything_stays() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(2, 1, 0, 5)
+    one.follower_fetched(3, 1, 0, 5)
+    one.shrink_isr(LAG_US * 9)
+    assert host.of("isr") == []
+
+
+def test_having_reached_the_leo_of_the_fetch_before_counts_as_caught_up_then() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    one.follower_fetched(2, 1, 0, 0)
+    for fetched in range(1, 5):
+        one.produce(produce(fetched, acks=1), fetched * LAG_US)
+        one.follower_fetched(2, 1, fetched - 1, fetched * LAG_US)
+    one.shrink_isr(4 * LAG_US)
+    assert host.of("isr") == []
+
+
+def test_fetches_of_strangers_teach_nothing() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(9, 1, 0, 0)
+    assert host.of("replicated") == []
+
+
+# Requests.
+
+
+def test_a_fetch_is_checked_for_epoch_then_leadership_then_range() -> None:
+    one = filled(Recorder(), {1: 3}, HW.override({"fetch_fencing": "yes"}))
+    one.become_leader(decision(epoch=4), 0)
+    assert [one.check_fetch(9, 3), one.check_fetch(9, 5), one.check_fetch(9, 4), one.check_fetch(3, 4)] == [
+        FENCED_LEADER_EPOCH,
+        UNKNOWN_LEADER_EPOCH,
+        OFFSET_OUT_OF_RANGE,
+        NONE,
+    ]
+    one.become_follower(decision(leader=2, epoch=5))
+    assert one.check_fetch(9, 4) == FENCED_LEADER_EPOCH
+    assert one.check_fetch(9, NO_EPOCH) == NOT_LEADER_OR_FOLLOWER
+
+
+def test_without_fencing_any_epoch_will_do() -> None:
+    one = filled(Recorder(), {1: 3}, hw=2)
+    one.become_leader(decision(epoch=4), 0)
+    one.advance_log_start(2)
+    assert [one.check_fetch(offset, 0) for offset in (1, 2, 3, 4)] == [
+        OFFSET_OUT_OF_RANGE,
+        NONE,
+        NONE,
+        OFFSET_OUT_OF_RANGE,
+    ]
+
+
+def test_the_end_of_an_epoch_is_told_by_a_leader_that_knows_epochs() -> None:
+    one = filled(Recorder(), {1: 3, 2: 2}, KIP101)
+    assert one.end_offset_for(NO_EPOCH, 1, with_epoch=True) == (NOT_LEADER_OR_FOLLOWER, -1, -1)
+    one.become_leader(decision(epoch=4), 0)
+    assert one.end_offset_for(NO_EPOCH, 1, with_epoch=False) == (NONE, -1, 3)
+    assert one.end_offset_for(NO_EPOCH, 2, with_epoch=True) == (NONE, 2, 5)
+    assert one.end_offset_for(NO_EPOCH, 4, with_epoch=True) == (NONE, -1, -1)
+    before = filled(Recorder(), {1: 3}, HW)
+    before.become_leader(decision(epoch=4), 0)
+    assert before.end_offset_for(NO_EPOCH, 1, with_epoch=False) == (UNSUPPORTED_VERSION, -1, -1)
+
+
+@pytest.mark.parametrize(("rule", "last"), [("first-append", 2), ("election", 4)])
+def test_when_a_leader_notes_its_epoch(rule: str, last: int) -> None:
+    one = filled(Recorder(), {2: 2}, KIP101.override({"epoch_recorded_at": rule}))
+    one.become_leader(decision(epoch=4), 0)
+    assert one.epochs.latest == last
+    one.produce(produce(0, acks=1), 0)
+    assert one.epochs.entry(4) == (4, 2)
+
+
+@pytest.mark.parametrize(("rule", "answer"), [("no", (NONE, 1)), ("yes", (OFFSET_NOT_AVAILABLE, -1))])
+def test_whether_a_new_leader_answers_latest_is_a_rule(rule: str, answer: tuple[str, int]) -> None:
+    one = filled(Recorder(), {1: 3}, HW.override({"list_offsets_guard": rule}), hw=1)
+    assert one.list_offset(LATEST, NO_EPOCH, replica=False) == (NOT_LEADER_OR_FOLLOWER, -1)
+    one.become_leader(decision(epoch=4), 0)
+    assert one.list_offset(LATEST, NO_EPOCH, replica=False) == answer
+    assert one.list_offset(LATEST, NO_EPOCH, replica=True) == (NONE, 3)
+    assert one.list_offset(EARLIEST, NO_EPOCH, replica=False) == (NONE, 0)
+
+
+def test_consumers_get_whole_batches_below_the_high_watermark_and_followers_all() -> None:
+    one = partition(Recorder())
+    for _ in range(3):
+        one.append_new(one.log.leo, 4, 0)
+    one.set_hw(7)
+    assert [batch.base_offset for batch in one.read_committed(2)] == [0]
+    assert [batch.base_offset for batch in one.read_committed(7)] == []
+    assert [batch.base_offset for batch in one.read_uncommitted(7)] == [4, 8]
+    assert one.read_uncommitted(12) == []
