@@ -1,0 +1,250 @@
+"""The folder that a sweep leaves behind, written so that a killed process never leaves half a file.
+
+``run.json`` says what was asked, ``results/wave=NNNNN/part-*.parquet`` hold the rows, ``_SUCCESS`` marks a wave as
+done. Every file carries `SCHEMA_VERSION`; readers take older ones and refuse newer ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
+from scenarios.version import code_version as code_version
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+VERSION_KEY: Final = "highwater.schema_version"
+_SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+}
+
+SCHEMA: Final = pa.schema(
+    [(name, _ARROW_TYPES[kind]) for name, kind in COLUMNS.items()], metadata={VERSION_KEY: str(SCHEMA_VERSION)}
+)
+"""`scenarios.rows.COLUMNS` for Arrow."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that is there as a whole or not at all, also after a power cut."""
+    # A leading dot: neither `read` nor Spark takes a forgotten one for data.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write one JSON object, its `schema_version` first."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
+    write_atomically(path, text.encode() + b"\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Raises:
+        InputError: the file is missing, is no JSON object or is of a newer version.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path} ({error.strerror}): is {path.parent} the folder of a sweep?") from None
+    except ValueError:
+        raise InputError(f"{path} is not JSON") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path} holds no JSON object")
+    _check_version(path, data.get("schema_version"))
+    return data
+
+
+def _check_version(path: Path, version: object) -> None:
+    if not isinstance(version, int):
+        raise InputError(f"{path} has no schema_version: highwater did not write it")
+    if version > SCHEMA_VERSION:
+        raise InputError(f"{path} has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
+
+
+def read_run(output: Path) -> dict[str, Any]:
+    """``run.json`` of a sweep's folder; raises InputError as `read_json`."""
+    return read_json(output / "run.json")
+
+
+def begin(output: Path, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the folder of a sweep, or find it again.
+
+    Args:
+        output: the folder.
+        run: what to put into ``run.json``.
+
+    Returns:
+        ``run.json`` as it was written when the sweep began.
+
+    Raises:
+        InputError: the folder holds something else (every difference is named), or cannot be made.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        used = [entry.name for entry in output.iterdir() if not entry.name.startswith(".")]
+    except OSError as error:
+        raise InputError(f"cannot write to {output}: {error.strerror}") from None
+    if "run.json" in used:
+        if problems := list(_differences(read_run(output), run)):
+            raise InputError(*(f"{output} holds another sweep: {problem}" for problem in problems))
+    elif used:
+        raise InputError(f"{output} is not empty and holds no sweep; name another folder")
+    else:
+        write_json(output / "run.json", run)
+    return read_run(output)
+
+
+def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    # What JSON has no word for (tuples) must not count as a difference.
+    now = json.loads(json.dumps(now))
+    for key in ("code_version", "modes", "seeds", "rules"):
+        if there[key] != now[key]:
+            yield f"{key} {json.dumps(there[key])} there, {json.dumps(now[key])} now"
+    names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
+    if names[0] != names[1]:
+        yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
+        return
+    for old, new in zip(there["scenarios"], now["scenarios"], strict=True):
+        if changed := [key for key in new if old.get(key) != new[key]]:
+            yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
+
+
+def wave_folder(output: Path, wave: int) -> Path:
+    """Where the rows of a wave are."""
+    return output / "results" / f"wave={wave:05d}"
+
+
+def is_done(folder: Path) -> bool:
+    """Whether all rows of a wave are there."""
+    return (folder / "_SUCCESS").exists()
+
+
+def mark_done(folder: Path) -> None:
+    """Say that all rows of a wave are there (Spark has said so itself, on most platforms)."""
+    if not is_done(folder):
+        write_atomically(folder / "_SUCCESS", b"")
+
+
+def clear(folder: Path) -> None:
+    """Make an empty wave: parts of an attempt with other chunks would be rows that occur twice."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+def write_part(folder: Path, chunk: int, rows: Sequence[Row]) -> None:
+    """Write the rows of one chunk; the name depends on the chunk only, so a second try replaces the first."""
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), content, compression="zstd")
+    write_atomically(folder / f"part-{chunk:05d}.parquet", content.getvalue())
+
+
+def read(folders: Iterable[Path], columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows of waves in the order of their key.
+
+    Args:
+        folders: folders of waves.
+        columns: which columns; None: all.
+
+    Raises:
+        InputError: a part is of a newer version.
+    """
+    wanted = list(COLUMNS) if columns is None else list(columns)
+    needed = [*wanted, *(name for name in KEY if name not in wanted)]
+    schema = pa.schema([SCHEMA.field(name) for name in needed])
+    parts = [_read_part(path, schema) for folder in folders for path in sorted(folder.glob("part-*.parquet"))]
+    table = pa.concat_tables([schema.empty_table(), *parts])
+    return table.sort_by([(name, "ascending") for name in KEY]).select(wanted)
+
+
+def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        _check_version(path, _part_version(file.schema_arrow.metadata or {}))
+        # The cast drops what Spark says about columns and would undo dictionary types.
+        return file.read(schema.names).select(schema.names).cast(schema)
+
+
+def _part_version(stored: Mapping[bytes, bytes]) -> int | None:
+    if version := stored.get(VERSION_KEY.encode()):
+        return int(version)
+    # Spark writes no key of ours, but it keeps what a column is told.
+    fields = json.loads(stored.get(_SPARK_KEY, b"{}")).get("fields", [])
+    return next((field["metadata"][VERSION_KEY] for field in fields if VERSION_KEY in field["metadata"]), None)
+
+
+def done_folders(output: Path) -> list[Path]:
+    """Folders of the waves that are done, in order."""
+    return [folder for folder in sorted((output / "results").glob("wave=*")) if is_done(folder)]
+
+
+def read_rows(output: Path, columns: Sequence[str] | None = None) -> dict[str, list[Any]]:
+    """The rows of a sweep as far as it got, sorted by key.
+
+    Args:
+        output: folder of the sweep.
+        columns: which columns; None: all.
+
+    Returns:
+        Column name -> values.
+
+    Raises:
+        InputError: `output` holds no sweep, or one of a newer version.
+    """
+    read_run(output)
+    return read(done_folders(output), columns).to_pydict()
+
+
+def groups(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Distinct values of `columns` in a wave, each with ``count_all``."""
+    return read([folder], columns).group_by(list(columns), use_threads=False).aggregate([([], "count_all")]).to_pylist()
+
+
+def seed_ranges(output: Path) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """Per scenario and mode: how many rows, how many distinct seeds, the smallest and the largest."""
+    by_mode = read(done_folders(output), KEY).group_by(["scenario", "mode"])
+    found = by_mode.aggregate([("seed", how) for how in ("count", "count_distinct", "min", "max")]).to_pylist()
+    return {
+        (row["scenario"], row["mode"]): (
+            row["seed_count"],
+            row["seed_count_distinct"],
+            row["seed_min"],
+            row["seed_max"],
+        )
+        for row in found
+    }
+
+
+def failing(folder: Path, columns: Sequence[str]) -> list[Row]:
+    """The rows of a wave whose verdict, one of `columns`, is not ``ok``; in the order of their key."""
+    failed: list[Row] = read([folder], columns).filter(pc.field("verdict") != "ok").to_pylist()
+    return failed
