@@ -136,7 +136,7 @@ class Broker(Node):
 
     def say_goodbye(self) -> None:
         """Ask the control plane to end the session; the answer ends the process (controlled shutdown)."""
-        control = self.reach(CONTROL)
+        control = None if self.partition is None else self.reach(CONTROL)
         if control is not None:
             control.send(control.target.on_goodbye, Goodbye(self.node, self.incarnation))  # type: ignore[attr-defined]
 
@@ -360,8 +360,10 @@ class Broker(Node):
             fetcher.request_failed(fetcher.in_flight, self._kernel.now_us)
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
-        """A leader answered a fetch."""
-        self._fetchers[reply.request.leader].on_fetch_reply(reply, self._kernel.now_us)
+        """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
+        fetcher = self._fetchers.get(reply.request.leader)
+        if fetcher is not None:
+            fetcher.on_fetch_reply(reply, self._kernel.now_us)
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""

@@ -56,7 +56,7 @@ class Recorder:
         self.calls.append(("answer", request.first_id, error, base_offset))
 
     def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
-        self.sent.append(FetchRequest(1, 1, 1, positions))
+        self.sent.append(FetchRequest(1, fetcher.leader, 1, 1, positions))
         return self.sent[-1]  # type: ignore[no-any-return]
 
     def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:

@@ -1,0 +1,85 @@
+"""Small clusters for tests of hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.cluster import Cluster
+from sim.config import Value, resolve
+from sim.kernel import Kernel
+from sim.producer import Send
+from sim.protocol.modes import mode as mode_named
+from sim.streams import Streams
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.trace import Step
+
+SECOND_US = 1_000_000
+
+
+class World:
+    """A booted cluster, its steps, and a hand to move time.
+
+    Attributes:
+        cluster: what is tested.
+        steps: all steps so far.
+    """
+
+    def __init__(
+        self,
+        mode: str = "kip101",
+        *,
+        brokers: int = 3,
+        seed: int = 1,
+        scripted: bool = False,
+        rules: Mapping[str, str] | None = None,
+        config: Mapping[str, Value] | None = None,
+    ) -> None:
+        chosen = mode_named(mode).rules.override(rules or {})
+        self.cluster = Cluster(
+            brokers=brokers,
+            config=resolve({"default.replication.factor": brokers}, config or {}),
+            broker_config={},
+            rules=dict.fromkeys(range(1, brokers + 1), chosen),
+            control_rules=chosen,
+            scripted=scripted,
+            kernel=Kernel(),
+            streams=Streams(seed),
+        )
+        self.steps: list[Step] = []
+        self.cluster.journal.observers.append(self.steps.append)
+        self._next_id = 0
+        self.cluster.boot()
+
+    def run(self, seconds: float = 1) -> World:
+        """Let time pass."""
+        self.cluster.kernel.run_until(self.cluster.kernel.now_us + int(seconds * SECOND_US))
+        return self
+
+    def write(self, count: int = 1, *, acks: int = -1, seconds: float = 1) -> int:
+        """Let the producer send a batch, and time pass; the id of its first record."""
+        first, self._next_id = self._next_id, self._next_id + count
+        self.cluster.producer.send(Send(first, count, acks, self.cluster.kernel.now_us))
+        self.run(seconds)
+        return first
+
+    def ready(self) -> World:
+        """A leader and clients that know it."""
+        self.run()
+        self.cluster.producer.begin()
+        self.cluster.consumer.begin()
+        return self.run()
+
+    def of(self, kind: str, **fields: object) -> list[Step]:
+        """Steps of a kind with these fields."""
+        return [step for step in self.steps if step["step"] == kind and fields.items() <= step.items()]
+
+    @property
+    def logs(self) -> list[list[int]]:
+        """Record ids in each machine's log, in offset order."""
+        return [
+            [record for batch in storage.log.batches for record in batch.ids()]
+            for storage in self.cluster.storages.values()
+        ]
