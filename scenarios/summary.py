@@ -1,0 +1,152 @@
+"""What a sweep found, in counts: ``summary.json`` and the list of failing runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from scenarios import store
+from scenarios.rows import SCHEMA_VERSION
+from scenarios.scenario import Expectation, Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from scenarios.units import Sweep
+
+VACUOUS_MAX: Final = 0.05
+"""Share of vacuous runs of a drawn scenario beyond which a sweep says nothing."""
+FAILING_MAX: Final = 10_000
+"""Lines of ``violations.jsonl``; the rows hold them all."""
+_VERDICTS: Final = ("ok", "violation", "stalled", "error")
+_GROUP: Final = (*("scenario", "mode", "verdict", "expected", "inside", "violations", "violations_inside", "vacuous"),)
+_FAILING: Final = ("scenario", "mode", "seed", "verdict", "violations", "inside", "signature", "error", "replay")
+
+
+class _Counts:
+    """Counts of one scenario in one mode; each is a number of runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.verdicts: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.kinds_inside: Counter[str] = Counter()
+        self.inside = 0
+        self.vacuous = 0
+        self.unexpected = 0
+
+    def add(self, group: dict[str, Any]) -> None:
+        """Take equal rows, of which there are ``count_all``."""
+        number = group["count_all"]
+        self.runs += number
+        self.verdicts[group["verdict"]] += number
+        self.kinds.update(dict.fromkeys(filter(None, group["violations"].split(",")), number))
+        self.kinds_inside.update(dict.fromkeys(filter(None, group["violations_inside"].split(",")), number))
+        self.inside += number * group["inside"]
+        self.vacuous += number * group["vacuous"]
+        self.unexpected += number * (not group["expected"])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "verdicts": {verdict: self.verdicts[verdict] for verdict in _VERDICTS},
+            "kinds": {
+                kind: {"n": number, "inside": self.kinds_inside[kind]} for kind, number in sorted(self.kinds.items())
+            },
+            "inside": self.inside,
+            "inside_share": round(self.inside / self.runs, 6) if self.runs else None,
+            "vacuous": self.vacuous,
+            "unexpected": self.unexpected,
+        }
+
+
+class Summary:
+    """Counts over the waves that are done."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._counts = {key: _Counts() for key in sweep.seed_ranges()}
+        self.runs = 0
+        self.runs_asked = sweep.count(sweep.units())
+
+    def add(self, folder: Path) -> None:
+        """Take a wave."""
+        for group in store.groups(folder, _GROUP):
+            self._counts[group["scenario"], group["mode"]].add(group)
+            self.runs += group["count_all"]
+
+    def kinds(self) -> dict[str, int]:
+        """Kind of violation -> runs."""
+        return dict(sum((counts.kinds for counts in self._counts.values()), Counter[str]()))
+
+    def errors(self) -> int:
+        """Runs with verdict ``error``."""
+        return sum(counts.verdicts["error"] for counts in self._counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Runs and, per scenario and mode, what became of them and of the expectation."""
+        results = [
+            {
+                "scenario": scenario.name,
+                "mode": mode,
+                **self._counts[scenario.name, mode].to_json(),
+                "expectation": _expectation(scenario, mode).verdict,
+                "met": self._met(scenario, mode),
+            }
+            for scenario, mode in self._pairs()
+        ]
+        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results}
+
+    def _pairs(self) -> Iterator[tuple[Scenario, str]]:
+        for scenario in self._sweep.scenarios:
+            for mode in self._sweep.modes[scenario.name]:
+                yield scenario, mode
+
+    def _met(self, scenario: Scenario, mode: str) -> bool:
+        """Whether the runs are as expected; where a drawn scenario must violate, one run has to."""
+        counts, expectation = self._counts[scenario.name, mode], _expectation(scenario, mode)
+        if scenario.drawn and expectation.verdict == "violates":
+            kinds = expectation.kinds or counts.kinds
+            return not counts.unexpected and any(counts.kinds[kind] for kind in kinds)
+        return not counts.unexpected
+
+    def exit_code(self) -> int:
+        """The sweep's exit code, once it is complete: 70 error, 1 unexpected, 3 inconclusive, 0 as expected."""
+        if self.errors():
+            return 70
+        if not all(self._met(scenario, mode) for scenario, mode in self._pairs()):
+            return 1
+        return 3 if any(map(self._inconclusive, self._sweep.scenarios)) else 0
+
+    def _inconclusive(self, scenario: Scenario) -> bool:
+        counts = [self._counts[scenario.name, mode] for mode in self._sweep.modes[scenario.name]]
+        vacuous = sum(one.vacuous for one in counts)
+        return scenario.drawn and vacuous > VACUOUS_MAX * sum(one.runs for one in counts)
+
+
+def _expectation(scenario: Scenario, mode: str) -> Expectation:
+    return scenario.expect.get(mode, Expectation("may-violate"))
+
+
+def write_failing(path: Path, folders: Sequence[Path]) -> dict[str, Any]:
+    """Write a line for each failing run, wave by wave, at most `FAILING_MAX`.
+
+    Args:
+        path: ``violations.jsonl``.
+        folders: the waves that are done.
+
+    Returns:
+        How many failing runs there are, how many are listed, and whether that is fewer.
+    """
+    lines: list[str] = []
+    failing = 0
+    for folder in folders:
+        rows = store.failing(folder, _FAILING)
+        failing += len(rows)
+        for row in rows[: FAILING_MAX - len(lines)]:
+            kinds = [kind for kind in row.pop("violations").split(",") if kind]
+            lines.append(json.dumps({"schema_version": SCHEMA_VERSION, **row, "kinds": kinds}, ensure_ascii=False))
+    store.write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+    return {"failing": failing, "failing_listed": len(lines), "failing_capped": failing > len(lines)}
