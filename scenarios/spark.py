@@ -1,0 +1,290 @@
+"""Runs a sweep on Spark: a task per chunk, a job per wave, DataFrames only, so that Spark Connect works too.
+
+The one module that knows pyspark. It is imported when a session is wanted, and not on executors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+
+from scenarios import store
+from scenarios.java import cache_folder, find_java, shim, write_once
+from scenarios.rows import SCHEMA_VERSION, ddl
+from scenarios.units import freeze_imports, rows_of
+from scenarios.version import code_version
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+POLL_SECONDS: Final = 0.2
+STOP_SECONDS: Final = 15.0
+BATCH_ROWS: Final = 1_000
+"""Rows that a worker holds before it hands them on."""
+LOCAL_CONF: Final = {
+    "spark.app.name": "highwater",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # The JVM only shuffles rows along: a quick start is worth more than its second compiler and parallel collector.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # On loopback TCP, each task waits 40 ms for delayed acknowledgements.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""Settings of a session on this machine; what the user sets wins."""
+LOG4J: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# Without a level of its own, this class sets the root's to WARN.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+T = TypeVar("T")
+
+
+class SparkBackend:
+    """Spark, wherever it is.
+
+    A session that exists is used and left alone. Otherwise one is made: where the environment says (``SPARK_REMOTE``,
+    spark-submit, ``spark-defaults.conf``), else on `master`, else on all cores of this machine.
+
+    Args:
+        master: a Spark master, or ``sc://`` for Spark Connect.
+        conf: Spark settings. They may hold credentials, so they are passed on and kept nowhere.
+    """
+
+    name = "spark"
+
+    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
+        self._master = master
+        self._conf = dict(conf or {})
+        self._spark: SparkSession | None = None
+        self._own = False
+
+    def start(self, poll: Callable[[], None]) -> int:
+        """Find or make a session and have every worker import the code; see `scenarios.sweep.Backend`.
+
+        Raises:
+            InputError: pyspark, Java or the code on a worker is missing or of another version.
+        """
+        self._spark = _active_session()
+        if self._spark is None:
+            self._spark = _attended(lambda: new_session(self._master, self._conf), poll)
+            self._own = True
+        spark = self._spark
+        _attended(lambda: _check_workers(spark), poll)
+        # Executors may have come with the first job, so only a second one is spread over all of them.
+        return _attended(lambda: _check_workers(spark), poll)
+
+    def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
+        """See `scenarios.sweep.Backend`."""
+        assert self._spark is not None
+        spark, tag = self._spark, f"highwater-{os.getpid()}-{folder.name}"
+        done = 0
+
+        def poll() -> None:
+            nonlocal done
+            done = max(done, _tasks_done(folder))
+            tick(min(done, len(chunks)))
+
+        try:
+            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll)
+        except BaseException as error:
+            with suppress(Exception):
+                spark.interruptTag(tag)
+            if "No space left on device" in str(error):
+                raise OSError(28, "No space left on device") from None
+            raise
+
+    def close(self) -> None:
+        """End the session if this made it."""
+        if self._spark is not None and self._own:
+            stopping = _in_thread(self._spark.stop)
+            wait([stopping], STOP_SECONDS)
+        self._spark = None
+
+
+def _active_session() -> SparkSession | None:
+    for package in ("pyspark", "pandas"):
+        if find_spec(package) is None:
+            raise InputError(f"{package} is not installed: pip install 'highwater[spark]', or sweep with --local N")
+    # pyspark says of pandas 3 that it is not fully supported yet; nothing of pandas is used here.
+    warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """Make a session, without a word on stderr if it is on this machine.
+
+    Args:
+        master: as `SparkBackend` takes it.
+        conf: settings that go before all others.
+
+    Raises:
+        InputError: Spark does not start; says why.
+    """
+    from pyspark.sql import SparkSession
+
+    settings = dict(conf)
+    if master is None and not _is_set_elsewhere(conf):
+        master = "local[*]"
+    if master is not None and master.startswith("sc://"):
+        settings["spark.remote"] = master
+    elif master is not None:
+        settings["spark.master"] = _with_retries(master)
+        if master.startswith("local"):
+            settings = LOCAL_CONF | settings
+            _quieten()
+    if _starts_jvm(settings):
+        os.environ["JAVA_HOME"] = str(shim(find_java().home))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # whatever keeps Spark from starting, it is the user's to mend
+        raise InputError(f"Spark does not start: {_reason(error)}") from None
+
+
+def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:
+    """Whether a platform or the user says where Spark is, so that we must not."""
+    if {"spark.master", "spark.remote"} & conf.keys() or {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys():
+        return True
+    home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
+    defaults = Path(folder or Path(home or "") / "conf") / "spark-defaults.conf"
+    has_default = defaults.is_file() and re.search(r"^\s*spark\.(master|remote)\b", defaults.read_text(), re.MULTILINE)
+    return bool(has_default) or "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+
+
+def _with_retries(master: str) -> str:
+    """``local[N]`` never tries a task again, ``local[N,4]`` does."""
+    if master == "local":
+        return "local[1,4]"
+    return re.sub(r"^local\[(\d+|\*)\]$", r"local[\1,4]", master)
+
+
+def _starts_jvm(settings: Mapping[str, str]) -> bool:
+    remote = settings.get("spark.remote", os.environ.get("SPARK_REMOTE", ""))
+    return not remote.startswith("sc://") and "PYSPARK_GATEWAY_PORT" not in os.environ
+
+
+def _quieten() -> None:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not {"SPARK_CONF_DIR", "SPARK_HOME"} & os.environ.keys():
+        folder = cache_folder() / "spark"
+        write_once(folder / "log4j2.properties", LOG4J)
+        os.environ["SPARK_CONF_DIR"] = str(folder)
+
+
+def _reason(error: Exception) -> str:
+    """The line that tells most: of a Java exception the second, which begins with a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
+
+
+def _in_thread(call: Callable[[], T]) -> Future[T]:
+    """Call in a daemon thread: unlike a pool's, it does not keep a process that wants to end."""
+    future: Future[T] = Future()
+
+    def body() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=body, daemon=True).start()
+    return future
+
+
+def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
+    """Call in a thread and poll until it is done, so that signals are heeded."""
+    future = _in_thread(call)
+    while not wait([future], POLL_SECONDS).done:
+        poll()
+    # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
+    if future.exception() is not None:
+        poll()
+    return future.result()
+
+
+def _check_workers(spark: SparkSession) -> int:
+    """Compare the code of all workers with the driver's; returns how many there are."""
+    from pyspark.errors import PySparkException
+
+    try:
+        found = spark.range(0, 100_000).mapInArrow(_worker_code, "code string").collect()
+    except PySparkException as error:
+        if "ModuleNotFoundError" not in str(error):
+            raise
+        missing = re.findall(r"ModuleNotFoundError: (.*)", str(error))[-1]
+        raise InputError(
+            f"Spark's workers have no Highwater ({missing}): ship it with --py-files, or install it"
+        ) from None
+    codes = {row["code"] for row in found}
+    if codes != {code_version()}:
+        raise InputError(f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})")
+    return len(found)
+
+
+def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # When Spark ends, idle workers find their socket closed: they shall go without a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    freeze_imports()
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pylist([{"code": code_version()}])
+
+
+def _write_wave(spark: SparkSession, tag: str, sweep: str, chunks: Sequence[range], folder: Path) -> None:
+    spark.addTag(tag)
+    rows = spark.range(0, len(chunks), 1, len(chunks)).mapInArrow(_mapper(sweep, chunks), ddl())
+    # Spark has no place for a file's own metadata, but keeps a column's.
+    rows = rows.withMetadata("scenario", {store.VERSION_KEY: SCHEMA_VERSION})
+    rows.write.mode("overwrite").option("compression", "zstd").parquet(f"file://{folder.absolute()}")
+
+
+def _mapper(sweep: str, chunks: Sequence[range]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    units = list(chunks)
+
+    def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
+        for batch in batches:
+            for row in batch.to_pylist():
+                rows = rows_of(sweep, units[row["id"]])
+                while some := list(islice(rows, BATCH_ROWS)):
+                    yield pa.RecordBatch.from_pylist(some, store.SCHEMA)
+
+    return run_chunks
+
+
+def _tasks_done(folder: Path) -> int:
+    """Committed tasks, as Hadoop's committer shows them where the driver sees the folder."""
+    with suppress(OSError):
+        return sum(1 for pattern in ("_temporary/*/task_*", "part-*") for _ in folder.glob(pattern))
+    return 0
