@@ -11,7 +11,7 @@ of the receivers (PCT), both by seed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ class Gate:
 
 
 ALWAYS: Final = Gate()
-_CALL: Final = 1
+CALL: Final = 1
 """Tie key of a call; SimPy's URGENT events (0) come before it."""
 _LAST: Final = 1 << 40
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
@@ -65,7 +65,12 @@ class Kernel(simpy.Environment):
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
-        heappush(self._queue, (at_us, _CALL, next(self._eid), gate, handler, argument))  # type: ignore[misc]
+        heappush(self._queue, (at_us, CALL, next(self._eid), gate, handler, argument))  # type: ignore[misc]
+
+    def plain_queue(self) -> tuple[list[Any] | None, Iterator[int]]:
+        """Queue and entry numbers for who schedules much and saves himself `call_at`: (time, `CALL`, number, gate,
+        handler, argument). No queue in kernels that do more than that in `call_at`."""
+        return self._queue if type(self).call_at is Kernel.call_at else None, self._eid
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
         """SimPy's entry: process an event after a delay in us."""

@@ -8,9 +8,10 @@ that arrives while its link is cut is lost; who waits for an answer notices by i
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappush
 from typing import Any, Final
 
-from sim.kernel import Gate, Handler, Kernel
+from sim.kernel import CALL, Gate, Handler, Kernel
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -74,12 +75,13 @@ class Channel(Gate):
         target: the receiving node.
     """
 
-    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "target")
+    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
 
     def __init__(self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int]) -> None:
         self.owner = target.node
         self._kernel = kernel
         self._call_at = kernel.call_at
+        self._queue, self._numbers = kernel.plain_queue()
         self._bits = bits
         self._link = link
         self._last_us = -1
@@ -98,7 +100,11 @@ class Channel(Gate):
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
-        self._call_at(arrival_us, self, handler, message)
+        queue = self._queue
+        if queue is None:
+            self._call_at(arrival_us, self, handler, message)
+        else:
+            heappush(queue, (arrival_us, CALL, next(self._numbers), self, handler, message))
 
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""
