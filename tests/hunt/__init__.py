@@ -1,0 +1,1 @@
+"""Long searches that `make test` has no time for."""

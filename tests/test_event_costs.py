@@ -1,0 +1,81 @@
+"""The table of event costs in sim/DESIGN.md: counts must not grow, and the table must not flatter."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sim
+from sim.cluster import Cluster
+from sim.config import resolve
+from sim.kernel import Gate, Handler, Kernel
+from sim.producer import Send
+from sim.protocol.modes import MODES
+from sim.streams import Streams
+
+WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_heartbeat", "on_heartbeat", "_expire")
+
+
+class CountingKernel(Kernel):
+    """Counts what is scheduled, by handler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Counter[str] = Counter()
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        self.count[handler.__name__] += 1
+        super().call_at(at_us, gate, handler, argument)
+
+
+def running_cluster(mode: str) -> tuple[Cluster, CountingKernel]:
+    kernel = CountingKernel()
+    rules = MODES[mode].rules
+    cluster = Cluster(
+        brokers=3,
+        config=resolve({"default.replication.factor": 3}),
+        broker_config={},
+        rules=dict.fromkeys((1, 2, 3), rules),
+        control_rules=rules,
+        scripted=False,
+        kernel=kernel,
+        streams=Streams(1),
+    )
+    cluster.boot()
+    kernel.run_until(500_000)
+    cluster.producer.begin()
+    cluster.consumer.begin()
+    kernel.run_until(2_000_000)
+    kernel.count.clear()
+    return cluster, kernel
+
+
+def table() -> dict[str, int]:
+    text = (Path(sim.__file__).parent / "DESIGN.md").read_text()
+    rows = re.findall(r"^\| (acked batch|election|restart)[^|]*\| (\d+) \|$", text, re.MULTILINE)
+    return {name: int(count) for name, count in rows}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_counts_are_those_of_the_table(mode: str) -> None:
+    cluster, kernel = running_cluster(mode)
+    cluster.producer.send(Send(0, 3, -1, kernel.now_us))
+    kernel.run_until(kernel.now_us + 100_000)
+    assert len(cluster.journal.ledger.acks) == 1
+    batch = kernel.count.total()
+
+    cluster, kernel = running_cluster(mode)
+    cluster.kill(1)
+    kernel.run_until(kernel.now_us + 25_000_000)
+    assert cluster.leader is not None
+    election = sum(count for name, count in kernel.count.items() if name not in WAITING)
+
+    kernel.count.clear()
+    cluster.start(1)
+    kernel.run_until(kernel.now_us + 400_000)
+    assert cluster.control.state.isr == (1, 2, 3)
+    assert {"acked batch": batch, "election": election, "restart": kernel.count.total()} == table()
