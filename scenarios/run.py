@@ -30,7 +30,7 @@ from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.convergence import Convergence
-from sim.kernel import Kernel
+from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
@@ -103,7 +103,7 @@ class _Run:
         drawn = self._draw_settings()
         self.config = resolve(scenario.config, drawn)
         self.rules: Rules = mode_named(mode).rules.override(overrides)
-        self.kernel = kernel or Kernel()
+        self.kernel = kernel or self._kernel()
         self.cluster = Cluster(
             brokers=scenario.brokers,
             config=self.config,
@@ -130,6 +130,13 @@ class _Run:
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
         return {key: choice(self.streams(f"setting:{key}"), keys[key]) for key in sorted(keys)}
+
+    def _kernel(self) -> Kernel:
+        """The kernel that breaks ties as ``sim.ties`` says."""
+        ties = self.config["sim.ties"]
+        if ties == "random":
+            return ShuffledKernel(self.streams("ties"))
+        return PriorityKernel(self.streams("ties")) if ties == "pct" else Kernel()
 
     def execute(self) -> None:
         """Warm up, go through faults or script, heal, converge, check."""
@@ -171,9 +178,7 @@ class _Run:
     def _draw(self) -> None:
         faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
-        limits = Limits(
-            self.cluster.replicas, (FIRST_FAULT_US, faults.horizon_us), faults.restart_us, faults.cut_us
-        )
+        limits = Limits(self.cluster.replicas, (FIRST_FAULT_US, faults.horizon_us), faults.restart_us, faults.cut_us)
         self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
         self.injection.schedule(self.plan)
         if workload is not None:
@@ -332,14 +337,15 @@ def _execute(
     error = ""
     try:
         one.execute()
-    except Exception as failure:  # noqa: BLE001 - an exception in a seed is a verdict, not the end of a sweep
+    except Exception as failure:
         error = _first_lines(failure)
     return one, error
 
 
 def prepare_process() -> None:
     """For a process that makes many runs: the garbage collector leaves alone what lives for ever, and looks less
-    often at what a run leaves behind."""
+    often at what a run leaves behind.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

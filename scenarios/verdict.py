@@ -11,7 +11,8 @@ MIN_FAULTS = 3
 
 def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
     """Whether a run of a drawn scenario saw too little to count: fewer than 20 acknowledged batches, fewer than 3
-    faults that took effect, or no election after warm-up."""
+    faults that took effect, or no election after warm-up.
+    """
     return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
 
 

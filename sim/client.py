@@ -58,9 +58,7 @@ class Client(Node):
 
     def _age(self, _: object) -> None:
         self.refresh()
-        self.kernel.call_at(
-            self.kernel.now_us + self.settings.metadata_age_us, self.life, self._age, None
-        )
+        self.kernel.call_at(self.kernel.now_us + self.settings.metadata_age_us, self.life, self._age, None)
 
     # For subclasses.
 

@@ -65,7 +65,9 @@ class Cluster:
     ) -> None:
         self.kernel = kernel
         self.journal = Journal(kernel)
-        self.network = Network(kernel, streams)
+        loss = config["sim.network.loss.permille"]
+        assert isinstance(loss, int)
+        self.network = Network(kernel, streams, loss)
         common = broker_settings(config)
         self.settings = {
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common

@@ -27,12 +27,14 @@ class Key:
         meaning: one line, with the unit.
         choices: the values allowed, for keys that are words.
         minimum: the smallest number allowed, for keys that are numbers.
+        maximum: the largest.
     """
 
     default: Value
     meaning: str
     choices: tuple[str, ...] = ()
     minimum: int = 0
+    maximum: int = NEVER
 
 
 KEYS: Final[dict[str, Key]] = {
@@ -69,6 +71,8 @@ KEYS: Final[dict[str, Key]] = {
     "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is started again", minimum=1),
     "sim.isr.change.timeout.ms": Key(5_000, "ms until an unanswered ISR change may be sent again", minimum=1),
     "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
+    "sim.network.loss.permille": Key(0, "messages of a thousand that links lose", maximum=1_000),
+    "sim.ties": Key("fifo", "order of events at the same instant", ("fifo", "random", "pct")),
     "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
 }
 
@@ -102,9 +106,10 @@ def parse(key: str, value: object) -> Value:
     if value == "never":
         return NEVER
     number = _integer(value)
-    if number is None or number < spec.minimum:
-        raise InputError(f"{key} = {value!r} is not valid: a whole number of at least {spec.minimum} is needed")
-    return min(number, NEVER)
+    if number is None or not spec.minimum <= number <= spec.maximum:
+        most = "" if spec.maximum == NEVER else f" and at most {spec.maximum}"
+        raise InputError(f"{key} = {value!r} is not valid: a whole number of at least {spec.minimum}{most} is needed")
+    return number
 
 
 def _integer(value: object) -> int | None:

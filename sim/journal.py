@@ -99,9 +99,7 @@ class Journal:
             self.truncations += 1
         self.divergence.truncated(broker, leo)
         if self.observers:
-            self._tell(
-                "truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed)
-            )
+            self._tell("truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed))
 
     def log_start(self, broker: int, offset: int) -> None:
         """A log start moved."""
@@ -113,9 +111,7 @@ class Journal:
         """A leader learnt a follower's LEO."""
         self._buffer += _PACK(self._kernel.now_us, _REPLICATED, broker, partition.leader_epoch, leo, follower)
         if self.observers:
-            self._tell(
-                "replicated", broker=broker, follower=follower, offset=leo, leader_epoch=partition.leader_epoch
-            )
+            self._tell("replicated", broker=broker, follower=follower, offset=leo, leader_epoch=partition.leader_epoch)
 
     def hw(self, broker: int, partition: Partition, previous: int) -> None:
         """A high watermark moved."""
@@ -147,9 +143,7 @@ class Journal:
         if restarts:
             self.divergence.unsettled(broker)
         if self.observers:
-            self._tell(
-                "follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo
-            )
+            self._tell("follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo)
 
     def settled(self, broker: int, epoch: int) -> None:
         """A follower completed its truncation."""
@@ -193,9 +187,7 @@ class Journal:
         self._buffer += _PACK(now_us, _ACK, request.acks, 0, base_offset, request.first_id)
         self.ledger.acks.append(Ack(request.first_id, request.count, base_offset, request.acks, now_us))
         if self.observers:
-            self._tell(
-                "ack", record=request.first_id, count=request.count, offset=base_offset, acks=request.acks
-            )
+            self._tell("ack", record=request.first_id, count=request.count, offset=base_offset, acks=request.acks)
 
     def read(self, batches: list[Batch], position: int, leader_epoch: int) -> None:
         """A consumer was shown batches, the first from its position on."""

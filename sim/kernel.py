@@ -18,7 +18,7 @@ from typing import Any, Final
 import simpy
 from simpy.events import NORMAL, Event
 
-Handler = Callable[[Any], None]
+Handler = Callable[[Any], object]
 
 
 class Gate:
@@ -69,7 +69,8 @@ class Kernel(simpy.Environment):
 
     def plain_queue(self) -> tuple[list[Any] | None, Iterator[int]]:
         """Queue and entry numbers for who schedules much and saves himself `call_at`: (time, `CALL`, number, gate,
-        handler, argument). No queue in kernels that do more than that in `call_at`."""
+        handler, argument). No queue in kernels that do more than that in `call_at`.
+        """
         return self._queue if type(self).call_at is Kernel.call_at else None, self._eid
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
@@ -93,7 +94,7 @@ class Kernel(simpy.Environment):
         pop = heappop
         made = 0
         try:
-            for made in range(1, self._budget - self.events + 1):
+            for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
                 self.now_us, _, _, gate, handler, argument = pop(queue)
                 if gate.open:
                     handler(argument)

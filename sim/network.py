@@ -53,16 +53,16 @@ class Link:
 
     Attributes:
         cuts: how many cuts are in force.
-        loss: probability in 1/256 that a message is lost.
+        loss: messages of a thousand that are lost.
         table: latency quantiles in us, 256 of them.
         channel: the present connection.
     """
 
     __slots__ = ("channel", "cuts", "loss", "table")
 
-    def __init__(self) -> None:
+    def __init__(self, loss: int) -> None:
         self.cuts = 0
-        self.loss = 0
+        self.loss = loss
         self.table: tuple[int, ...] = LATENCY_US
         self.channel: Channel | None = None
 
@@ -95,7 +95,7 @@ class Channel(Gate):
         """
         link = self._link
         arrival_us = self._kernel.now_us + link.table[self._bits(8)]
-        if link.loss and self._bits(8) < link.loss:
+        if link.loss and self._bits(20) % 1_000 < link.loss:
             return
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
@@ -115,13 +115,19 @@ class Channel(Gate):
 class Network:
     """All links and the nodes that are up.
 
+    Args:
+        kernel: time and delivery.
+        streams: chance.
+        loss: messages of a thousand that each link loses.
+
     Attributes:
         nodes: who is up, by node id.
         version: raised whenever answers to clients may have changed.
     """
 
-    def __init__(self, kernel: Kernel, streams: Streams) -> None:
+    def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
         self._kernel = kernel
+        self._loss = loss
         self._links: dict[tuple[int, int], Link] = {}
         self._bits = streams("network").getrandbits
         self._waiting: list[Callable[[], None]] = []
@@ -132,7 +138,7 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            link = self._links[source, target] = Link()
+            link = self._links[source, target] = Link(self._loss)
         return link
 
     def join(self, node: Node) -> None:
@@ -169,10 +175,8 @@ class Network:
             if lost is None:
                 continue
             lost.close()
-            if silently:
-                notice_us = other.timeout_us
-            else:
-                notice_us = 0 if self.link(node.node, peer).cuts else LATENCY_US[128]
+            heard_us = 0 if self.link(node.node, peer).cuts else LATENCY_US[128]
+            notice_us = other.timeout_us if silently else heard_us
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
 

@@ -99,7 +99,8 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
 
 def convergence_deadline_us(config: Mapping[str, Value]) -> int:
     """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
-    + metadata.max.age.ms + recovery time + 60 s."""
+    + metadata.max.age.ms + recovery time + 60 s.
+    """
     return (
         _us(config, "zookeeper.session.timeout.ms")
         + _us(config, "replica.lag.time.max.ms") * 3 // 2

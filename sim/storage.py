@@ -160,7 +160,7 @@ class Storage:
         self.recovery_point = offset
 
     def truncated(self, removed: int, now_us: int) -> None:
-        """The newest batches are gone; the recovery-point file is written after a truncation (LogManager.truncateTo)."""
+        """The newest batches are gone; the recovery point is written at once (LogManager.truncateTo)."""
         if removed:
             del self._written_us[-removed:]
             self._synced = min(self._synced, len(self._written_us))

@@ -9,6 +9,8 @@ Does not verify: tails above the HW, which may differ until the next fetch; repl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sim.ledger import Ledger, Violation
 from sim.protocol.replica import Replica
 
@@ -109,7 +111,7 @@ class Divergence:
                 if offset is not None:
                     self._report(pair, offset, now_us)
 
-    def final(self, replicas: dict[int, Replica], now_us: int) -> None:
+    def final(self, replicas: Mapping[int, Replica], now_us: int) -> None:
         """Compare all live replicas, whatever epoch they follow."""
         brokers = sorted(replicas)
         for position, broker in enumerate(brokers):
@@ -123,9 +125,7 @@ class Divergence:
         if pair in self._reported:
             return
         self._reported.add(pair)
-        ones = [
-            None if broker not in self._replicas else record_at(self._replicas[broker], offset) for broker in pair
-        ]
+        ones = [None if broker not in self._replicas else record_at(self._replicas[broker], offset) for broker in pair]
         said = " and ".join(
             f"broker {broker} has " + ("nothing" if one is None else f"record {one[0]} of epoch {one[1]}")
             for broker, one in zip(pair, ones, strict=True)

@@ -186,9 +186,10 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
     problems: list[str] = []
     for pair in pairs:
         name, equals, value = pair.partition("=")
+        if not equals:
+            problems.append(f"--rule {pair!r} is not of the form NAME=VALUE")
+            continue
         try:
-            if not equals:
-                raise InputError(f"--rule {pair!r} is not of the form NAME=VALUE")
             check(name, value)
         except InputError as error:
             problems.extend(error.problems)

@@ -26,9 +26,7 @@ def repairs(mode: str) -> list[tuple[str, str]]:
     """All later values of the rules of a mode: (rule, value)."""
     rules = MODES[mode].rules.as_dict()
     return [
-        (name, value)
-        for name, spec in RULES.items()
-        for value in spec.values[spec.values.index(rules[name]) + 1 :]
+        (name, value) for name, spec in RULES.items() for value in spec.values[spec.values.index(rules[name]) + 1 :]
     ]
 
 
