@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from scenarios import store
+from scenarios.catalogue import load
+from scenarios.rows import COLUMNS, KEY, Row
+from scenarios.run import run_row
+from scenarios.sweep import Sweep
+from sim.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+FIXTURE = ROOT / "tests" / "fixtures" / "store-v1"
+RUN = {**Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4).to_json(), "code_version": "c0de"}
+
+
+def rows(seeds: range, mode: str = "hw") -> list[Row]:
+    return [run_row(load("canary"), mode, seed) for seed in seeds]
+
+
+def test_code_version_is_that_of_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for package in ("sim", "faults", "scenarios"):
+            for path in (ROOT / package).rglob("*"):
+                if path.suffix in (".py", ".toml"):
+                    file.write(path, path.relative_to(ROOT))
+    script = "import scenarios.version as v; print(v.__file__, v.code_version())"
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, env={"PYTHONPATH": str(archive)}, cwd=tmp_path, capture_output=True, text=True)
+    place, version = done.stdout.split()
+    assert place.startswith(str(archive))
+    assert version == store.code_version()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    store.write_atomically(path, b"old")
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        store.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_same_sweep_finds_its_folder_again(tmp_path: Path) -> None:
+    begun = store.begin(tmp_path / "new" / "sweep", {**RUN, "waves": [[0, 4]]})
+    # Waves and arguments are those of the first time, whatever today's rule makes of them.
+    assert store.begin(tmp_path / "new" / "sweep", {**RUN, "waves": [[0, 2], [2, 4]]}) == begun
+    assert begun["waves"] == [[0, 4]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seeds": [0, 5]}, "seeds [0, 4] there, [0, 5] now"),
+        ({"rules": {"follower_truncation": "leader-epoch"}}, 'rules {} there, {"follower_truncation"'),
+        ({"modes": {"canary": ["hw", "kip101"]}}, 'modes {"canary": ["hw"]} there, {"canary": ["hw", "kip101"]} now'),
+        ({"code_version": "f00"}, 'code_version "c0de" there, "f00" now'),
+        ({"scenarios": []}, "scenarios canary there,  now"),
+        ({"scenarios": [{**RUN["scenarios"][0], "brokers": 5}]}, "scenario 'canary' has changed in brokers"),
+    ],
+)
+def test_another_sweep_is_refused_by_name(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    store.begin(tmp_path, RUN)
+    with pytest.raises(InputError) as caught:
+        store.begin(tmp_path, {**RUN, **change})
+    assert words in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(InputError, match="is not empty and holds no sweep"):
+        store.begin(tmp_path, RUN)
+    with pytest.raises(InputError, match="cannot write to"):
+        store.begin(tmp_path / "thesis.txt", RUN)
+
+
+def test_rows_come_back_sorted_whatever_the_chunks(tmp_path: Path) -> None:
+    store.begin(tmp_path, RUN)
+    expected = rows(range(4))
+    for wave, chunks in enumerate(([expected[3:]], [expected[:1], expected[1:3]])):
+        folder = store.wave_folder(tmp_path, wave)
+        store.clear(folder)
+        for index, chunk in enumerate(chunks):
+            store.write_part(folder, index, chunk)
+        store.mark_done(folder)
+    # A wave without _SUCCESS does not count.
+    store.clear(store.wave_folder(tmp_path, 2))
+    store.write_part(store.wave_folder(tmp_path, 2), 0, expected)
+    assert store.read_rows(tmp_path) == {name: [row[name] for row in expected] for name in COLUMNS}
+    assert list(store.read_rows(tmp_path, ["digest", "seed"])) == ["digest", "seed"]
+
+
+def test_columns_are_plain(tmp_path: Path) -> None:
+    folder = tmp_path / "wave=00000"
+    store.clear(folder)
+    store.write_part(folder, 0, rows(range(2)))
+    assert store.read([folder]).schema.equals(store.SCHEMA)
+    assert not any(pa.types.is_dictionary(field.type) for field in store.read([folder]).schema)
+
+
+def test_newer_versions_are_refused(tmp_path: Path) -> None:
+    store.begin(tmp_path, RUN)
+    folder = store.wave_folder(tmp_path, 0)
+    store.clear(folder)
+    metadata = {store.VERSION_KEY: str(store.SCHEMA_VERSION + 1)}
+    pq.write_table(store.SCHEMA.empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
+    store.mark_done(folder)
+    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 2; this highwater reads up to 1"):
+        store.read_rows(tmp_path)
+    text = (tmp_path / "run.json").read_text().replace('"schema_version": 1', '"schema_version": 2')
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match=r"run.json has schema_version 2"):
+        store.read_rows(tmp_path)
+
+
+def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*run.json"):
+        store.read_rows(tmp_path)
+    for text, words in (("{", "is not JSON"), ("[]", "no JSON object"), ("{}", "has no schema_version")):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(InputError, match=words):
+            store.read_run(tmp_path)
+    pq.write_table(pa.table({"seed": [1]}), tmp_path / "part-0.parquet")
+    with pytest.raises(InputError, match="has no schema_version"):
+        store.read([tmp_path])
+
+
+def test_version_1_stays_readable() -> None:
+    assert store.read_run(FIXTURE)["seeds"] == [0, 3]
+    found = store.read_rows(FIXTURE)
+    assert list(found) == list(COLUMNS)
+    assert list(zip(*(found[name] for name in KEY), strict=True)) == [
+        (scenario, mode, seed) for scenario in ("canary", "power") for mode in ("hw", "kip101") for seed in range(3)
+    ]
+    summary = store.read_json(FIXTURE / "summary.json")
+    assert summary["complete"]
+    assert sum(result["runs"] for result in summary["results"]) == summary["runs"] == 12
+    failing = [json.loads(line) for line in (FIXTURE / "violations.jsonl").read_text().splitlines()]
+    assert len(failing) == sum(verdict != "ok" for verdict in found["verdict"])
+    assert {line["schema_version"] for line in failing} == {1}
