@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
-    from scenarios.sweep import Progress as Report
 
     from reports.console import Ui
+    from scenarios.sweep import Progress as Report
 
 LINE_SECONDS: Final = 10
 """Seconds between two lines off a terminal."""

@@ -150,7 +150,7 @@ def _digests(folder: Path, scenario: str, seed: int) -> dict[str, str]:
 
 def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
     """What is not as it was when the sweep began."""
-    from scenarios.store import code_version
+    from scenarios.version import code_version
 
     if run["code_version"] != code_version():
         yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"

@@ -20,6 +20,6 @@ def package(name: str) -> str | None:
 
 def version() -> str:
     """Highwater's version and the hash of the code that decides results."""
-    from scenarios.store import code_version
+    from scenarios.version import code_version
 
-    return f"{package('highwater') or 'not installed'} (code {code_version()})"
+    return f"{package('highwater') or '(not installed)'}, code {code_version()}"

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(ui: Ui, folder: Path, as_json: bool) -> int:
     """Compare the modes of a sweep: rates with 95 % intervals, and paired tables."""
-    from scenarios.store import read_rows
-
     from reports import compare
+    from scenarios.store import read_rows
 
     comparisons = compare.compare(read_rows(folder, compare.COLUMNS))
     if as_json:

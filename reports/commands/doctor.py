@@ -58,9 +58,8 @@ def _java() -> str:
 
 def _digests() -> dict[str, str]:
     """Where the self-test ran -> its digest."""
-    from scenarios.run import run_row
-
     from scenarios.catalogue import load
+    from scenarios.run import run_row
 
     scenario, mode, seed = SELF_TEST
     here = [run_row(load(scenario), mode, seed)["digest"] for _ in range(2)]

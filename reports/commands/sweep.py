@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reports import exits, options
+from reports.console import percent
 from reports.options import json_option, rule_option, set_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from scenarios.sweep import Backend
-
     from reports.console import Ui
     from scenarios.scenario import Scenario
+    from scenarios.sweep import Backend
     from sim.config import Value
 
 LOCAL_TASK_SECONDS: Final = 3.0
@@ -32,7 +33,9 @@ SHOWN_FAILURES: Final = 10
 @click.option("--local", metavar="N", type=click.IntRange(min=1), help="Use N processes of this machine, no Spark.")
 @click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
-@click.option("--chunks", metavar="N", type=click.IntRange(min=1), help="Tasks in all; calibrated when not given.")
+@click.option(
+    "--chunks", metavar="N", type=click.IntRange(min=1), help="Tasks of each wave; calibrated when not given."
+)
 @click.option(
     "--task-seconds",
     metavar="S",
@@ -60,9 +63,9 @@ def command(
     as_json: bool,
 ) -> int:
     """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped."""
-    from scenarios.sweep import Interrupted, Sweep, run_sweep
-
     from reports.progress import SweepProgress
+    from scenarios.rows import SCHEMA_VERSION
+    from scenarios.sweep import GO_ON, Interrupted, Sweep, run_sweep
 
     first, end = options.seed_range(seeds)
     chosen = _scenarios(scenarios, settings)
@@ -74,10 +77,10 @@ def command(
         with SweepProgress(ui) as progress:
             summary = run_sweep(sweep, output, backend, chunks=chunks, task_seconds=length, report=progress)
     except Interrupted:
-        ui.warn(f"interrupted; {output} holds what is done, and the same command goes on from there")
+        ui.warn(f"interrupted: {GO_ON}")
         return exits.INTERRUPTED
     if as_json:
-        ui.json(summary)
+        ui.json({"schema_version": SCHEMA_VERSION, **summary})
     else:
         _show(ui, output, summary)
     return int(summary["exit_code"])
@@ -116,4 +119,60 @@ def _is_local(master: str | None) -> bool:
 
 
 def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
-    raise NotImplementedError
+    headers = [
+        "scenario",
+        "mode",
+        "runs",
+        "inside",
+        "ok",
+        "violation",
+        "stalled",
+        "error",
+        "vacuous",
+        "expected",
+        "met",
+    ]
+    ui.table(headers, map(_counts, summary["results"]), numbers=headers[2:9])
+    kinds = [row for result in summary["results"] for row in _kinds(result)]
+    if kinds:
+        headers = ["scenario", "mode", "kind", "runs", "inside the promise"]
+        ui.line()
+        ui.table(headers, kinds, numbers=headers[3:])
+    if summary["failing"]:
+        _show_failing(ui, output / "violations.jsonl", summary["failing"])
+
+
+def _show_failing(ui: Ui, file: Path, count: int) -> None:
+    """One run of each sort of failure: those inside the promise first."""
+    with file.open(encoding="utf-8") as lines:
+        runs = [json.loads(line) for line in lines]
+    runs.sort(key=lambda run: not run["inside"])
+    sorts = {
+        (run["scenario"], run["mode"], run["verdict"], run["inside"], *run["kinds"]): run for run in reversed(runs)
+    }
+    ui.line()
+    ui.line(f"{count} runs violated, stalled or failed: {file} replays each. Some of them:")
+    for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
+        promise = "inside" if run["inside"] else "outside"
+        ui.line()
+        ui.line(f"  # {', '.join(run['kinds']) or run['verdict']} (faults {promise} the promise)", style="dim")
+        ui.line(f"  {run['replay']}")
+
+
+def _counts(result: dict[str, Any]) -> tuple[object, ...]:
+    verdicts = result["verdicts"]
+    return (
+        result["scenario"],
+        result["mode"],
+        result["runs"],
+        percent(result["inside_share"]),
+        *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "error")),
+        result["vacuous"],
+        result["expectation"],
+        "yes" if result["met"] else "NO",
+    )
+
+
+def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    key = result["scenario"], result["mode"]
+    return [(*key, kind, counts["n"], counts["inside"]) for kind, counts in result["kinds"].items()]

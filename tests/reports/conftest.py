@@ -12,6 +12,7 @@ from reports.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 class Call:
@@ -40,3 +41,12 @@ def highwater(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Call]
 
     yield call
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small sweep of two scenarios."""
+    folder = tmp_path_factory.mktemp("sweep") / "out"
+    words = ["sweep", "power", "canary", "--seeds", "0..20", "--output", str(folder), "--local", "1", "-q", "--json"]
+    assert main(words) == 0
+    return folder

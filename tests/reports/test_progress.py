@@ -1,22 +1,18 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reports.console import Ui
 from reports.progress import LINE_SECONDS, SweepProgress, status
+from scenarios.sweep import Progress
 
 if TYPE_CHECKING:
     import pytest
 
 
-@dataclass
-class Report:
-    done: int
-    total: int = 1000
-    violations: dict[str, int] = field(default_factory=dict)
-    errors: int = 0
+def report(done: int, errors: int = 0, **violations: int) -> Progress:
+    return Progress(done, 1000, violations, errors)
 
 
 class Clock:
@@ -27,19 +23,19 @@ class Clock:
 
 
 def test_status_counts_only_what_this_process_did() -> None:
-    report = Report(600, violations={"divergence": 2, "committed-loss": 5, "stuck-replica": 0}, errors=1)
-    assert status(report, 10.0, 500) == "10 runs/s, ETA 0:00:40, committed-loss 5, divergence 2, errors 1"
+    now = report(600, errors=1, divergence=2, loss=5, stuck=0)
+    assert status(now, 10.0, 500) == "10 runs/s, ETA 0:00:40, divergence 2, loss 5, errors 1"
 
 
 def test_status_before_anything_is_done() -> None:
-    assert status(Report(0), 0.0, 0) == "starting"
+    assert status(report(0), 0.0, 0) == "starting"
 
 
 def test_off_a_terminal_a_line_comes_at_intervals(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     with SweepProgress(Ui(), clock) as progress:
         for clock.now, done in ((1.0, 0), (9.0, 80), (LINE_SECONDS, 90), (LINE_SECONDS + 1, 100)):
-            progress(Report(done))
+            progress(report(done))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "90 of 1000 runs, 10 runs/s, ETA 0:01:31\n"
@@ -49,7 +45,7 @@ def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     with SweepProgress(Ui(quiet=True), clock) as progress:
         for clock.now in (0.0, 100.0):
-            progress(Report(10))
+            progress(report(10))
     assert capsys.readouterr() == ("", "")
 
 
@@ -62,6 +58,6 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     with SweepProgress(Ui()) as progress:
-        progress(Report(1, violations={"[red]": 1}))
+        progress(Progress(1, 1000, {"[red]": 1}, 0))
     assert "1/1000" in stream.getvalue()
     assert "[red] 1" in stream.getvalue()

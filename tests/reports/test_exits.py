@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from reports import exits
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [([], 0), ([0, 3], 3), ([3, 1], 1), ([1, 4, 3], 4), ([4, 70, 1], 70), ([0, 0], 0)]
+)
+def test_precedence(codes: list[int], worst: int) -> None:
+    assert exits.worst(codes) == worst
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "code"),
+    [("ok", True, 0), ("violation", True, 0), ("ok", False, 1), ("stalled", False, 1), ("error", False, 70)],
+)
+def test_a_single_run(verdict: str, expected: bool, code: int) -> None:
+    assert exits.of_row({"verdict": verdict, "expected": expected}) == code

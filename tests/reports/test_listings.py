@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenarios import catalogue
+from sim.config import KEYS
+from sim.protocol.modes import MODES, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.reports.conftest import Call
+
+
+def test_scenarios_are_listed_with_what_they_expect(highwater: Callable[..., Call]) -> None:
+    call = highwater("scenarios", "list")
+    assert call.code == 0
+    for name in catalogue.names():
+        assert name in call.out
+    assert "hw violates:committed-loss" in call.out
+    listed = highwater("scenarios", "list", "--json").json["scenarios"]
+    assert [entry["name"] for entry in listed] == catalogue.names()
+    assert {entry["name"]: entry["faults"] for entry in listed}["power"] == "drawn"
+
+
+def test_a_scenario_is_shown(highwater: Callable[..., Call]) -> None:
+    out = highwater("scenarios", "show", "canary").out
+    for words in (
+        "canary: The shortest loss",
+        "when ack batch=m1: kill broker=1",
+        "truncate broker=3 offset=0 (where follower_truncation=high-watermark)",
+        "hw: violates:committed-loss",
+    ):
+        assert words in out
+    assert "session.timeout" not in out
+
+
+def test_every_setting_is_shown_when_asked(highwater: Callable[..., Call]) -> None:
+    lines = highwater("scenarios", "show", "power", "--resolved").out.splitlines()
+    settings = {words[0]: words for words in map(str.split, lines) if words and words[0] in KEYS}
+    assert settings.keys() == KEYS.keys()
+    assert settings["default.replication.factor"][1:3] == ["3", "scenario"]
+    assert settings["zookeeper.session.timeout.ms"][1:3] == ["18000", "default"]
+    assert settings["min.insync.replicas"][1:5] == ["1", "|", "2", "drawn"]
+
+
+def test_a_scenario_as_json(highwater: Callable[..., Call]) -> None:
+    power = catalogue.load("power")
+    data = highwater("scenarios", "show", "power", "--json").json
+    assert data["scenario_hash"] == power.scenario_hash()
+    assert data["brokers"] == 3
+    assert {setting["key"] for setting in data["settings"]} == KEYS.keys()
+
+
+def test_files_are_validated(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text('schema = 1\ntitel = "x"\nbrokers.count = 3\n')
+    call = highwater("scenarios", "validate", "canary", bad)
+    assert call.code == 2
+    assert call.out == f"canary: valid\n{bad}: not valid\n"
+    assert "did you mean 'title'?" in call.err
+    assert call.err.count("\n") > 2
+    report = highwater("scenarios", "validate", "canary", bad, "--json").json
+    assert [file["valid"] for file in report["files"]] == [True, False]
+    assert report["exit_code"] == 2
+    assert highwater("scenarios", "validate", "canary").code == 0
+
+
+def test_modes_are_listed(highwater: Callable[..., Call]) -> None:
+    listed = highwater("modes", "list", "--json").json["modes"]
+    assert [entry["mode"] for entry in listed] == list(MODES)
+    assert "0.10.2" in highwater("modes", "list").out
+
+
+def test_a_mode_is_shown_with_rules_values_and_sources(highwater: Callable[..., Call]) -> None:
+    out = highwater("modes", "show", "kip101").out
+    assert "follower_truncation = leader-epoch    (or high-watermark, leader-epoch-rounds)" in out
+    for name, spec in RULES.items():
+        assert name in out
+        assert spec.source in out
+    rules = highwater("modes", "show", "hw", "--json").json["rules"]
+    assert {rule["name"]: rule["value"] for rule in rules} == MODES["hw"].rules.as_dict()

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios import local, store, sweep
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.reports.conftest import Call
+
+CANARY = Path(__file__).parents[2] / "scenarios" / "files" / "canary.toml"
+NONE: dict[str, int] = {"ok": 0, "violation": 0, "stalled": 0, "error": 0}
+
+
+def summary(**changes: Any) -> dict[str, Any]:
+    """What `run_sweep` returns for one scenario in one mode."""
+    result = {
+        "scenario": "power",
+        "mode": "hw",
+        "runs": 10,
+        "verdicts": {**NONE, "ok": 9, "violation": 1},
+        "kinds": {"committed-loss": {"n": 1, "inside": 0}},
+        "inside_share": 0.9,
+        "vacuous": 2,
+        "expectation": "clean",
+        "met": True,
+    }
+    return {"complete": True, "exit_code": 0, "runs": 10, "results": [result], "failing": 0, **changes}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the command asks of `run_sweep`; nothing is run, and its summary says 3."""
+    seen: dict[str, Any] = {}
+
+    def run_sweep(asked: sweep.Sweep, output: Path, backend: object, **options: Any) -> dict[str, Any]:
+        seen.update(sweep=asked, output=output, backend=backend, **options)
+        return summary(exit_code=3)
+
+    monkeypatch.setattr(sweep, "run_sweep", run_sweep)
+    return seen
+
+
+def test_words_reach_the_sweep(highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path) -> None:
+    words = ["--modes", "kip101,hw", "--seeds", "0x10..20", "--output", tmp_path, "--local", 2, "--chunks", 5]
+    overrides = ["--set", "min.insync.replicas=2", "--rule", "isr_join=leader-epoch-start"]
+    call = highwater("sweep", "power", "canary", *words, *overrides)
+    assert call.code == 3
+    swept = asked["sweep"]
+    assert [scenario.name for scenario in swept.scenarios] == ["power", "canary"]
+    assert swept.modes == {"power": ("kip101", "hw"), "canary": ("kip101", "hw")}
+    assert (swept.first_seed, swept.end_seed) == (16, 20)
+    assert swept.rules == {"isr_join": "leader-epoch-start"}
+    assert swept.scenarios[0].config["min.insync.replicas"] == 2
+    assert (asked["output"], asked["chunks"], asked["task_seconds"]) == (tmp_path, 5, 3.0)
+    assert isinstance(asked["backend"], local.LocalBackend)
+
+
+def test_modes_default_to_each_scenarios_own(
+    highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path
+) -> None:
+    highwater("sweep", "power", "canary", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
+    assert asked["sweep"].modes == {"power": ("hw", "kip101"), "canary": ("hw",)}
+
+
+@pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 30.0)])
+def test_without_local_spark_is_used(
+    highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path, master: str | None, seconds: float
+) -> None:
+    spark = pytest.importorskip("scenarios.spark")
+    words = [] if master is None else ["--master", master]
+    highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, *words, "--conf", "spark.a=b=c")
+    assert isinstance(asked["backend"], spark.SparkBackend)
+    assert asked["task_seconds"] == seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["powr", "--local", "1"], "did you mean 'power'?"),
+        (["power", "--local", "1", "--modes", "kip10"], "did you mean 'kip101'?"),
+        (["power", "--local", "1", "--master", "local"], "--local uses no Spark"),
+        (["power", "--conf", "spark.ssl.keyPassword"], "is not of the form KEY=VALUE"),
+        (["power", "--local", "0"], "--local"),
+        (["power", "--local", "1", "--set", "acks=1,all"], "acks = '1,all' is not valid"),
+    ],
+)
+def test_bad_input(highwater: Callable[..., Call], tmp_path: Path, words: list[str], said: str) -> None:
+    call = highwater("sweep", *words, "--seeds", "0..1", "--output", tmp_path / "out")
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert said in call.err
+    assert "keyPassword" not in call.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("seeds", ["5", "5..5", "a..b"])
+def test_bad_ranges(highwater: Callable[..., Call], tmp_path: Path, seeds: str) -> None:
+    assert highwater("sweep", "power", "--seeds", seeds, "--output", tmp_path, "--local", 1).code == 2
+
+
+def test_two_scenarios_of_one_name_are_refused(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+        shutil.copy(CANARY, folder)
+    files = [folder / "canary.toml" for folder in folders]
+    call = highwater("sweep", *files, "--seeds", "0..1", "--output", tmp_path / "out", "--local", 1)
+    assert (call.code, "two scenarios are called 'canary'" in call.err) == (2, True)
+
+
+def test_an_interrupted_sweep_is_130(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise sweep.Interrupted
+
+    monkeypatch.setattr(sweep, "run_sweep", interrupted)
+    call = highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
+    assert (call.code, call.out) == (130, "")
+    assert call.err.startswith("interrupted: ")
+
+
+def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], swept: Path) -> None:
+    words = ["sweep", "power", "canary", "--seeds", "0..20", "--output", swept, "--local", 1]
+    call = highwater(*words)
+    assert (call.code, call.err) == (0, "")
+    assert "met" in call.out.splitlines()[0]
+    assert "highwater replay canary --mode hw --seed 0 --expect-digest" in call.out
+    data = highwater(*words, "--json").json
+    assert data == json.loads((swept / "summary.json").read_text())
+
+
+def test_another_sweep_does_not_mix_in(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("sweep", "power", "--seeds", "0..10", "--output", swept, "--local", 1)
+    assert call.code == 2
+    assert "another sweep" in call.err
+
+
+def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("compare", swept)
+    assert (call.code, call.err) == (0, "")
+    assert "hw against kip101 on 20 common seeds" in call.out
+    scenarios = highwater("compare", swept, "--json").json["scenarios"]
+    canary, power = scenarios
+    rate = canary["modes"][0]["rates"][0]
+    assert (rate["kind"], rate["k"], rate["n"], rate["inside"], rate["outside"]) == ("any", 20, 20, 20, 0)
+    assert power["pairs"][0]["n"] == 20
+
+
+def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("compare", tmp_path)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert str(tmp_path) in call.err
+
+
+def test_a_seed_of_a_sweep_is_replayed_and_checked(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("replay", swept, "--scenario", "power", "--seed", 7, "--mode", "kip101", "--json")
+    assert call.code == 0
+    replay = call.json["replays"][0]
+    rows = store.read_rows(swept, ["scenario", "mode", "seed", "digest"])
+    index = list(zip(rows["scenario"], rows["mode"], rows["seed"], strict=True)).index(("power", "kip101", 7))
+    assert replay["digest"] == {"expected": rows["digest"][index], "differs": False}
+    assert (swept / "power" / "seeds" / "7-kip101" / "history.txt").is_file()
+
+
+def test_other_code_and_another_scenario_are_said_first(
+    highwater: Callable[..., Call], swept: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(swept, copy)
+    run = json.loads((copy / "run.json").read_text())
+    run["code_version"] = "0ld"
+    run["scenarios"][0]["brokers"] = 4
+    (copy / "run.json").write_text(json.dumps(run))
+    call = highwater("replay", copy, "--scenario", "power", "--seed", 7, "--mode", "hw", "--json")
+    assert "the sweep ran code 0ld" in call.err
+    assert "scenario power has changed since the sweep" in call.err
+    differs = call.json["replays"][0]["digest"]["differs"]
+    assert call.code == (4 if differs else 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "choose one with --scenario: power, canary"),
+        (["--scenario", "powr"], "did you mean 'power'?"),
+        (["--scenario", "power", "--rule", "isr_join=high-watermark"], "--rule and --set go with a scenario only"),
+    ],
+)
+def test_a_replay_must_be_clear(highwater: Callable[..., Call], swept: Path, words: list[str], said: str) -> None:
+    call = highwater("replay", swept, "--seed", 7, *words)
+    assert (call.code, said in call.err) == (2, True)
+
+
+def test_a_newer_folder_is_refused(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
+    run = json.loads((swept / "run.json").read_text())
+    for newer in ({**run, "schema_version": 99}, {**run, "scenarios": [{**run["scenarios"][0], "schema_version": 99}]}):
+        (tmp_path / "run.json").write_text(json.dumps(newer))
+        call = highwater("replay", tmp_path, "--seed", 7)
+        assert call.code == 2
+        assert "schema_version 99" in call.err
+
+
+def test_a_backend_that_cannot_work_is_bad_input(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise InputError("Spark needs Java 17 or later")
+
+    monkeypatch.setattr(sweep, "run_sweep", refused)
+    call = highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
+    assert (call.code, call.err) == (2, "highwater: Spark needs Java 17 or later\n")
