@@ -181,8 +181,7 @@ class Broker(Node):
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self._kernel.now_us
-        for fetcher in self._fetchers.values():
-            fetcher.remove(partition.name)
+        self._fetchers.clear()
         self._journal.lead(self.node, partition, decision)
         partition.become_leader(decision, now_us)
         if not self._shrinking:
@@ -198,26 +197,27 @@ class Broker(Node):
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
         if fetch is None or not same_leader or (newer and self.rules.fetcher_restart == "newer-epoch"):
             self._journal.follow(self.node, partition, restarts=True)
-            for other in self._fetchers.values():
-                other.remove(partition.name)
-            self._fetcher(decision.leader).add(partition, decision.leader_epoch, self._kernel.now_us)
+            if fetcher is None:
+                fetcher = self._new_fetcher(decision.leader)
+            # A thread that lost its partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
+            # partitions stays dead.
+            self._fetchers = {decision.leader: fetcher}
+            fetcher.remove(partition.name)
+            fetcher.add(partition, decision.leader_epoch, self._kernel.now_us)
         else:
             self._journal.follow(self.node, partition, restarts=False)
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
                 self.settled(partition, decision.leader_epoch)
 
-    def _fetcher(self, leader: int) -> Fetcher:
-        fetcher = self._fetchers.get(leader)
-        if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(
-                leader,
-                self.rules,
-                self,
-                backoff_us=self.settings.fetch_backoff_us,
-                unclean_election=self.settings.unclean_election,
-            )
-        return fetcher
+    def _new_fetcher(self, leader: int) -> Fetcher:
+        return Fetcher(
+            leader,
+            self.rules,
+            self,
+            backoff_us=self.settings.fetch_backoff_us,
+            unclean_election=self.settings.unclean_election,
+        )
 
     def _shrink_isr(self, _: object) -> None:
         """Task isr-expiration: every half lag time while leading."""
@@ -323,7 +323,7 @@ class Broker(Node):
         now_us = self._sent_us[leader] = self._kernel.now_us
         if leader not in self._watched:
             self._watched.add(leader)
-            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, fetcher)
+            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, leader)
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -332,18 +332,18 @@ class Broker(Node):
     def _step_fetcher(self, fetcher: Fetcher) -> None:
         fetcher.step(self._kernel.now_us)
 
-    def _time_out(self, fetcher: Fetcher) -> None:
-        leader = fetcher.leader
+    def _time_out(self, leader: int) -> None:
         self._watched.discard(leader)
-        request = fetcher.in_flight
-        if request is None or leader not in self.out:
+        fetcher = self._fetchers.get(leader)
+        request = fetcher.in_flight if fetcher is not None else None
+        if fetcher is None or request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
         if due_us <= self._kernel.now_us:
             fetcher.request_failed(request, self._kernel.now_us)
         else:
             self._watched.add(leader)
-            self._kernel.call_at(due_us, self.life, self._time_out, fetcher)
+            self._kernel.call_at(due_us, self.life, self._time_out, leader)
 
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`: requests that a dead process never answered are tried again."""
