@@ -232,7 +232,7 @@ class _Job:
         failing = write_failing(self._output / "violations.jsonl", done)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json(), **failing}
         store.write_json(self._output / "summary.json", summary)
-        return summary
+        return store.read_json(self._output / "summary.json")
 
 
 def _pilot_seconds(sweep: Sweep) -> float:

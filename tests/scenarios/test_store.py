@@ -14,7 +14,7 @@ import pytest
 
 from scenarios import store
 from scenarios.catalogue import load
-from scenarios.rows import COLUMNS, KEY, Row
+from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
 from scenarios.run import run_row
 from scenarios.sweep import Sweep
 from sim.errors import InputError
@@ -119,7 +119,7 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
     store.begin(tmp_path, RUN)
     folder = store.wave_folder(tmp_path, 0)
     store.clear(folder)
-    metadata = {store.VERSION_KEY: str(store.SCHEMA_VERSION + 1)}
+    metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
     pq.write_table(store.SCHEMA.empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
     store.mark_done(folder)
     with pytest.raises(InputError, match=r"part-0.parquet has schema_version 2; this highwater reads up to 1"):

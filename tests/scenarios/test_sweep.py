@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios import store, summary, units
+from scenarios.catalogue import load
+from scenarios.local import TRIES, LocalBackend
+from scenarios.scenario import Expectation
+from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
+CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
+WAVES = 4
+
+
+class Here:
+    """A backend of this very process; `before` is called before each wave with its number."""
+
+    name = "here"
+
+    def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
+        self.before = before
+        self.waves: list[str] = []
+
+    def start(self, poll: Callable[[], None]) -> int:
+        return 1
+
+    def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
+        self.before(len(self.waves))
+        tick(0)
+        self.waves.append(folder.name)
+        store.clear(folder)
+        for index, chunk in enumerate(chunks):
+            store.write_part(folder, index, list(units.rows_of(sweep, chunk)))
+
+    def close(self) -> None:
+        return
+
+
+def failing_in(wave: int, error: BaseException) -> Callable[[int], None]:
+    def fail(number: int) -> None:
+        if number == wave:
+            raise error
+
+    return fail
+
+
+def read_summary(output: Path) -> dict[str, Any]:
+    return store.read_json(output / "summary.json")
+
+
+@pytest.fixture(autouse=True)
+def small_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "WAVE_UNITS_MIN", 10)
+
+
+@given(total=st.integers(1, 10**6), count=st.integers(1, 100))
+def test_waves_and_chunks_cover_every_unit_once(total: int, count: int) -> None:
+    waves = units.waves(range(total))
+    assert [wave.start for wave in waves] + [total] == [0] + [wave.stop for wave in waves]
+    assert len(waves) <= units.WAVES_MAX
+    for wave in waves[:2] + waves[-1:]:
+        chunks = units.chunks_of(wave, count)
+        assert [chunk.start for chunk in chunks] + [wave.stop] == [wave.start] + [chunk.stop for chunk in chunks]
+        assert all(chunks)
+
+
+@given(seconds=st.floats(0, 10**6), slots=st.integers(1, 64))
+def test_every_slot_gets_equally_many_tasks(seconds: float, slots: int) -> None:
+    count = units.chunk_count(seconds, slots, 3.0)
+    assert count >= slots
+    assert count % slots == 0
+    assert seconds / count <= 1.5 * 3.0  # Rounding makes tasks half as long again at most.
+
+
+def test_units_are_seeds_of_one_scenario_after_the_other() -> None:
+    both = Sweep((load("canary"), load("power")), {"canary": ("hw",), "power": ("hw", "kip101")}, 7, 9)
+    runs = [(scenario.name, mode, seed) for scenario, mode, seed in both.runs(both.units())]
+    assert runs == [
+        ("canary", "hw", 7),
+        ("canary", "hw", 8),
+        ("power", "hw", 7),
+        ("power", "kip101", 7),
+        ("power", "hw", 8),
+        ("power", "kip101", 8),
+    ]
+    assert [both.count(range(end)) for end in range(5)] == [0, 1, 2, 4, 6]
+
+
+@pytest.mark.parametrize(("first", "end"), [(3, 3), (4, 3), (-1, 3), (0, 2**63 + 1)])
+def test_seeds_that_are_no_range_are_refused(first: int, end: int) -> None:
+    with pytest.raises(InputError, match=f"seeds {first}..{end}"):
+        Sweep((load("canary"),), {"canary": ("hw",)}, first, end)
+
+
+def test_rows_do_not_depend_on_processes_and_chunks(tmp_path: Path) -> None:
+    run_sweep(POWER, tmp_path / "here", Here(), chunks=1)
+    run_sweep(POWER, tmp_path / "one", LocalBackend(1), chunks=3)
+    run_sweep(POWER, tmp_path / "two", LocalBackend(2))
+    expected = store.read_rows(tmp_path / "here")
+    assert len(expected["seed"]) == 24
+    assert store.read_rows(tmp_path / "one") == store.read_rows(tmp_path / "two") == expected
+
+
+def test_progress_counts_what_was_done_before(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="enough"):
+        run_sweep(CANARY, tmp_path, Here(failing_in(1, InputError("enough"))), chunks=1)
+    seen: list[Progress] = []
+    run_sweep(CANARY, tmp_path, Here(), chunks=1, report=seen.append)
+    assert seen[0] == Progress(10, 40, {"committed-loss": 10}, 0)
+    assert seen[-1] == Progress(40, 40, {"committed-loss": 40}, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError("no"), 2), (RuntimeError("bug"), 70), (KeyboardInterrupt(), 130), (Interrupted(), 130)],
+)
+def test_a_stopped_sweep_goes_on(tmp_path: Path, error: BaseException, code: int) -> None:
+    with pytest.raises(type(error)):
+        run_sweep(CANARY, tmp_path, Here(failing_in(2, error)), chunks=3)
+    partial = read_summary(tmp_path)
+    assert (partial["complete"], partial["exit_code"], partial["runs"], partial["runs_asked"]) == (False, code, 20, 40)
+    assert len((tmp_path / "violations.jsonl").read_text().splitlines()) == 20
+    rest = Here()
+    # Other chunks: the layout is nobody's business.
+    whole = run_sweep(CANARY, tmp_path, rest, chunks=2)
+    assert rest.waves == ["wave=00002", "wave=00003"]
+    assert (whole["complete"], whole["exit_code"], whole["runs"]) == (True, 0, 40)
+    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+
+
+def test_a_complete_sweep_needs_no_backend(tmp_path: Path) -> None:
+    first = run_sweep(CANARY, tmp_path, Here(), chunks=1)
+    again = Here(failing_in(0, AssertionError()))
+    assert run_sweep(CANARY, tmp_path, again, chunks=1) == first == read_summary(tmp_path)
+    assert not again.waves
+
+
+def test_other_seeds_are_refused(tmp_path: Path) -> None:
+    run_sweep(CANARY, tmp_path, Here(), chunks=1)
+    with pytest.raises(InputError, match=r"seeds \[0, 40\] there, \[10, 22\] now"):
+        run_sweep(POWER, tmp_path, Here(), chunks=1)
+    assert read_summary(tmp_path)["complete"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_stop_between_ticks(tmp_path: Path, number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted):
+        run_sweep(CANARY, tmp_path, Here(lambda wave: os.kill(os.getpid(), number) if wave == 1 else None), chunks=1)
+    assert signal.getsignal(number) is before
+    assert read_summary(tmp_path)["exit_code"] == 130
+    assert len(store.read_rows(tmp_path, ["seed"])["seed"]) == 10
+
+
+def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(InputError, match=r"no space left for .*: finished waves are kept"):
+        run_sweep(CANARY, tmp_path, Here(failing_in(3, full)), chunks=1)
+    assert read_summary(tmp_path)["runs"] == 30
+
+
+def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
+    class Twice(Here):
+        def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
+            super().run_wave(sweep, [*chunks, chunks[0]], folder, tick)
+
+    with pytest.raises(RuntimeError, match="holds some twice: canary/hw"):
+        run_sweep(CANARY, tmp_path, Twice(), chunks=2)
+    assert read_summary(tmp_path)["exit_code"] == 70
+    assert not read_summary(tmp_path)["complete"]
+
+
+def kill_a_worker() -> None:
+    for process in multiprocessing.active_children()[:1]:
+        process.kill()
+
+
+def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
+    kills = iter([kill_a_worker, kill_a_worker])
+
+    def report(_: Progress) -> None:
+        if multiprocessing.active_children():
+            next(kills, lambda: None)()
+
+    whole = run_sweep(POWER, tmp_path, LocalBackend(2), chunks=4, report=report)
+    assert whole["complete"]
+    assert next(kills, None) is None
+
+
+def test_workers_that_are_always_killed_end_the_sweep(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"worker processes were killed {TRIES} times"):
+        run_sweep(POWER, tmp_path, LocalBackend(1), chunks=1, report=lambda _: kill_a_worker())
+    assert not read_summary(tmp_path)["complete"]
+
+
+DRIVER = """
+import multiprocessing, sys
+from pathlib import Path
+from scenarios import units
+from scenarios.catalogue import load
+from scenarios.local import LocalBackend
+from scenarios.sweep import Sweep, run_sweep
+
+def report(_):
+    print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+
+if __name__ == "__main__":
+    units.WAVE_UNITS_MIN = 10
+    sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+    run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, report=report)
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at other processes in /proc")
+def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    output = tmp_path / "output"
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    with subprocess.Popen(
+        [sys.executable, script, output], stdout=subprocess.PIPE, text=True, env=environment
+    ) as driver:
+        assert driver.stdout is not None
+        workers: list[int] = []
+        while not (store.is_done(store.wave_folder(output, 0)) and workers):
+            workers = [int(word) for word in driver.stdout.readline().split()]
+        driver.kill()
+    deadline = time.monotonic() + 10
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
+    sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+    assert run_sweep(sweep, output, LocalBackend(2), chunks=3)["runs"] == 200
+
+
+def row(mode: str = "hw", **changes: Any) -> dict[str, Any]:
+    plain = {"verdict": "ok", "expected": True, "inside": True, "violations": "", "violations_inside": ""}
+    return {"scenario": "power", "mode": mode, "vacuous": False, "count_all": 10, **plain, **changes}
+
+
+LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "violations_inside": "divergence"}
+
+
+@pytest.mark.parametrize(
+    ("expect", "groups", "code"),
+    [
+        ("may-violate", [row(), row(**LOST)], 0),
+        ("violates", [row()], 1),
+        ("violates", [row(), row(**LOST)], 0),
+        ("clean", [row(**LOST, expected=False)], 1),
+        ("may-violate", [row(), row("kip101", verdict="error", expected=False, vacuous=True)], 70),
+        ("may-violate", [row(count_all=189), row(vacuous=True, count_all=10)], 3),
+        ("may-violate", [row(count_all=190), row(vacuous=True, count_all=10)], 0),
+        ("violates", [row(vacuous=True)], 1),
+    ],
+)
+def test_exit_codes(
+    expect: str, groups: list[dict[str, Any]], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
+    monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
+    monkeypatch.setattr(store, "groups", lambda _folder, _columns: groups)
+    modes = tuple(dict.fromkeys(group["mode"] for group in groups))
+    counted = summary.Summary(Sweep((load("power"),), {"power": modes}, 0, 100))
+    counted.add(tmp_path)
+    assert counted.exit_code() == code
+
+
+def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "groups", lambda _folder, _columns: [row(), row(**LOST, inside=False)])
+    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted.add(tmp_path)
+    assert counted.to_json()["results"] == [
+        {
+            "scenario": "power",
+            "mode": "hw",
+            "runs": 20,
+            "verdicts": {"ok": 10, "violation": 10, "stalled": 0, "error": 0},
+            "kinds": {"committed-loss": {"n": 10, "inside": 0}, "divergence": {"n": 10, "inside": 10}},
+            "inside": 10,
+            "inside_share": 0.5,
+            "vacuous": 0,
+            "unexpected": 0,
+            "expectation": "may-violate",
+            "met": True,
+        }
+    ]
+
+
+def test_the_list_of_failing_runs_is_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "FAILING_MAX", 15)
+    whole = run_sweep(CANARY, tmp_path, Here(), chunks=1)
+    lines = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
+    assert (whole["failing"], whole["failing_listed"], whole["failing_capped"]) == (40, 15, True)
+    assert [line["seed"] for line in lines] == list(range(15))
+    assert lines[0]["kinds"] == ["committed-loss"]
+    assert lines[0]["replay"].startswith("highwater replay canary --mode hw --seed 0 ")
