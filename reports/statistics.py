@@ -62,5 +62,5 @@ def _binomial_test(k: int, n: int) -> Any:
     try:
         from scipy.stats import binomtest
     except ImportError as error:
-        raise InputError("comparing needs scipy: pip install 'highwater[report]'") from error
+        raise InputError("comparing needs scipy: pip install scipy") from error
     return binomtest(k, n, 0.5)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports import kafka_text
@@ -33,13 +33,11 @@ def test_empty_checkpoint_is_kafkas() -> None:
     assert kafka_text.offset_checkpoint({}) == "0\n0\n"
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS)))
 def test_leader_epoch_checkpoint_reads_back(entries: list[tuple[int, int]]) -> None:
     assert kafka_text.read_leader_epoch_checkpoint(kafka_text.leader_epoch_checkpoint(entries)) == entries
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.tuples(st.from_regex(r"[a-zA-Z0-9._-]+", fullmatch=True), NUMBERS), NUMBERS))
 def test_offset_checkpoint_reads_back(offsets: dict[tuple[str, int], int]) -> None:
     assert kafka_text.read_offset_checkpoint(kafka_text.offset_checkpoint(offsets)) == offsets
@@ -61,7 +59,6 @@ def test_dump_log_keeps_kafkas_labels() -> None:
     )
 
 
-@settings(deadline=None)
 @given(logs())
 def test_dump_log_reads_back(log: tuple[int, list[Batch]]) -> None:
     start, batches = log
@@ -86,7 +83,6 @@ def test_describe_says_none_where_nobody_leads() -> None:
     assert "\tLeader: none\t" in kafka_text.describe(Topic("orders", None, (1,), ()))
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         Topic,
