@@ -58,6 +58,15 @@ class World:
         self.cluster.kernel.run_until(self.cluster.kernel.now_us + int(seconds * SECOND_US))
         return self
 
+    def until(self, kind: str, **fields: object) -> Step:
+        """Let time pass until such a step happens."""
+        before = len(self.of(kind, **fields))
+        for _ in range(200):
+            self.run(0.0001)
+            if len(self.of(kind, **fields)) > before:
+                return self.of(kind, **fields)[-1]
+        raise AssertionError(f"no {kind} with {fields} within 20 ms")
+
     def write(self, count: int = 1, *, acks: int = -1, seconds: float = 1) -> int:
         """Let the producer send a batch, and time pass; the id of its first record."""
         first, self._next_id = self._next_id, self._next_id + count

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from sim.checkers.committed_loss import check
+from sim.protocol.batch import Batch
+from tests.sim.checkers.histories import acked, kinds, log
+
+FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
+
+
+def test_what_was_acknowledged_and_is_there_is_not_lost() -> None:
+    ledger = acked((10, 3, 0), (20, 2, 3))
+    assert check(ledger, [log(FIRST, SECOND)], 0, 9).lost == 0
+    assert kinds(ledger) == []
+
+
+def test_what_was_acknowledged_and_is_gone_is() -> None:
+    ledger = acked((10, 3, 0), (20, 2, 3))
+    assert check(ledger, [log(FIRST, Batch(3, 4, 1, 30))], 0, 9).lost == 2
+    assert kinds(ledger) == ["committed-loss"]
+    assert ledger.violations[0].ids == {20, 21}
+    assert "2 acknowledged records are gone, first record 20, acknowledged at offset 3" in ledger.violations[0].detail
+
+
+def test_with_acks_1_it_is_counted_only() -> None:
+    ledger = acked((20, 2, 3), acks_all=False)
+    count = check(ledger, [log(FIRST)], 0, 9)
+    assert (count.lost, count.acks1_lost, kinds(ledger)) == (0, 2, [])
+
+
+def test_elsewhere_is_relocated() -> None:
+    ledger = acked((10, 3, 3))
+    count = check(ledger, [log(FIRST)], 0, 9)
+    assert (count.relocated, kinds(ledger)) == (3, [])
+
+
+def test_deletion_explains_absence_and_a_log_start_inside_a_batch_keeps_its_end() -> None:
+    ledger = acked((10, 3, 0), (20, 2, 3))
+    assert check(ledger, [log(FIRST, SECOND, start=4)], 4, 9).lost == 0
+    gone = acked((10, 3, 0), (20, 2, 3))
+    assert check(gone, [log(Batch(0, 3, 1, 40), Batch(4, 4, 1, 44), start=4)], 4, 9).lost > 0
+    assert kinds(gone) == ["committed-loss"]
+
+
+def test_without_a_leader_any_replica_will_do() -> None:
+    ledger = acked((10, 3, 0), (20, 2, 3))
+    assert check(ledger, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from sim.checkers.exposed_loss import check
+from sim.protocol.batch import Batch
+from tests.sim.checkers.histories import kinds, log, shown
+
+FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
+
+
+def test_what_was_shown_and_is_there_is_not_lost() -> None:
+    ledger = shown((FIRST, 1), (SECOND, 3))
+    check(ledger, log(FIRST, SECOND), 9)
+    assert kinds(ledger) == []
+
+
+def test_an_equal_record_in_another_batch_object_counts() -> None:
+    ledger = shown((FIRST, 0))
+    check(ledger, log(Batch(0, 2, 5, 10)), 9)
+    assert kinds(ledger) == []
+
+
+def test_nothing_or_another_record_in_its_place_is_a_loss_of_what_was_shown() -> None:
+    ledger = shown((FIRST, 1), (SECOND, 4))
+    check(ledger, log(Batch(0, 3, 1, 30)), 9)
+    assert kinds(ledger) == ["exposed-loss"]
+    assert ledger.violations[0].ids == {11, 12, 21}
+    assert "3 records shown to a consumer are gone, first record 11 at offset 1" in ledger.violations[0].detail
+
+
+def test_below_the_log_start_nothing_is_judged() -> None:
+    ledger = shown((FIRST, 0), (SECOND, 3))
+    check(ledger, log(Batch(0, 2, 1, 30), SECOND, start=3), 9)
+    assert kinds(ledger) == []

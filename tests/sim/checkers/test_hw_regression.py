@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.checkers.hw_regression import check_answer
+from sim.ledger import Ledger
+from sim.protocol.batch import Batch
+from tests.sim.checkers.histories import kinds
+
+KNOWN = {3: 10, 5: 12}
+"""End offsets exposed when the request was sent, by epoch."""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end", "found", "stale"),
+    [
+        (5, 12, [], 0),
+        (6, 12, [], 0),
+        (5, 11, ["hw-regression"], 0),
+        (6, 9, ["hw-regression"], 0),
+        (4, 10, [], 1),
+        (4, 9, ["hw-regression"], 0),
+        (2, 0, [], 1),
+    ],
+)
+def test_answers_are_compared_with_exposures_of_the_same_or_an_older_epoch(
+    epoch: int, end: int, found: list[str], stale: int
+) -> None:
+    ledger = Ledger()
+    check_answer(ledger, KNOWN, end, epoch, 9)
+    assert (kinds(ledger), ledger.stale_reads) == (found, stale)
+
+
+def test_the_first_answer_of_all_regresses_from_nothing() -> None:
+    ledger = Ledger()
+    check_answer(ledger, {}, 0, 0, 9)
+    assert kinds(ledger) == []
+
+
+def test_the_records_concerned_are_those_between_the_two_ends() -> None:
+    ledger = Ledger()
+    ledger.commit([Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
+    check_answer(ledger, KNOWN, 9, 5, 9)
+    assert ledger.violations[0].ids == {81, 82, 90}

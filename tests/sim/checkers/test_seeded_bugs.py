@@ -1,0 +1,107 @@
+"""Each kind is found within a few seeds when its bug is put in; without it the same seeds keep the promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.run import run_row
+from sim.control import SimpleControl
+from sim.protocol.messages import NONE
+from sim.protocol.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scenarios.scenario import Scenario
+
+SEEDS = range(300)
+REPAIRED = {
+    "follower_truncation": "leader-epoch-rounds",
+    "epoch_cache": "strict-monotonic",
+    "epoch_recorded_at": "election",
+    "fetcher_restart": "newer-epoch",
+    "late_reply": "leader-epoch",
+    "append_error": "partition-fails",
+    "overlap_recovery": "passes",
+    "out_of_range": "truncates",
+    "hw_needs_min_isr": "yes",
+    "isr_join": "leader-epoch-start",
+    "isr_eligibility": "registered",
+    "list_offsets_guard": "yes",
+    "fetch_fencing": "yes",
+}
+"""All that later releases repaired, on top of kip101."""
+
+
+def commits_at_once(partition: Partition, now_us: int) -> None:
+    partition.set_hw(partition.log.leo)
+    partition._complete_writes()
+
+
+def calls_every_epoch_unended(partition: Partition, *_: Any, with_epoch: bool) -> tuple[str, int, int]:
+    return NONE, -1, partition.log.leo
+
+
+def forgets_the_end(partition: Partition, timestamp: int, epoch: int, *, replica: bool) -> tuple[str, int]:
+    return NONE, partition.log.leo if replica else partition.hw // 2
+
+
+def lets_nobody_join(partition: Partition, *_: Any) -> None:
+    pass
+
+
+def elects_nobody(control: SimpleControl, isr: tuple[int, ...]) -> bool:
+    return control.state.leader_epoch < 0 and original_elect(control, isr)
+
+
+original_elect = SimpleControl._elect
+
+
+def inside(power: Scenario, rules: dict[str, str] | None = None) -> Iterator[set[str]]:
+    """Kinds that are found inside the promise, seed by seed."""
+    for seed in SEEDS:
+        row = run_row(power, "kip101", seed, {**REPAIRED, **(rules or {})})
+        assert not row["error"]
+        yield set(row["violations_inside"].split(",")) - {""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "name", "broken"),
+    [
+        ("committed-loss", Partition, "advance_hw", commits_at_once),
+        ("exposed-loss", Partition, "advance_hw", commits_at_once),
+        ("divergence", Partition, "end_offset_for", calls_every_epoch_unended),
+        ("hw-regression", Partition, "list_offset", forgets_the_end),
+        ("stuck-replica", Partition, "_maybe_expand", lets_nobody_join),
+        ("no-progress", SimpleControl, "_elect", elects_nobody),
+    ],
+)
+def test_a_defect_is_found(
+    power: Scenario,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    owner: type[Any],
+    name: str,
+    broken: Callable[..., Any],
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    assert any(kind in kinds for kinds in inside(power))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "broken"),
+    [
+        ("committed-loss", "follower_truncation", "high-watermark"),
+        ("exposed-loss", "follower_truncation", "high-watermark"),
+        ("divergence", "follower_truncation", "high-watermark"),
+        ("hw-regression", "list_offsets_guard", "no"),
+    ],
+)
+def test_a_rule_with_its_broken_value_is_found(power: Scenario, kind: str, rule: str, broken: str) -> None:
+    assert any(kind in kinds for kinds in inside(power, {rule: broken}))
+
+
+def test_without_them_the_same_seeds_are_clean(power: Scenario) -> None:
+    assert all(not kinds for kinds in inside(power))

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sim.kernel import Kernel
+from sim.network import LATENCY_US, Network, Node
+from sim.streams import Streams
+
+END_US = 1_000_000
+
+
+class Peer(Node):
+    """Writes down what arrives, when, and which connections it heard to break."""
+
+    def __init__(self, node: int, kernel: Kernel) -> None:
+        super().__init__(node)
+        self.kernel = kernel
+        self.got: list[Any] = []
+        self.at_us: list[int] = []
+        self.broken: list[int] = []
+        self.came: list[int] = []
+
+    def take(self, message: Any) -> None:
+        self.got.append(message)
+        self.at_us.append(self.kernel.now_us)
+
+    def tell(self, peer: int, message: Any) -> bool:
+        channel = self.reach(peer)
+        if channel is not None:
+            channel.send(channel.target.take, message)  # type: ignore[attr-defined]
+        return channel is not None
+
+    def disconnected(self, peer: int) -> None:
+        self.broken.append(peer)
+
+    def peer_up(self, peer: int) -> None:
+        self.came.append(peer)
+
+
+class Net:
+    """Three peers that are up."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.network = Network(self.kernel, Streams(1))
+        self.one, self.two, self.three = (Peer(node, self.kernel) for node in (1, 2, 3))
+        for peer in (self.one, self.two, self.three):
+            self.network.join(peer)
+
+    def run(self, for_us: int = END_US) -> None:
+        self.kernel.run_until(self.kernel.now_us + for_us)
+
+
+def test_messages_of_one_connection_never_overtake_each_other() -> None:
+    net = Net()
+    for number in range(50):
+        assert net.one.tell(2, number)
+    net.run()
+    assert net.two.got == list(range(50))
+    assert len(set(net.two.at_us)) == 50
+
+
+def test_messages_of_different_connections_do() -> None:
+    net = Net()
+    for number in range(0, 50, 2):
+        net.one.tell(3, number)
+        net.two.tell(3, number + 1)
+    net.run()
+    assert sorted(net.three.got) == list(range(50)) != net.three.got
+
+
+def test_latency_is_within_its_table() -> None:
+    net = Net()
+    for peer in (2, 3):
+        net.one.tell(peer, "hello")
+    net.run()
+    assert all(LATENCY_US[0] <= at_us <= LATENCY_US[-1] for at_us in (*net.two.at_us, *net.three.at_us))
+    net.network.link(1, 2).table = (7,) * 256
+    sent_us = net.kernel.now_us
+    net.one.tell(2, "quickly")
+    net.run()
+    assert net.two.at_us[-1] == sent_us + 7
+
+
+def test_a_cut_loses_what_arrives_in_its_direction_while_it_lasts() -> None:
+    net = Net()
+    net.one.tell(2, "under way")
+    net.network.cut(1, 2)
+    net.two.tell(1, "the other way")
+    net.run(LATENCY_US[-1])
+    net.one.tell(2, "lost")
+    net.run(LATENCY_US[-1])
+    net.network.heal(1, 2)
+    net.one.tell(2, "after")
+    net.run()
+    assert net.two.got == ["after"]
+    assert net.one.got == ["the other way"]
+
+
+def test_a_connection_that_is_opened_over_a_cut_link_works_when_all_cuts_are_healed() -> None:
+    net = Net()
+    net.network.cut(1, 2)
+    net.network.cut(1, 2)
+    net.one.tell(2, "lost")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "lost, too")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "arrives")
+    net.run()
+    assert net.two.got == ["arrives"]
+
+
+def test_a_cut_changes_no_latency() -> None:
+    def arrivals(*, cut: bool) -> list[int]:
+        net = Net()
+        if cut:
+            net.network.cut(1, 2)
+        for number in range(20):
+            net.one.tell(2, number)
+            net.one.tell(3, number)
+        net.run()
+        return net.three.at_us
+
+    assert arrivals(cut=True) == arrivals(cut=False)
+
+
+def test_loss_is_by_chance() -> None:
+    net = Net()
+    net.network.link(1, 2).loss = 500
+    for number in range(100):
+        net.one.tell(2, number)
+    net.run()
+    assert 20 < len(net.two.got) < 80
+
+
+def test_what_is_under_way_dies_with_either_process_and_never_reaches_the_next() -> None:
+    for dies in (1, 2):
+        net = Net()
+        net.one.tell(2, "under way")
+        net.network.leave(net.network.nodes[dies], silently=False)
+        again = Peer(dies, net.kernel)
+        net.network.join(again)
+        net.run()
+        assert net.two.got == again.got == []
+        speaker = again if dies == 1 else net.one
+        assert speaker.tell(2, "anew")
+        net.run()
+        assert net.network.nodes[2].got == ["anew"]  # type: ignore[attr-defined]
+
+
+def test_nobody_can_reach_a_process_that_is_down() -> None:
+    net = Net()
+    net.network.leave(net.two, silently=True)
+    assert not net.one.tell(2, "hello")
+
+
+def test_a_crash_is_noticed_by_connected_peers_and_a_power_loss_only_by_their_timeout() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.run()
+    net.network.leave(net.two, silently=False)
+    net.run()
+    assert (net.one.broken, net.three.broken) == ([2], [])
+    net.one.tell(3, "hello")
+    net.run()
+    net.network.leave(net.three, silently=True)
+    net.run()
+    assert net.one.broken == [2]
+    net.network.join(Peer(3, net.kernel))
+    net.one.timeout_us = 500
+    net.one.tell(3, "hello")
+    net.network.leave(net.network.nodes[3], silently=True)
+    net.run(499)
+    assert net.one.broken == [2]
+    net.run(1)
+    assert net.one.broken == [2, 3]
+
+
+def test_over_a_cut_link_a_crash_goes_unnoticed() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.network.cut(2, 1)
+    net.network.leave(net.two, silently=False)
+    net.run()
+    assert net.one.broken == []
+
+
+def test_timers_of_a_dead_process_never_fire() -> None:
+    net = Net()
+    net.kernel.call_at(10, net.one.life, net.one.take, "timer")
+    net.network.leave(net.one, silently=False)
+    net.run()
+    assert net.one.got == []
+
+
+def test_everybody_hears_who_is_up() -> None:
+    net = Net()
+    assert (net.one.came, net.two.came, net.three.came) == ([1, 2, 3], [2, 3], [3])
