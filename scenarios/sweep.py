@@ -181,16 +181,13 @@ class _Job:
         self._report = report
         self._waves = [(range(*wave), store.wave_folder(output, index)) for index, wave in enumerate(begun["waves"])]
         self._summary = Summary(sweep)
+        self._counted: list[Path] = []
 
     def run(self, poll: Callable[[], None], chunks: int | None, task_seconds: float) -> None:
         """Do the waves that are missing."""
-        missing = []
-        for wave, folder in self._waves:
-            if store.is_done(folder):
-                self._summary.add(folder)
-            else:
-                missing.append((wave, folder))
+        self._count()
         self._show(0)
+        missing = [(wave, folder) for wave, folder in self._waves if folder not in self._counted]
         if not missing:
             return
         slots = self._backend.start(poll)
@@ -198,6 +195,13 @@ class _Job:
         for wave, folder in missing:
             count = chunks or chunk_count(seconds * self._sweep.count(wave), slots, task_seconds)
             self._run_wave(chunks_of(wave, count), self._sweep.count(wave), folder, poll)
+
+    def _count(self) -> None:
+        """Take the waves that are done into the summary."""
+        for _, folder in self._waves:
+            if folder not in self._counted and store.is_done(folder):
+                self._summary.add(folder)
+                self._counted.append(folder)
 
     def _run_wave(self, chunks: list[range], runs: int, folder: Path, poll: Callable[[], None]) -> None:
         def tick(chunks_done: int) -> None:
@@ -207,7 +211,7 @@ class _Job:
         tick(0)
         self._backend.run_wave(self._text, chunks, folder, tick)
         store.mark_done(folder)
-        self._summary.add(folder)
+        self._count()
         self._show(0)
 
     def _show(self, more: int) -> None:
@@ -228,8 +232,9 @@ class _Job:
 
     def write_summary(self, exit_code: int, *, complete: bool) -> dict[str, Any]:
         """Write ``violations.jsonl`` and ``summary.json`` from the waves that are done."""
-        done = [folder for _, folder in self._waves if store.is_done(folder)]
-        failing = write_failing(self._output / "violations.jsonl", done)
+        # A wave may have ended although it was to be given up.
+        self._count()
+        failing = write_failing(self._output / "violations.jsonl", self._counted)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json(), **failing}
         store.write_json(self._output / "summary.json", summary)
         return store.read_json(self._output / "summary.json")

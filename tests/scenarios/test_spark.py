@@ -1,0 +1,197 @@
+"""All on one session of this machine, made as a sweep makes it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios import spark, store, units
+from scenarios.catalogue import load
+from scenarios.local import LocalBackend
+from scenarios.spark import SparkBackend
+from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
+SECRET = "hunter2"  # noqa: S105 - a made-up one
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    before = dict(os.environ)
+    pytest.importorskip("pyspark")
+    conf = {"spark.hadoop.fs.s3a.secret.key": SECRET}
+    session = spark.new_session("local[2]", conf)
+    yield session
+    session.stop()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def backend(session: SparkSession) -> SparkBackend:
+    return SparkBackend()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    output = tmp_path_factory.mktemp("local") / "sweep"
+    run_sweep(POWER, output, LocalBackend(2), chunks=4)
+    return store.read_rows(output)
+
+
+@pytest.mark.parametrize("chunks", [3, 17])
+def test_rows_are_those_of_local_processes(
+    backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, tmp_path: Path
+) -> None:
+    seen: list[Progress] = []
+    whole = run_sweep(POWER, tmp_path, backend, chunks=chunks, report=seen.append)
+    assert whole["complete"]
+    assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
+    assert store.read_rows(tmp_path) == expected
+    assert len(list((tmp_path / "results" / "wave=00000").glob("part-*.zstd.parquet"))) == chunks
+
+
+def test_credentials_reach_no_file(session: SparkSession, tmp_path: Path) -> None:
+    run_sweep(POWER, tmp_path, SparkBackend("local[2]", {"spark.hadoop.fs.s3a.secret.key": SECRET}), chunks=1)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not any(SECRET.encode() in path.read_bytes() for path in files)
+
+
+def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkBackend) -> None:
+    assert backend.start(lambda: None) == 2
+    backend.close()
+    assert session.range(3).count() == 3
+
+
+def test_a_signal_cancels_the_job(
+    backend: SparkBackend, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100_000)
+    monkeypatch.setattr(units, "WAVE_UNITS_MIN", 20)
+    monkeypatch.setattr(units, "WAVES_MAX", 5_000)
+    done = store.wave_folder(tmp_path, 0)
+
+    def interrupt() -> None:
+        while not store.is_done(done):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(Interrupted):
+        run_sweep(long, tmp_path, backend, chunks=2)
+    summary = store.read_json(tmp_path / "summary.json")
+    assert (summary["complete"], summary["exit_code"]) == (False, 130)
+    assert summary["runs"] == len(store.read_rows(tmp_path, ["seed"])["seed"]) >= 40
+    assert session.range(3).count() == 3
+
+
+def test_other_code_on_workers_is_refused(
+    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark, "code_version", lambda: "c0de")
+    with pytest.raises(InputError, match=r"workers have other code \(.*\) than this \(c0de\)"):
+        run_sweep(POWER, tmp_path, backend, chunks=1)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from scenarios import units
+from scenarios.catalogue import load
+from scenarios.spark import SparkBackend
+from scenarios.sweep import Sweep, run_sweep
+
+units.WAVE_UNITS_MIN = 20
+sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
+run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=20)
+"""
+
+
+def test_a_killed_driver_leaves_what_another_finishes(
+    backend: SparkBackend, expected: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "WAVE_UNITS_MIN", 20)
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, tmp_path], env=environment, stderr=subprocess.DEVNULL)
+    second = store.wave_folder(tmp_path, 1)
+    while not (spark._tasks_done(second) or store.is_done(second)):
+        assert driver.poll() is None
+        time.sleep(0.02)
+    driver.kill()
+    driver.wait()
+    assert store.is_done(store.wave_folder(tmp_path, 0))
+    assert not store.is_done(second)
+    assert run_sweep(POWER, tmp_path, backend, chunks=3)["complete"]
+    assert store.read_rows(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", "local[1,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_local_masters_try_tasks_again(master: str, expected: str) -> None:
+    assert spark._with_retries(master) == expected
+
+
+def test_a_master_is_set_only_if_nothing_else_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert not spark._is_set_elsewhere({"spark.executor.memory": "1g"})
+    assert spark._is_set_elsewhere({"spark.master": "yarn"})
+    with monkeypatch.context() as context:
+        context.setenv("SPARK_REMOTE", "sc://host")
+        assert spark._is_set_elsewhere({})
+    with monkeypatch.context() as context:
+        context.setenv("PYSPARK_SUBMIT_ARGS", "--master yarn pyspark-shell")
+        assert spark._is_set_elsewhere({})
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    defaults = tmp_path / "spark-defaults.conf"
+    defaults.write_text("spark.executor.memory 1g\n# spark.master yarn\n")
+    assert not spark._is_set_elsewhere({})
+    defaults.write_text("spark.master   yarn\n")
+    assert spark._is_set_elsewhere({})
+
+
+def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spark, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"^pyspark is not installed: pip install .*, or .* --local N$"):
+        run_sweep(POWER, tmp_path, SparkBackend(), chunks=1)
+
+
+def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise InputError("Spark needs Java")
+
+    monkeypatch.setattr(spark, "find_java", none)
+    with pytest.raises(InputError, match="Spark needs Java"):
+        spark.new_session("spark://host:7077", {})
+
+
+def test_the_reason_is_the_line_that_says_it() -> None:
+    java = (
+        "An error occurred while calling X.\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat"
+    )
+    assert spark._reason(Exception(java)) == "org.apache.spark.SparkException: Could not parse Master URL: 'x'"
+    assert spark._reason(Exception("[CODE] words\nmore")) == "[CODE] words"
+    assert spark._reason(ValueError()) == "ValueError"
