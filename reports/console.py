@@ -30,6 +30,8 @@ STYLES: Final = {
 
 WIDTH_OFF_TERMINAL: Final = 120
 """Columns of tables in files and pipes, where COLUMNS is not set."""
+SHORT: Final = 24
+"""A column of cells up to this long is not wrapped."""
 
 
 @dataclass
@@ -138,10 +140,11 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Se
     from rich.table import Table
     from rich.text import Text
 
+    cells = [["-" if cell is None else plain(str(cell)) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(Text(header), justify="right" if header in numbers else "left", overflow="fold")
-    for row in rows:
-        words = ["-" if cell is None else plain(str(cell)) for cell in row]
-        table.add_row(*(Text(word, STYLES.get(word, "")) for word in words))
+    for index, header in enumerate(headers):
+        short = all(len(row[index]) <= SHORT for row in cells)
+        table.add_column(Text(header), justify="right" if header in numbers else "left", overflow="fold", no_wrap=short)
+    for row in cells:
+        table.add_row(*(Text(word, STYLES.get(word, "")) for word in row))
     return table

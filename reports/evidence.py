@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import kafka_text
@@ -14,7 +15,7 @@ from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from scenarios.run import ReplicaView, RunResult
@@ -39,14 +40,12 @@ def prepare(folder: Path) -> None:
     Raises:
         InputError: it cannot be made, or holds something else than a replay.
     """
-    try:
+    with _writing(folder):
         if folder.exists() and not (folder / ROW).is_file() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} holds something else than a replay; choose another --output")
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
 
 
 def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
@@ -56,14 +55,18 @@ def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
         folder: made by `prepare`.
         scenario: what was run.
         result: how it ended, with its trace.
+
+    Raises:
+        InputError: the folder cannot be written.
     """
-    _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
-    _write_json(folder / "plan.json", result.plan)
-    write_trace(folder / "trace.jsonl", result)
-    _write_lines(folder / "history.txt", history(result))
-    (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")
-    for replica in result.replicas:
-        _write_broker(folder / f"broker-{replica.broker}", replica)
+    with _writing(folder):
+        _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
+        _write_json(folder / "plan.json", result.plan)
+        _write_lines(folder / "trace.jsonl", _trace(result))
+        _write_lines(folder / "history.txt", history(result))
+        (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")
+        for replica in result.replicas:
+            _write_broker(folder / f"broker-{replica.broker}", replica)
 
 
 def write_trace(file: Path, result: RunResult) -> None:
@@ -72,12 +75,22 @@ def write_trace(file: Path, result: RunResult) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    keys = ("scenario", "mode", "seed", "digest")
-    header = {"schema_version": trace.SCHEMA_VERSION, **{key: result.row[key] for key in keys}}
+    with _writing(file):
+        _write_lines(file, _trace(result))
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        _write_lines(file, (json.dumps(entry) for entry in (header, *(result.trace or ()))))
+        yield
     except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _trace(result: RunResult) -> Iterator[str]:
+    keys = ("scenario", "mode", "seed", "digest")
+    yield json.dumps({"schema_version": trace.SCHEMA_VERSION, **{key: result.row[key] for key in keys}})
+    yield from map(json.dumps, result.trace or ())
 
 
 def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:

@@ -9,6 +9,7 @@ import click
 
 from reports.console import percent
 from reports.options import json_option, ui_options
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.compare import Comparison, ModeCounts, Pair, Rate
@@ -26,6 +27,8 @@ def command(ui: Ui, folder: Path, as_json: bool) -> int:
     from scenarios.store import read_rows
 
     comparisons = compare.compare(read_rows(folder, compare.COLUMNS))
+    if not comparisons:
+        raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
     if as_json:
         ui.json(compare.as_json(comparisons))
     else:

@@ -160,6 +160,12 @@ def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_pa
     assert str(tmp_path) in call.err
 
 
+def test_a_sweep_without_rows_is_not_compared(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
+    shutil.copy(swept / "run.json", tmp_path)
+    call = highwater("compare", tmp_path)
+    assert (call.code, call.err) == (2, f"highwater: {tmp_path} holds no rows yet: no wave of its sweep is done\n")
+
+
 def test_a_seed_of_a_sweep_is_replayed_and_checked(highwater: Callable[..., Call], swept: Path) -> None:
     call = highwater("replay", swept, "--scenario", "power", "--seed", 7, "--mode", "kip101", "--json")
     assert call.code == 0
