@@ -244,7 +244,7 @@ class Storage:
         log.reload()
         if not clean and rules.overlap_recovery == "fails" and log.overlaps():
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
-        epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_cache == "strict-monotonic")
+        epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
         if clean:
             self.recovery_point = log.leo
         else:

@@ -1,7 +1,6 @@
 """The leader-epoch cache: which epoch began at which offset, and the file that keeps it.
 
-Kafka class: LeaderEpochFileCache. Two rule values differ in how entries are taken and looked up: ``append-only``
-(0.11.0 to 2.0.0) and ``strict-monotonic`` (KAFKA-7415).
+Kafka class: LeaderEpochFileCache. It was made strict when epochs came to be recorded at elections (KAFKA-7415).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class EpochCache:
 
     Args:
         checkpoint: where every change is written before it counts; its content is loaded first.
-        strict: rule ``epoch_cache`` is ``strict-monotonic``.
+        strict: rule ``epoch_recorded_at`` is ``election``: new entries remove what contradicts them. Else they are ignored.
     """
 
     __slots__ = ("_checkpoint", "_strict", "epochs", "starts")

@@ -26,7 +26,6 @@ class Mode:
 
 _HW: Final = Rules(
     follower_truncation="high-watermark",
-    epoch_cache="append-only",
     truncate_at_leo="keeps-epochs",
     epoch_recorded_at="first-append",
     fetcher_restart="leader-id-changed",

@@ -39,13 +39,6 @@ RULES: Final[dict[str, RuleSpec]] = {
         "ReplicaManager.makeFollowers 0.10.2; KIP-101 step 4, ReplicaFetcherThread.maybeTruncate 1.1; "
         "KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0",
     ),
-    "epoch_cache": RuleSpec(
-        ("append-only", "strict-monotonic"),
-        "How the leader-epoch cache takes entries: append-only ignores an epoch that is not newer or starts below the "
-        "last, and has no answer for an epoch below its first; strict-monotonic removes contradicting entries first, "
-        "and answers an epoch below its first with (that epoch, first start offset).",
-        "LeaderEpochFileCache 0.11.0 to 2.0.0; KAFKA-7415 (2.0.1, 2.1.0)",
-    ),
     "truncate_at_leo": RuleSpec(
         ("keeps-epochs", "drops-epochs"),
         "Whether a truncation to the LEO or beyond, which removes no data, still removes cache entries that start "
@@ -54,8 +47,10 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "epoch_recorded_at": RuleSpec(
         ("first-append", "election"),
-        "When a leader writes its epoch into the cache.",
-        "KIP-101 step 3 asks for election; Log.append 0.11.0 to 2.0.0 did it at the first append; KAFKA-7415",
+        "When a leader writes its epoch into the cache: at its first append or when it is elected. The one change that "
+        "moved it also made the cache remove contradicting entries where it had ignored new ones, and answer for an "
+        "epoch below its first with (that epoch, first start offset) where it had no answer.",
+        "KIP-101 step 3 asks for election; LeaderEpochFileCache, Log.append 0.11.0 to 2.0.0; KAFKA-7415 (2.0.1, 2.1.0)",
     ),
     "fetcher_restart": RuleSpec(
         ("leader-id-changed", "newer-epoch"),
@@ -129,7 +124,6 @@ class Rules:
     """A full set of rule values; names and values are those of `RULES`."""
 
     follower_truncation: str
-    epoch_cache: str
     truncate_at_leo: str
     epoch_recorded_at: str
     fetcher_restart: str
