@@ -1,0 +1,128 @@
+"""Driver of kind ``epoch_request_validation``: how brokers answer OffsetsForLeaderEpoch.
+
+Cases say in many ways what a broker has; what they leave out does not matter to them and is empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.protocol.epochs import UNDEFINED
+from sim.protocol.messages import NO_EPOCH
+from tests.conformance.cases import Fields, TableError
+from tests.conformance.driving import Kind, Seen
+from tests.conformance.simulated import RunningCluster
+from tests.conformance.world import entries_answering, make_cache, make_log, make_partition, records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sim.protocol.partition import Partition
+    from sim.protocol.rules import Rules
+
+SYMBOLIC_EPOCH = 5
+"""Stands for a table's ``E``."""
+
+
+def _epoch(value: int | str | None) -> int:
+    """A number, nothing, or ``E`` with something added."""
+    if value is None:
+        return NO_EPOCH
+    if isinstance(value, int):
+        return value
+    symbol, change = value.split()[0][:1], value.split()[0][1:]
+    if symbol != "E" or change.lstrip("+-") != change[1:]:
+        raise TableError(f"epoch {value!r} is not understood")
+    return SYMBOLIC_EPOCH + int(change or 0)
+
+
+def _seen(error: str, epoch: int, end_offset: int) -> Seen:
+    return Seen(error=error or "NONE", epoch=epoch, end_offset=end_offset)
+
+
+def _answer(partition: Partition, current: int, epoch: int) -> Seen:
+    return _seen(*partition.end_offset_for(current, epoch, with_epoch=True))
+
+
+def _answer_of_anybody(partition: Partition, current: int, epoch: int) -> Seen:
+    """What a follower would answer, too: nobody asks followers here, so that only the epoch check is there to use."""
+    error = partition.check_epoch(current)
+    return _seen(error, *(UNDEFINED if error else partition.epochs.end_offset_for(epoch, partition.log.leo)))
+
+
+class Requests:
+    """The state of a case.
+
+    Attributes:
+        restarted: the cluster of cases that restart a broker.
+    """
+
+    def __init__(self, given: Fields, rules: Rules) -> None:
+        self.given = given
+        self.rules = rules
+        self.leader_epoch = _epoch(given.get("leader_epoch", NO_EPOCH))
+        self.restarted: RunningCluster | None = None
+
+    def _partition(self, *, leads: bool, entries: Iterable[Iterable[int]], leo: int, strict: bool = True) -> Partition:
+        cache = make_cache(entries, strict=strict)
+        epoch = cache.latest or 0 if self.leader_epoch == NO_EPOCH else self.leader_epoch
+        log = make_log(records(leo, 0))
+        return make_partition(log, cache, self.rules, hw=leo, leader_epoch=epoch, leads=leads)
+
+    def _leads(self, op: Fields) -> bool:
+        """Whether who is asked leads. Who has no replica, or no log, has heard of no leader and is none."""
+        role = op.get("to") or self.given.get("partition") or self.given.get("role", "leader")
+        if role not in ("leader", "follower", "known, no local log") and not role.startswith("non"):
+            raise TableError(f"nobody is known as {role!r}")
+        return bool(role == "leader")
+
+    def _subject(self, op: Fields) -> Partition:
+        given, leads = self.given, self._leads(op)
+        if "own_end_offset_for" in given:
+            answers, asked = dict(given["own_end_offset_for"]), op["leader_epoch"]
+            found, end = answers[str(asked)]
+            latest = asked if found == asked else asked + 1
+            entries, strict = entries_answering(answers, asked, latest, end)
+            return self._partition(leads=leads, entries=entries, leo=end, strict=strict)
+        return self._partition(leads=leads, entries=given.get("epochs_in_log", ()), leo=given.get("leo", 0))
+
+    def ask(self, op: Fields) -> Seen:
+        """One request, to one partition or to all that are given."""
+        current, epoch = _epoch(op.get("current_leader_epoch")), op["leader_epoch"]
+        if "records" in self.given:
+            counts = self.given["records"]
+            partitions = {name: self._partition(leads=True, entries=[(0, 0)], leo=counts[name]) for name in counts}
+            partitions[self.given["not_leader_for"]] = self._partition(leads=False, entries=(), leo=0)
+            return Seen({name: _answer(partition, current, epoch) for name, partition in partitions.items()})
+        answer = _answer if op.get("only_from_leader", True) else _answer_of_anybody
+        return answer(self._subject(op), current, epoch)
+
+    def restart(self, _: Fields) -> Seen:
+        """A record before the first restart, and one after each; all of the only replica."""
+        if self.given["replicas"] != 1:
+            raise TableError("only a single replica is restarted")
+        running = self.restarted
+        if running is None:
+            running = self.restarted = RunningCluster(1, self.rules, {})
+            running.write(1)
+        running.stop(1)
+        running.start(1)
+        running.write(1)
+        partition = running.partition(1)
+        seen = Seen(leo=partition.log.leo)
+        for epoch in range(partition.leader_epoch + 1):
+            error, found, end = partition.end_offset_for(NO_EPOCH, epoch, with_epoch=True)
+            assert not error
+            seen[f"epoch_{epoch}"] = (found, end)
+            seen[f"epoch_{epoch}_end"] = end
+        return seen
+
+
+KIND = Kind(
+    begin=Requests,
+    ops={
+        "end_offset_request": Requests.ask,
+        "after_first_restart": Requests.restart,
+        "after_second_restart": Requests.restart,
+    },
+)

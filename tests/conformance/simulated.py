@@ -1,0 +1,247 @@
+"""Cases that need more than a protocol class: a whole simulated cluster, or one broker of it among stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sim.cluster import Cluster
+from sim.config import Value, resolve
+from sim.kernel import Kernel
+from sim.network import Node
+from sim.producer import Send
+from sim.protocol.fetcher import PartitionFetch
+from sim.protocol.messages import (
+    NONE,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    FetchResult,
+    LeaderAndIsr,
+)
+from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.rules import Rules
+from sim.storage import Storage
+from sim.streams import Streams
+from sim.trace import Step
+from tests.conformance.world import FOLLOWER, LEADER
+
+SECOND_US: Final = 1_000_000
+_STEP_US: Final = 50_000
+_LIMIT_US: Final = 300 * SECOND_US
+
+
+def make_cluster(brokers: int, rules: Rules, settings: Mapping[str, Value], *, scripted: bool = False) -> Cluster:
+    """A cluster with one partition that has a replica on every broker."""
+    return Cluster(
+        brokers=brokers,
+        config=resolve({"default.replication.factor": brokers}, settings),
+        broker_config={},
+        rules=dict.fromkeys(range(1, brokers + 1), rules),
+        control_rules=rules,
+        scripted=scripted,
+        kernel=Kernel(),
+        streams=Streams(0),
+    )
+
+
+class RunningCluster:
+    """A cluster that operations are done to, one after the other, each waited for.
+
+    Args:
+        brokers: how many.
+        rules: of all of them.
+        settings: configuration that differs from the defaults.
+        acks: of all writes.
+    """
+
+    def __init__(self, brokers: int, rules: Rules, settings: Mapping[str, Value], acks: int = -1) -> None:
+        self.cluster = make_cluster(brokers, rules, settings)
+        self.acks = acks
+        self.written = 0
+        self.cluster.boot()
+        self.until(self._whole)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Let time pass until something is so."""
+        kernel = self.cluster.kernel
+        deadline_us = kernel.now_us + _LIMIT_US
+        while not holds():
+            if kernel.now_us >= deadline_us:
+                raise AssertionError(f"{holds.__qualname__} has not come about in simulated minutes")
+            kernel.run_until(kernel.now_us + _STEP_US)
+
+    def _whole(self) -> bool:
+        """All replicas run and are in the ISR, and their logs end alike."""
+        cluster = self.cluster
+        in_sync = cluster.leader is not None and set(cluster.control.state.isr) == set(cluster.replicas)
+        return in_sync and len({self.partition(broker).log.leo for broker in cluster.replicas}) == 1
+
+    def _led(self) -> bool:
+        return self.cluster.leader is not None
+
+    def quiet(self) -> None:
+        """Everybody is up, in the ISR and has everything."""
+        self.until(self._whole)
+
+    def partition(self, broker: int) -> Partition:
+        """A running broker's partition."""
+        partition = self.cluster.running[broker].partition
+        assert partition is not None
+        return partition
+
+    def write(self, batches: int, size: int = 1) -> None:
+        """Batches of so many records, acknowledged and on all members of the ISR."""
+        self.until(self._led)
+        cluster = self.cluster
+        for _ in range(batches):
+            cluster.producer.send(Send(self.written, size, self.acks, cluster.kernel.now_us))
+            self.written += size
+        self.until(self._written)
+
+    def _written(self) -> bool:
+        state = self.cluster.control.state
+        running = [broker for broker in state.isr if broker in self.cluster.running]
+        return self.cluster.producer.idle and len({self.partition(broker).log.leo for broker in running}) == 1
+
+    def stop(self, broker: int) -> None:
+        """Shut a broker down in a controlled way."""
+        self.cluster.shut_down(broker)
+        self.until(lambda: broker not in self.cluster.running)
+
+    def start(self, broker: int) -> None:
+        """Start a broker; it is up when it knows who leads."""
+        self.cluster.start(broker)
+        self.until(lambda: self._knows(broker))
+
+    def _knows(self, broker: int) -> bool:
+        partition = self.cluster.running[broker].partition
+        return partition is not None and partition.leader == self.cluster.control.state.leader != NO_LEADER
+
+    def bounce(self, broker: int) -> None:
+        """Stop, start, and wait until the ISR is full again."""
+        self.stop(broker)
+        self.start(broker)
+        self.quiet()
+
+    @property
+    def leader(self) -> int:
+        """Who leads."""
+        return self.cluster.control.state.leader
+
+    def lose_tail(self, broker: int, records: int) -> None:
+        """A stopped broker's machine loses its newest records, whole batches, and the clean-shutdown marker."""
+        storage = self.cluster.storages[broker]
+        log = storage.log
+        while records > 0 and log.batches:
+            records -= log.batches.pop().count
+            log.lasts.pop()
+        storage.clean_shutdown = False
+        storage.recovery_point = 0
+
+
+class LoadingBroker:
+    """A broker whose recovery takes long, and what becomes of its disk when it is stopped meanwhile."""
+
+    def __init__(self, rules: Rules, *, clean: bool) -> None:
+        self._cluster = make_cluster(1, rules, {"sim.recovery.ms": 60_000})
+        self.storage: Storage = self._cluster.storages[1]
+        self.storage.clean_shutdown = clean
+
+    def shut_down(self) -> None:
+        """Start, stop during recovery, and wait until the process is gone."""
+        kernel = self._cluster.kernel
+        self._cluster.boot()
+        kernel.run_until(SECOND_US)
+        self._cluster.shut_down(1)
+        kernel.run_until(30 * SECOND_US)
+        assert not self._cluster.running
+
+
+class StandIn(Node):
+    """A leader broker that has nothing new.
+
+    Attributes:
+        answer: epoch and end offset that it answers to every epoch request.
+    """
+
+    def __init__(self, kernel: Kernel, answer: tuple[int, int]) -> None:
+        super().__init__(LEADER)
+        self._kernel = kernel
+        self.answer = answer
+
+    def on_epoch_end(self, request: EpochEndRequest) -> None:
+        """A follower asks where an epoch ended."""
+        results = [(name, NONE, *self.answer) for name, _, _ in request.asks]
+        self._send(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
+
+    def on_fetch(self, request: FetchRequest) -> None:
+        """A follower fetches; the answer waits for data that does not come."""
+        self._kernel.call_at(self._kernel.now_us + SECOND_US // 2, self.life, self._answer_fetch, request)
+
+    def _answer_fetch(self, request: FetchRequest) -> None:
+        results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch) for name, _, epoch in request.positions]
+        self._send(request.node, "on_fetch_reply", FetchReply(request, results))
+
+    def _send(self, node: int, handler: str, reply: Any) -> None:
+        channel = self.reach(node)
+        assert channel is not None
+        channel.send(getattr(channel.target, handler), reply)
+
+
+class FollowingBroker:
+    """One broker of a cluster whose leader is a stand-in; decisions are handed to it directly.
+
+    Args:
+        rules: the broker's.
+        prepare: puts what it has on its disk.
+        answer: the stand-in's first answer.
+
+    Attributes:
+        leader: the stand-in.
+        truncated_to: LEO after the last truncation that removed anything since the last decision.
+    """
+
+    def __init__(self, rules: Rules, prepare: Callable[[Storage], None], answer: tuple[int, int]) -> None:
+        self._cluster = make_cluster(2, rules, {}, scripted=True)
+        prepare(self._cluster.storages[FOLLOWER])
+        self.leader = StandIn(self._cluster.kernel, answer)
+        self.truncated_to: int | None = None
+        self._cluster.journal.observers.append(self._observe)
+        for node in (self._cluster.control, self.leader):
+            self._cluster.network.join(node)
+        self._cluster.start(FOLLOWER)
+        self._pass_time()
+
+    def _observe(self, step: Step) -> None:
+        if step["step"] == "truncate" and step["removed"]:
+            self.truncated_to = step["offset"]
+
+    def _pass_time(self) -> None:
+        self._cluster.kernel.run_until(self._cluster.kernel.now_us + SECOND_US)
+
+    @property
+    def partition(self) -> Partition:
+        """Its partition."""
+        partition = self._cluster.running[FOLLOWER].partition
+        assert partition is not None
+        return partition
+
+    def decide(self, leader_epoch: int, partition_epoch: int) -> bool:
+        """Hand over a LeaderAndIsr that names the stand-in, and let it have its effect.
+
+        Returns:
+            Whether the fetcher began anew.
+        """
+        before = self._fetch()
+        self.truncated_to = None
+        brokers = self._cluster.replicas
+        decision = LeaderAndIsr(self.partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
+        self._cluster.running[FOLLOWER].on_leader_and_isr(decision)
+        self._pass_time()
+        return self._fetch() is not before
+
+    def _fetch(self) -> PartitionFetch | None:
+        fetcher = self._cluster.running[FOLLOWER]._fetchers.get(LEADER)
+        return fetcher.partitions.get(self.partition.name) if fetcher else None

@@ -1,0 +1,103 @@
+"""Which cases wait for rules that do not exist yet, and why: read from their fields, and listed for those at hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sim.protocol.rules import Rules
+from tests.conformance.cases import Case
+from tests.conformance.world import KIP101, LATEST
+
+ON_FETCH: Final = "needs truncation on fetch: a last-fetched epoch in fetches, diverging epochs in replies (2.8)"
+KRAFT: Final = "needs metadata deltas and a partition epoch of its own (KRaft)"
+ZOOKEEPER: Final = "needs the ZooKeeper controller, which bumps no epoch when the ISR grows"
+STOP_REPLICA: Final = "needs StopReplica, which no control plane here sends"
+BROKER_EPOCH: Final = "needs broker epochs in the clean-shutdown marker (KIP-966, 3.7)"
+ONE_PARTITION: Final = "needs partitions that a broker does not know: all brokers here know the one there is"
+DISK_ERROR: Final = "needs a truncation that fails: nothing here makes one fail"
+
+
+def _only(*releases: str) -> Callable[[Case], bool]:
+    return lambda case: bool(case.applies_to) and case.applies_to <= set(releases)
+
+
+def _protocol(case: Case) -> tuple[int, ...]:
+    """The inter-broker protocol that a case names, or one of those with a truncation phase of its own."""
+    version: str = case.given.get("inter_broker_protocol", "2.6")
+    return (sys.maxsize,) if version == "latest" else tuple(int(part) for part in version.split("."))
+
+
+def _asks_on_fetch(case: Case) -> bool:
+    """Whether fetches find divergence. What a follower makes of the leader's answer is the same in both protocols."""
+    if not _only("truncate_on_fetch")(case):
+        return _protocol(case) >= (2, 7) or any("last_fetched_epoch" in op for op in case.ops)
+    return any(op["op"] != "truncation_state" or "next_state" in op.get("expect", {}) for op in case.ops)
+
+
+def _names_epochs(case: Case) -> bool:
+    return any(key == "record_epoch" or key.endswith("_cache") for key in case.expectations)
+
+
+def _unknown_partition(case: Case) -> bool:
+    asked: list[Any] = [case.given.get("partition", ""), *(op.get("to", "") for op in case.ops)]
+    return any(str(name).startswith("unknown") for name in asked)
+
+
+def _fails_to_truncate(case: Case) -> bool:
+    return any("trunc" in key and "fail" in key for key in case.given.get("follower", {}))
+
+
+_REASONS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
+    (_asks_on_fetch, ON_FETCH),
+    (_only("kraft"), KRAFT),
+    (lambda case: case.kind == "stop_replica", STOP_REPLICA),
+    (lambda case: case.kind == "acceptance" and _names_epochs(case), ZOOKEEPER),
+    (lambda case: any("broker_epoch" in op for op in case.ops), BROKER_EPOCH),
+    (_unknown_partition, ONE_PARTITION),
+    (_fails_to_truncate, DISK_ERROR),
+)
+
+
+def waiting_reason(case: Case) -> str | None:
+    """Why a case cannot run yet, None if it can."""
+    return next((reason for applies, reason in _REASONS if applies(case)), None)
+
+
+def rules_for(case: Case) -> Mapping[str, Rules]:
+    """The rules under which a case runs: those of KIP-101, the newest ones, or both."""
+    if _only("kip101")(case) or _protocol(case) < (2,):
+        return {"kip101": KIP101}
+    return {"kip101": KIP101, "latest": LATEST} if "kip101" in case.applies_to else {"latest": LATEST}
+
+
+WAITING: Final[dict[str, str]] = {
+    "ft-c13": ON_FETCH,
+    "ft-d24": ON_FETCH,
+    "ft-l02": ON_FETCH,
+    "ft-l04": ON_FETCH,
+    "ft-l06": ON_FETCH,
+    "ft-l07": ON_FETCH,
+    "ft-l09": ON_FETCH,
+    "ft-l11": ON_FETCH,
+    "ft-l12": ON_FETCH,
+    "ft-l13": ON_FETCH,
+    "ft-l14": ON_FETCH,
+    "ft-l15": ON_FETCH,
+    "ft-v11": ON_FETCH,
+    "ft-b02": ON_FETCH,
+    "ft-b07": ON_FETCH,
+    "ft-b05": KRAFT,
+    "ft-b06": KRAFT,
+    "ft-b08": STOP_REPLICA,
+    "ft-r04": BROKER_EPOCH,
+    "ft-x01": ZOOKEEPER,
+}
+"""The cases at hand that wait."""
+
+DEFECTS: Final[dict[str, str]] = {
+    "ft-b03": "a broker compares partition epochs, not leader epochs, to tell whether a LeaderAndIsr is newer",
+    "ft-b04": "a broker compares partition epochs, not leader epochs, to tell whether a LeaderAndIsr is newer",
+}
+"""Cases at hand that fail, because the core does not do what Kafka does."""
