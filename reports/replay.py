@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import exits, options, single
+from scenarios import catalogue
 from scenarios.scenario import from_json
 from sim.errors import InputError, did_you_mean
 
@@ -81,7 +82,8 @@ def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], set
     """Find out what a user wants to do again.
 
     Args:
-        word: a sweep's folder, or a scenario's name or file.
+        word: a bundled scenario's name (that goes before a folder of the same name), a sweep's folder, or a scenario
+            file.
         seed: the seed.
         name: which scenario of the sweep; needed when it has several.
         rules: rules to override.
@@ -91,12 +93,10 @@ def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], set
         InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
     """
     folder = Path(word)
-    if (folder / "run.json").is_file():
+    if word not in catalogue.names() and folder.is_dir():
         if rules or settings:
             raise InputError(f"{word} knows its rules and settings: --rule and --set go with a scenario only")
         return _of_sweep(folder, seed, name)
-    if folder.is_dir():
-        raise InputError(f"{word} holds no run.json: it is not a sweep's folder")
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings)

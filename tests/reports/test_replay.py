@@ -114,7 +114,7 @@ def test_other_things_are_not_overwritten(highwater: Callable[..., Call], here: 
         (["canary", "--seed", "x"], "seed 'x' is not valid"),
         (["kip101-scenario-1", "--seed", "0", "--expect-digest", "00"], "choose one with --mode: hw, kip101"),
         (["canary", "--seed", "0", "--scenario", "power"], "'canary' is not"),
-        ([".", "--seed", "0"], ". holds no run.json"),
+        ([".", "--seed", "0"], "run.json"),
         (["canry", "--seed", "0"], "did you mean 'canary'?"),
     ],
 )
@@ -122,6 +122,11 @@ def test_bad_input(highwater: Callable[..., Call], words: list[str], said: str) 
     call = highwater("replay", *words)
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert said in call.err
+
+
+def test_a_folder_does_not_hide_a_scenario(highwater: Callable[..., Call], here: Path) -> None:
+    (here / "canary").mkdir()
+    assert highwater(*CANARY).code == 0
 
 
 def test_a_broken_output_folder(highwater: Callable[..., Call], here: Path) -> None:
