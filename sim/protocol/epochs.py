@@ -37,7 +37,8 @@ class EpochCache:
 
     Args:
         checkpoint: where every change is written before it counts; its content is loaded first.
-        strict: rule ``epoch_recorded_at`` is ``election``: new entries remove what contradicts them. Else they are ignored.
+        strict: rule ``epoch_recorded_at`` is ``election``: a new entry removes what contradicts it, instead of being
+            ignored.
     """
 
     __slots__ = ("_checkpoint", "_strict", "epochs", "starts")
