@@ -1,0 +1,37 @@
+# What a contributor needs, from a fresh clone: Python 3.11 to 3.13 and make.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SCRIPTED := canary kip101-scenario-1 hw-two-failovers kip101-scenario-2 kip101-scenario-2-batches
+
+.PHONY: venv demo test lint bench clean
+
+venv: .venv/installed
+
+# Once, and again when a requirement changes.
+.venv/installed: pyproject.toml .ci/constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[spark,jre,report,dev]'
+	touch $@
+
+# The scripted scenarios in both modes, 20,000 drawn runs on Spark, and the comparison of the modes.
+demo: venv
+	rm -rf store/demo
+	for scenario in $(SCRIPTED); do $(BIN)/highwater run $$scenario || exit; done
+	$(BIN)/highwater sweep power --modes hw,kip101 --seeds 0..10000 --output store/demo
+	$(BIN)/highwater compare store/demo
+
+lint: venv
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# A file's tests stay in one process: those of Spark share a session.
+test: lint
+	$(BIN)/pytest -n 2 --dist loadfile
+
+bench: venv
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
