@@ -30,6 +30,7 @@ STYLES: Final = {
 
 WIDTH_OFF_TERMINAL: Final = 120
 """Columns of tables in files and pipes, where COLUMNS is not set."""
+UNLIMITED: Final = 10_000
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
 
@@ -62,7 +63,10 @@ class Ui:
             rows: cells; None is shown as ``-``.
             numbers: titles of the columns that are aligned to the right.
         """
-        self._console(sys.stdout).print(_table(headers, rows, numbers))
+        console, table = self._console(sys.stdout), _table(headers, rows, numbers)
+        needed = console.measure(table, options=console.options.update(max_width=UNLIMITED)).minimum
+        console.width = max(console.width, needed)  # Rather a line that the terminal wraps than a word cut short.
+        console.print(table)
 
     def json(self, data: object) -> None:
         """Print the result as one JSON object."""

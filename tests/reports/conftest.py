@@ -30,6 +30,13 @@ class Call:
         return data
 
 
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the developer's terminal reaches a test."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def highwater(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Call]]:
     """Calls ``highwater`` with words."""

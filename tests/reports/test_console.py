@@ -16,9 +16,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def no_color_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
@@ -60,6 +58,14 @@ def test_text_from_outside_is_harmless(capsys: pytest.CaptureFixture[str]) -> No
 def test_lines_are_never_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
     Ui().line("x" * 500)
     assert capsys.readouterr().out == "x" * 500 + "\n"
+
+
+def test_a_narrow_terminal_cuts_no_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    words = ["committed-loss", "exposed-loss", "hw-regression"]
+    Ui().table(words, [[*words[:2], "long " * 20]])
+    out = capsys.readouterr().out
+    assert out.split() == [*words, *words[:2], *["long"] * 20]
 
 
 def test_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
