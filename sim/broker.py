@@ -159,9 +159,12 @@ class Broker(Node):
     # Decisions of the control plane.
 
     def on_leader_and_isr(self, decision: LeaderAndIsr) -> None:
-        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); what is not newer is ignored."""
+        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower).
+
+        A decision whose leader epoch is not newer is ignored altogether, its partition epoch included.
+        """
         partition = self.partition
-        if partition is None or decision.partition_epoch <= partition.partition_epoch:
+        if partition is None or decision.leader_epoch <= partition.leader_epoch:
             return
         if self._known is None:
             self.storage.begin_checkpoints(self._kernel.now_us)

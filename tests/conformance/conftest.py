@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.cases import BUNDLED, TableError, other_files, read_cases
-from tests.conformance.waiting import DEFECTS, rules_for, waiting_reason
+from tests.conformance.waiting import rules_for, waiting_reason
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Case
@@ -46,7 +46,7 @@ def _marks(case: Case) -> list[pytest.MarkDecorator]:
     waits = waiting_reason(case)
     if waits is not None:
         return [pytest.mark.skip(reason=f"waits: {waits}")]
-    return [pytest.mark.xfail(strict=True, reason=DEFECTS[case.id])] if case.id in DEFECTS else []
+    return []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

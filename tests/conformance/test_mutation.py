@@ -22,7 +22,7 @@ from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case
 from tests.conformance.kinds import KINDS
-from tests.conformance.waiting import DEFECTS, rules_for, waiting_reason
+from tests.conformance.waiting import rules_for, waiting_reason
 
 ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
     "assign": [(EpochCache, "assign", None)],
@@ -52,7 +52,7 @@ def runs() -> dict[str, tuple[Case, Rules]]:
     return {
         f"{case.id}-{name}": (case, rules)
         for case in read_cases(BUNDLED)
-        if waiting_reason(case) is None and case.id not in DEFECTS
+        if waiting_reason(case) is None
         for name, rules in rules_for(case).items()
     }
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.conformance.cases import BUNDLED, read_cases
-from tests.conformance.waiting import DEFECTS, WAITING, waiting_reason
+from tests.conformance.waiting import WAITING, waiting_reason
 
 CASES = {case.id: case for case in read_cases(BUNDLED)}
 
@@ -9,10 +9,6 @@ CASES = {case.id: case for case in read_cases(BUNDLED)}
 def test_the_list_of_waiting_cases_is_exact() -> None:
     reasons = {name: waiting_reason(case) for name, case in CASES.items()}
     assert {name: reason for name, reason in reasons.items() if reason} == WAITING
-
-
-def test_defects_are_of_cases_that_run() -> None:
-    assert DEFECTS.keys() <= CASES.keys() - WAITING.keys()
 
 
 def test_nothing_of_the_epoch_cache_waits() -> None:

@@ -95,9 +95,3 @@ WAITING: Final[dict[str, str]] = {
     "ft-x01": ZOOKEEPER,
 }
 """The cases at hand that wait."""
-
-DEFECTS: Final[dict[str, str]] = {
-    "ft-b03": "a broker compares partition epochs, not leader epochs, to tell whether a LeaderAndIsr is newer",
-    "ft-b04": "a broker compares partition epochs, not leader epochs, to tell whether a LeaderAndIsr is newer",
-}
-"""Cases at hand that fail, because the core does not do what Kafka does."""
