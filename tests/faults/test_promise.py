@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.promise import Promise
+from sim.ledger import Ack, End, Ledger, Violation
+from sim.protocol.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RECORD = Batch(0, 1, 0, 10)
+"""Records 10 and 11, which every history is about."""
+
+
+class History:
+    """Three replicas in the ISR, up since 0, and one batch that is committed and acknowledged at 10."""
+
+    def __init__(self, *, committed_us: int = 10) -> None:
+        self.ledger = Ledger()
+        self.ledger.isr_history.append((0, (1, 2, 3)))
+        self.incarnations = {1: 0, 2: 0, 3: 0}
+        for broker in self.incarnations:
+            self.back(broker, 0)
+        self.ledger.commit([RECORD], committed_us)
+        self.ledger.acks.append(Ack(10, 2, 0, -1, committed_us))
+
+    def end(self, broker: int, at_us: int, *, lossy: bool = False) -> History:
+        lost = {RECORD.first_id: RECORD} if lossy else {}
+        in_isr = broker in self.ledger.isr
+        self.ledger.ended(End(broker, at_us, "power-loss" if lossy else "kill", lost, in_isr))
+        return self
+
+    def back(self, broker: int, at_us: int) -> History:
+        self.incarnations[broker] += 1
+        self.ledger.started(broker, self.incarnations[broker])
+        self.ledger.registered(broker, self.incarnations[broker], at_us)
+        return self
+
+    def regains(self, broker: int, at_us: int) -> History:
+        self.ledger.appended(broker, RECORD, at_us)
+        return self
+
+    def isr(self, at_us: int, *members: int) -> History:
+        self.ledger.isr_history.append((at_us, members))
+        return self
+
+    def promise(self, *, unclean: bool = False, hw_waits: bool = False) -> Promise:
+        return Promise(self.ledger, unclean_election=unclean, hw_waits_for_min_isr=hw_waits)
+
+    @property
+    def inside(self) -> bool:
+        return self.promise().run_inside()
+
+
+def test_kills_lose_nothing_and_excuse_nothing() -> None:
+    history = History()
+    for broker in (1, 2, 3):
+        history.end(broker, 20 + broker)
+    assert history.inside
+
+
+def test_one_member_that_lost_the_record_is_excused_by_nobody_else() -> None:
+    assert History().end(1, 20, lossy=True).inside
+    assert History().end(1, 20, lossy=True).end(2, 30).inside
+    assert not History().end(1, 20, lossy=True).end(2, 30).end(3, 40).inside
+
+
+def test_when_all_members_lost_it_the_promise_is_over() -> None:
+    history = History()
+    for broker in (1, 2, 3):
+        history.end(broker, 20 + broker, lossy=True)
+    assert not history.inside
+
+
+def test_a_member_that_is_back_without_the_record_does_not_have_it() -> None:
+    history = History().end(2, 20, lossy=True).back(2, 30).end(3, 40).isr(41, 1, 2)
+    assert not history.end(1, 50, lossy=True).inside
+
+
+def test_a_member_that_was_given_the_record_back_has_it() -> None:
+    history = History().end(2, 20, lossy=True).back(2, 30).regains(2, 35).end(3, 40).isr(41, 1, 2)
+    assert history.end(1, 50, lossy=True).inside
+
+
+def test_only_members_of_the_isr_count() -> None:
+    alone = History().isr(15, 1)
+    assert not alone.end(1, 20, lossy=True).inside
+    outsider = History().isr(15, 1, 2).end(3, 20, lossy=True)
+    assert outsider.end(1, 30).end(2, 40).inside
+
+
+def test_it_is_judged_until_the_member_registers_again() -> None:
+    early = History().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
+    assert early.inside
+    late = History().end(1, 20, lossy=True).end(2, 40).end(3, 50).back(1, 60)
+    assert not late.inside
+
+
+def test_it_is_judged_from_the_commit_on() -> None:
+    before = History(committed_us=35).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
+    assert before.inside
+    after = History(committed_us=25).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
+    assert not after.inside
+
+
+def test_power_that_goes_while_the_process_is_down_belongs_to_its_end() -> None:
+    history = History().end(2, 20).end(3, 21).end(1, 22)
+    assert history.inside
+    history.ledger.lost_later(1, {RECORD.first_id: RECORD})
+    assert not history.inside
+
+
+def test_an_unclean_election_ends_every_promise() -> None:
+    promise = History().promise(unclean=True)
+    assert not promise.run_inside()
+    for kind in ("committed-loss", "divergence", "stuck-replica", "no-progress", "hw-regression"):
+        assert not promise.covers(Violation(kind, 1, "", frozenset({10})))
+
+
+EXCUSED = History().isr(15, 1).end(1, 20, lossy=True).promise()
+
+
+def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are() -> None:
+    def covers(kind: str, *ids: int) -> bool:
+        return EXCUSED.covers(Violation(kind, 1, "", frozenset(ids)))
+
+    assert not covers("committed-loss", 10, 11)
+    assert covers("committed-loss", 10, 99)
+    assert covers("hw-regression", 99)
+    assert not covers("hw-regression", 10, 99)
+    assert covers("divergence", 10)
+    assert covers("stuck-replica")
+    assert covers("no-progress")
+
+
+def test_what_was_shown_and_never_acknowledged_is_inside_only_where_the_hw_waits_for_min_isr() -> None:
+    def covers(record: int, *, hw_waits: bool) -> bool:
+        history = History()
+        violation = Violation("exposed-loss", 1, "", frozenset({record}))
+        history.ledger.violations.append(violation)
+        return history.promise(hw_waits=hw_waits).covers(violation)
+
+    assert [covers(99, hw_waits=False), covers(99, hw_waits=True), covers(10, hw_waits=False)] == [False, True, True]
+
+
+# Against a walk through every instant.
+
+BROKERS = st.integers(1, 3)
+EVENT = st.one_of(
+    st.tuples(st.sampled_from(["kill", "lose", "lose", "back", "back", "regain"]), BROKERS),
+    st.tuples(st.just("isr"), st.sets(BROKERS, min_size=1).map(lambda members: tuple(sorted(members)))),
+)
+
+
+def inside_by_walk(events: Iterable[tuple[str, Any]], committed_us: int) -> bool:
+    """Keep the state at every instant, then look at each lossy end of an ISR member."""
+    up, damaged, isr = {1, 2, 3}, set[int](), (1, 2, 3)
+    states = [(set(up), set(damaged), isr)]
+    losses: list[tuple[int, object]] = []
+    registered: list[tuple[int, object]] = []
+    for at_us, (kind, what) in enumerate(events, start=1):
+        if kind == "isr":
+            isr = what
+        elif kind == "back" and what not in up:
+            up.add(what)
+            registered.append((at_us, what))
+        elif kind == "regain" and what in up:
+            damaged.discard(what)
+        elif kind in ("kill", "lose") and what in up:
+            up.discard(what)
+            if kind == "lose" and what not in damaged:
+                damaged.add(what)
+                losses += [(at_us, what)] if what in isr else []
+        states.append((set(up), set(damaged), isr))
+    for end_us, member in losses:
+        until = min((since for since, who in registered if who == member and since > end_us), default=len(states) + 99)
+        for now_us in range(max(end_us, committed_us), until):
+            alive, lost, members = states[min(now_us, len(states) - 1)]
+            if not any(other != member and other in alive and other not in lost for other in members):
+                return False
+    return True
+
+
+@given(st.lists(EVENT, max_size=14), st.integers(0, 8))
+def test_any_history_is_judged_as_by_a_walk_through_every_instant(
+    events: list[tuple[str, Any]], committed_us: int
+) -> None:
+    history = History(committed_us=committed_us)
+    up, has = {1, 2, 3}, {1, 2, 3}
+    for at_us, (kind, what) in enumerate(events, start=1):
+        if kind == "isr":
+            history.isr(at_us, *what)
+            continue
+        assert isinstance(what, int)
+        if kind == "back" and what not in up:
+            history.back(what, at_us)
+            up.add(what)
+        elif kind == "regain" and what in up:
+            history.regains(what, at_us)
+            has.add(what)
+        elif kind in ("kill", "lose") and what in up:
+            history.end(what, at_us, lossy=kind == "lose" and what in has)
+            up.discard(what)
+            has -= {what} if kind == "lose" else set()
+    assert history.inside == inside_by_walk(events, committed_us)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from faults.plan import plan_from_json
+from scenarios.catalogue import load, names
+from scenarios.rows import COLUMNS
+from scenarios.run import run, run_row
+from scenarios.scenario import Expectation, Scenario
+from sim.config import NEVER
+from sim.control import SimpleControl
+from sim.errors import InputError
+
+CELLS = [(name, mode) for name in names() for mode in load(name).expect if not load(name).drawn]
+TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
+
+
+@pytest.mark.parametrize(("name", "mode"), CELLS)
+def test_stories_happen_and_end_as_expected(name: str, mode: str) -> None:
+    for seed in range(3):
+        result = run(load(name), mode, seed)
+        assert result.row["error"] == ""
+        assert result.row["expected"], result.violations
+        assert all(probe["met_at_us"] is not None for probe in result.probes)
+
+
+@pytest.mark.parametrize(("name", "mode"), [cell for cell in CELLS if cell[1] == "kip101"])
+def test_without_the_repairing_rule_each_story_fails(name: str, mode: str) -> None:
+    scenario = load(name)
+    tested = set(scenario.expect[mode].kinds)
+    broken = {"follower_truncation": "high-watermark", "append_check": "last-offset"}
+    assert not tested & set(run_row(scenario, mode, 1)["violations"].split(","))
+    assert tested & set(run_row(scenario, mode, 1, broken)["violations"].split(","))
+
+
+def test_the_canary_is_expected_to_fail_and_must_not_when_it_is_repaired() -> None:
+    canary = load("canary")
+    assert run_row(canary, "hw", 1)["expected"]
+    repaired = run_row(canary, "hw", 1, {"follower_truncation": "leader-epoch"})
+    assert (repaired["verdict"], repaired["expected"]) == ("ok", False)
+
+
+def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:
+    row = run_row(power, "hw", 3)
+    assert list(row) == list(COLUMNS)
+    assert [type(row[name]) for name in COLUMNS] == [TYPES[kind] for kind in COLUMNS.values()]
+    assert (row["scenario"], row["mode"], row["seed"]) == ("power", "hw", 3)
+
+
+def test_a_row_is_that_of_the_full_result(power: Scenario) -> None:
+    for seed in range(3):
+        result = run(power, "kip101", seed)
+        assert result.row == run_row(power, "kip101", seed)
+        assert result.trace is None
+        kinds = {violation["kind"] for violation in result.violations}
+        assert result.row["violations"] == ",".join(sorted(kinds))
+
+
+def test_a_result_is_plain_data(power: Scenario) -> None:
+    result = run(power, "hw", 3, trace=True)
+    assert result.trace
+    for part in (result.row, result.trace, result.faults, result.probes, result.violations):
+        assert json.loads(json.dumps(part)) == part
+    assert plan_from_json(json.loads(json.dumps(result.plan))).plan_hash() == result.row["plan_hash"]
+    assert result.row["faults"] == sum(fault["effective"] for fault in result.faults)
+    assert result.row["records_acked"] == sum(step["count"] for step in result.trace if step["step"] == "ack")
+
+
+def test_a_seed_means_the_same_plan_and_the_same_settings_in_both_modes(power: Scenario) -> None:
+    for seed in range(10):
+        hw, kip101 = run(power, "hw", seed), run(power, "kip101", seed)
+        assert hw.plan == kip101.plan
+        assert hw.row["plan_hash"] == kip101.row["plan_hash"]
+        assert hw.settings == kip101.settings
+    assert len({run_row(power, "hw", seed)["plan_hash"] for seed in range(10)}) == 10
+
+
+def test_drawn_settings_are_those_of_the_scenario(power: Scenario) -> None:
+    drawn = [run(power, "hw", seed).settings for seed in range(30)]
+    assert {settings["min.insync.replicas"] for settings in drawn} == {1, 2}
+    assert {settings["log.flush.interval.messages"] for settings in drawn} == {NEVER, 1, 10}
+
+
+def test_final_logs_and_files_are_shown(power: Scenario) -> None:
+    result = run(power, "kip101", 1)
+    assert [replica.broker for replica in result.replicas] == [1, 2, 3]
+    for replica in result.replicas:
+        assert replica.running
+        assert replica.leo == replica.batches[-1][1] + 1
+        assert replica.log_start <= replica.high_watermark <= replica.leo
+        assert replica.replication_offset_checkpoint is not None
+        assert replica.leader_epoch_checkpoint == sorted(replica.leader_epoch_checkpoint)
+        assert not replica.clean_shutdown_marker
+
+
+def test_an_exception_in_a_run_is_its_verdict(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(SimpleControl, "on_goodbye", explode)
+    rows = [run_row(power, "hw", seed) for seed in range(8)]
+    failed = [row for row in rows if row["verdict"] == "error"]
+    assert failed
+    for row in failed:
+        assert row["error"].startswith("ZeroDivisionError: boom (at test_run.py:")
+        assert not row["expected"]
+        assert row["replay"]
+
+
+def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SimpleControl, "on_heartbeat", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_row(power, "hw", 1)
+
+
+def test_unknown_modes_and_rules_are_bad_input(power: Scenario) -> None:
+    with pytest.raises(InputError, match="did you mean 'kip101'"):
+        run_row(power, "kip11", 1)
+    with pytest.raises(InputError, match="unknown rule"):
+        run_row(power, "hw", 1, {"truncation": "never"})
+
+
+def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> None:
+    scenario = replace(power, source="my files/power.toml", overrides=("min.insync.replicas=1",), expect={
+        "hw": Expectation("clean")
+    })  # fmt: skip
+    rows = [run_row(scenario, "hw", seed, {"late_reply": "leader-epoch"}) for seed in range(40)]
+    row = next(row for row in rows if not row["expected"])
+    words = shlex.split(row["replay"])
+    assert words[:3] == ["highwater", "replay", "my files/power.toml"]
+    assert words[3:] == [
+        "--mode", "hw", "--seed", str(row["seed"]), "--rule", "late_reply=leader-epoch",
+        "--set", "min.insync.replicas=1", "--expect-digest", row["digest"],
+    ]  # fmt: skip
+    assert all(not row["replay"] for row in rows if row["verdict"] == "ok" and row["expected"])
+
+
+def test_labels_and_the_first_violation_are_in_the_row(power: Scenario) -> None:
+    results = [run(power, "hw", seed) for seed in range(60)]
+    violating = [result for result in results if result.violations]
+    assert violating
+    for result in violating:
+        row = result.row
+        assert row["verdict"] == "violation"
+        inside = sorted({entry["kind"] for entry in result.violations if entry["inside"]})
+        assert row["violations_inside"] == ",".join(inside)
+        assert row["first_violation_us"] == min(entry["at_us"] for entry in result.violations)
+        kinds, faults = row["signature"].split("/")
+        assert kinds == row["violations"]
+        assert faults
+    assert all(result.row["first_violation_us"] == -1 for result in results if not result.violations)
+
+
+@pytest.mark.parametrize("ties", ["random", "pct"])
+def test_ties_can_be_broken_otherwise_by_seed(power: Scenario, ties: str) -> None:
+    scenario = replace(power, config={**power.config, "sim.ties": ties})
+    rows = [run_row(scenario, "kip101", seed) for seed in range(4)]
+    assert rows == [run_row(scenario, "kip101", seed) for seed in range(4)]
+    assert not [row["error"] for row in rows if row["error"]]
+
+
+def test_a_run_without_faults_is_clean_and_vacuous(power: Scenario) -> None:
+    assert power.faults is not None
+    row = run_row(replace(power, faults=replace(power.faults, count=(0, 0))), "hw", 1)
+    assert (row["verdict"], row["faults"], row["elections"], row["vacuous"]) == ("ok", 0, 0, True)
+    assert row["records_shown"] == row["records_acked"] + 1  # Validation's own record is shown twice.

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from faults.injection import Injection
+from scenarios.catalogue import load
+from scenarios.run import run, run_row
+from scenarios.scenario import Pattern, Probe, Step
+from scenarios.script import Script, Story, StoryError, describe, matches
+from sim.protocol.modes import MODES
+from tests.sim.world import World
+
+APPEND = {"t": 5, "step": "append", "broker": 2, "offset": 1, "leader_epoch": 3, "record": 7}
+RULES = MODES["hw"].rules
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        (Pattern("append"), True),
+        (Pattern("append", broker=2, batch="m2", offset=1, leader_epoch=3), True),
+        (Pattern("truncate"), False),
+        (Pattern("append", broker=1), False),
+        (Pattern("append", batch="m1"), False),
+        (Pattern("append", batch="unsent"), False),
+        (Pattern("append", offset=0), False),
+        (Pattern("append", leader_epoch=0), False),
+        (Pattern("append", isr=(1,)), False),
+    ],
+)
+def test_a_pattern_matches_in_all_that_it_names(pattern: Pattern, fits: bool) -> None:
+    assert matches(pattern, APPEND, {"m1": 0, "m2": 7}) == fits
+
+
+def test_an_isr_is_matched_as_a_whole() -> None:
+    step = {"t": 5, "step": "isr", "isr": [1, 2], "leader_epoch": 3}
+    assert matches(Pattern("isr", isr=(1, 2)), step, {})
+    assert not matches(Pattern("isr", isr=(1,)), step, {})
+
+
+def test_patterns_are_described_in_words() -> None:
+    assert describe(Pattern("append", broker=2, batch="m2", offset=1)) == "append broker=2 batch=m2 offset=1"
+    assert describe(Pattern("isr", isr=(1, 2))) == "isr isr=[1, 2]"
+
+
+def test_a_story_is_ticked_off_in_order() -> None:
+    story = Story((Probe(Pattern("kill")), Probe(Pattern("append"))), RULES, {})
+    story.observe(APPEND)
+    with pytest.raises(StoryError, match="no step 'kill' after the probes before it"):
+        story.check()
+    story.observe({"t": 7, "step": "kill"})
+    with pytest.raises(StoryError, match="no step 'append'"):
+        story.check()
+    story.observe({**APPEND, "t": 9})
+    story.check()
+    assert story.met == [("kill", 7), ("append", 9)]
+
+
+def test_probes_for_other_rules_are_left_out() -> None:
+    probes = (Probe(Pattern("kill"), {"follower_truncation": "leader-epoch"}), Probe(Pattern("append")))
+    assert [said for said, _ in Story(probes, RULES, {}).met] == ["append"]
+
+
+def play(world: World, *lines: Step, seconds: float = 10) -> Script:
+    script = Script(lines, world.cluster, Injection(world.cluster), -1, {})
+    world.cluster.journal.observers.append(script.observe)
+    world.cluster.kernel.process(script.play())
+    world.run(seconds)
+    return script
+
+
+def do(action: str, when: Pattern | None = None, after_us: int = 0, **params: Any) -> Step:
+    return Step(action, when, after_us, {name.rstrip("_"): value for name, value in params.items()})
+
+
+def test_lines_are_played_in_order_when_their_steps_happen() -> None:
+    world = World().ready()
+    play(
+        world,
+        do("produce", batch="m1", records=2),
+        do("produce", Pattern("ack", batch="m1"), 2_000_000, batch="m2", acks="1"),
+        do("kill", Pattern("append", broker=3, batch="m2"), broker=3),
+        do("start", Pattern("session-end", broker=3), broker=3),
+        do("cut", Pattern("registered", broker=3), from_="control", to=2),
+        do("heal", after_us=1_000),
+        seconds=40,
+    )
+    acks = [(step["record"], step["acks"]) for step in world.of("ack")]
+    assert acks == [(0, -1), (2, 1)]
+    assert world.of("append", broker=1, record=2)[0]["t"] >= world.of("ack", record=0)[0]["t"] + 2_000_000
+    order = [step["step"] for step in world.steps if step["step"] in ("kill", "session-end", "cut", "heal")]
+    assert order == ["kill", "session-end", "cut", "cut", "heal", "heal"]
+    assert {(step["source"], step["target"]) for step in world.of("cut")} == {(0, 2), (2, 0)}
+
+
+def test_a_step_that_happened_since_the_line_before_counts() -> None:
+    world = World().ready()
+    play(
+        world,
+        do("produce", batch="m1"),
+        do("wait", after_us=1_000_000),
+        do("end-offsets", Pattern("append", broker=1)),
+        seconds=5,
+    )
+    assert not world.of("end-offset")
+    world = World().ready()
+    play(world, do("produce", batch="m1"), do("end-offsets", Pattern("append", broker=1), 1_000), seconds=5)
+    assert world.of("end-offset")
+
+
+def test_a_script_can_be_the_control_plane_and_the_operator() -> None:
+    world = World(scripted=True).ready()
+    play(
+        world,
+        do("elect", broker=2, isr=[1, 2, 3]),
+        do("pause-consumer"),
+        do("produce", Pattern("lead", broker=2), batch="m1", records=3),
+        do("delete-records", Pattern("hw", broker=2, offset=3), offset=2),
+        do("isr", isr=[1, 2]),
+        do("resume-consumer"),
+        do("controlled-restart", after_us=1_000_000, broker=3, restart_ms=500),
+        do("power-loss", after_us=1_000_000, brokers=[1, 3]),
+    )
+    assert world.of("log-start", broker=2)[0]["offset"] == 2
+    assert [step["isr"] for step in world.of("isr")] == [[1, 2]]
+    assert world.of("out-of-range")
+    assert world.of("shutdown", broker=3)
+    assert list(world.cluster.running) == [2]
+
+
+def test_a_line_that_waits_in_vain_fails_the_run() -> None:
+    canary = load("canary")
+    lines = (Step("wait", Pattern("halt", broker=1)), *canary.script)
+    row = run_row(replace(canary, script=lines), "hw", 1)
+    assert row["verdict"] == "error"
+    assert row["error"] == "script line 1 waited in vain for 'halt broker=1'"
+
+
+def test_a_story_that_does_not_happen_fails_the_run_whatever_the_checkers_say() -> None:
+    canary = load("canary")
+    result = run(replace(canary, story=(*canary.story, Probe(Pattern("halt")))), "hw", 1)
+    assert result.row["verdict"] == "error"
+    assert result.row["error"].startswith("story did not happen: no step 'halt'")
+    assert result.violations
+    assert result.probes[-1] == {"text": "halt", "met_at_us": None}
+
+
+def test_deleting_records_needs_a_leader() -> None:
+    world = World(scripted=True).ready()
+    with pytest.raises(StoryError, match="needs a leader"):
+        play(world, do("delete-records", offset=1))

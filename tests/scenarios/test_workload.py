@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+from scenarios.scenario import Bursts
+from scenarios.workload import draw_sends
+from sim.streams import Streams
+
+BURSTS = Bursts(bursts=(2, 3), batches=(3, 4), gap_ms=(10, 20), records=(1, 5), acks_one_every=5)
+WINDOW_US = (1_000, 900_000)
+DRAWN = [draw_sends(Streams(seed), BURSTS, WINDOW_US, -1) for seed in range(200)]
+
+
+def test_batches_come_in_order_with_ids_that_count_records() -> None:
+    for sends in DRAWN:
+        assert [send.due_us for send in sends] == sorted(send.due_us for send in sends)
+        assert sends[0].first_id == 0
+        assert all(after.first_id == before.first_id + before.count for before, after in pairwise(sends))
+
+
+def test_numbers_lie_within_their_bounds_and_reach_them() -> None:
+    assert {len(sends) for sends in DRAWN} == set(range(6, 13))
+    assert {send.count for sends in DRAWN for send in sends} == {1, 2, 3, 4, 5}
+    last_us = WINDOW_US[1] + 3 * 20_000
+    assert all(WINDOW_US[0] <= send.due_us <= last_us for sends in DRAWN for send in sends)
+
+
+def test_one_batch_in_five_has_acks_1() -> None:
+    acks = [send.acks for sends in DRAWN for send in sends]
+    assert set(acks) == {1, -1}
+    assert 0.15 < acks.count(1) / len(acks) < 0.25
+    none = draw_sends(Streams(1), Bursts((2, 2), (3, 3), (1, 1), (1, 1)), WINDOW_US, -1)
+    assert {send.acks for send in none} == {-1}
+
+
+def test_a_seed_always_draws_the_same() -> None:
+    def plain(seed: int) -> list[tuple[int, ...]]:
+        sends = draw_sends(Streams(seed), BURSTS, WINDOW_US, -1)
+        return [(send.first_id, send.count, send.acks, send.due_us) for send in sends]
+
+    assert plain(7) == plain(7) != plain(8)
