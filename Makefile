@@ -10,7 +10,7 @@ venv: .venv/installed
 
 # Once, and again when a requirement changes.
 .venv/installed: pyproject.toml .ci/constraints.txt
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[spark,jre,report,dev]'
 	touch $@
 
