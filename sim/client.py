@@ -5,6 +5,9 @@ Kafka classes: NetworkClient, Metadata.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Channel, Network, Node
 from sim.protocol.messages import MetadataReply, MetadataRequest
@@ -12,38 +15,48 @@ from sim.protocol.partition import NO_LEADER
 from sim.settings import ClientSettings
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What clients of one partition work with.
+
+    Attributes:
+        topic: the partition.
+        brokers: ids of all brokers (``bootstrap.servers``).
+        settings: the clients' settings.
+        kernel: time and timers.
+        network: what they join.
+        journal: where acknowledgements, reads and end offsets are noted.
+    """
+
+    topic: str
+    brokers: tuple[int, ...]
+    settings: ClientSettings
+    kernel: Kernel
+    network: Network
+    journal: Journal
+
+
 class Client(Node):
     """A client of one partition.
 
     Args:
         node: its node id, above 1000.
-        topic: the partition.
-        brokers: ids of all brokers (``bootstrap.servers``).
-        settings: its settings.
-        kernel: time and timers.
-        network: what it joins.
+        access: what it works with.
 
     Attributes:
         leader: the leader as metadata last said, `NO_LEADER` if unknown.
     """
 
-    def __init__(
-        self,
-        node: int,
-        topic: str,
-        brokers: tuple[int, ...],
-        settings: ClientSettings,
-        kernel: Kernel,
-        network: Network,
-    ) -> None:
+    def __init__(self, node: int, access: Access) -> None:
         super().__init__(node)
-        self.topic = topic
-        self.settings = settings
-        self.timeout_us = settings.request_timeout_us
-        self.kernel = kernel
+        self.topic = access.topic
+        self.settings = access.settings
+        self.kernel = access.kernel
+        self.journal = access.journal
+        self.network = access.network
+        self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER
-        self._brokers = brokers
-        self.network = network
+        self._brokers = access.brokers
         self._turn = 0
         self._asked: MetadataRequest | None = None
         self._failures = 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
+from sim.client import Access
 from sim.config import Value
 from sim.consumer import Consumer
 from sim.control import ScriptedControl, SimpleControl
@@ -95,11 +96,9 @@ class Cluster:
             kernel=kernel,
             journal=self.journal,
         )
-        ids = tuple(self.settings)
-        clients = client_settings(config)
-        self.producer = Producer(PRODUCER, TOPIC, ids, clients, kernel, self.network, self.journal)
-        self.consumer = Consumer(CONSUMER, TOPIC, ids, clients, kernel, self.network, self.journal)
-        self._client_settings = clients
+        self._access = Access(TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal)
+        self.producer = Producer(PRODUCER, self._access)
+        self.consumer = Consumer(CONSUMER, self._access)
 
     def boot(self) -> None:
         """Start everything, brokers in order of their ids."""
@@ -110,17 +109,7 @@ class Cluster:
 
     def validator(self, position: int, shows: Callable[[list[Batch]], None]) -> Consumer:
         """A fresh consumer that reads from an offset on and hands over what it is shown."""
-        consumer = Consumer(
-            VALIDATOR,
-            TOPIC,
-            tuple(self.settings),
-            self._client_settings,
-            self.kernel,
-            self.network,
-            self.journal,
-            position=position,
-            shows=shows,
-        )
+        consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader
         self.network.join(consumer)
         return consumer

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sim.client import Client
-from sim.journal import Journal
-from sim.kernel import Kernel
-from sim.network import Network
+from sim.client import Access, Client
 from sim.protocol.batch import Batch
 from sim.protocol.messages import (
     EARLIEST,
@@ -24,7 +21,6 @@ from sim.protocol.messages import (
     ListOffsetsReply,
     ListOffsetsRequest,
 )
-from sim.settings import ClientSettings
 
 
 class Consumer(Client):
@@ -32,36 +28,21 @@ class Consumer(Client):
 
     Args:
         node: see `Client`.
-        topic: see `Client`.
-        brokers: see `Client`.
-        settings: see `Client`.
-        kernel: see `Client`.
-        network: see `Client`.
-        journal: where reads and end offsets are noted.
+        access: see `Client`.
         position: first offset to read.
         shows: called with the batches of each read, if given.
 
     Attributes:
         position: next offset to read.
+        paused: whether it has stopped reading.
     """
 
     def __init__(
-        self,
-        node: int,
-        topic: str,
-        brokers: tuple[int, ...],
-        settings: ClientSettings,
-        kernel: Kernel,
-        network: Network,
-        journal: Journal,
-        *,
-        position: int = 0,
-        shows: Callable[[list[Batch]], None] | None = None,
+        self, node: int, access: Access, *, position: int = 0, shows: Callable[[list[Batch]], None] | None = None
     ) -> None:
-        super().__init__(node, topic, brokers, settings, kernel, network)
+        super().__init__(node, access)
         self.position = position
         self.paused = False
-        self._journal = journal
         self._shows = shows
         self._fetch: FetchRequest | None = None
         self._reset: ListOffsetsRequest | None = None
@@ -108,7 +89,7 @@ class Consumer(Client):
         else:
             self.succeeded()
             if batches:
-                self._journal.read(batches, self.position, leader_epoch)
+                self.journal.read(batches, self.position, leader_epoch)
                 self.position = batches[-1].last_offset + 1
                 if self._shows is not None:
                     self._shows(batches)
@@ -116,7 +97,7 @@ class Consumer(Client):
 
     def _out_of_range(self) -> None:
         """Reset as ``auto.offset.reset`` says; the application hears of it."""
-        self._journal.out_of_range(self.position)
+        self.journal.out_of_range(self.position)
         policy = self.settings.offset_reset
         if policy == "none":
             self.paused = True
@@ -139,7 +120,7 @@ class Consumer(Client):
         channel = self.channel()
         if channel is not None:
             self._ask = ListOffsetsRequest(self.node, -1, self.topic, LATEST, NO_EPOCH)
-            self._known = dict(self._journal.ledger.exposed)
+            self._known = dict(self.journal.ledger.exposed)
             self._asked_us = self.kernel.now_us
             channel.send(channel.target.on_list_offsets, self._ask)  # type: ignore[attr-defined]
 
@@ -153,7 +134,7 @@ class Consumer(Client):
         if reply.request is self._ask:
             self._ask = None
             if not reply.error:
-                self._journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
+                self.journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
             elif reply.error != OFFSET_NOT_AVAILABLE:
                 self.retry_later()
         elif reply.request is self._reset:

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from sim.client import Client
-from sim.journal import Journal
-from sim.kernel import Kernel
-from sim.network import Network
+from sim.client import Access, Client
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
-from sim.settings import ClientSettings
 
 
 class Send:
@@ -45,26 +41,11 @@ class Producer(Client):
 
     Args:
         node: see `Client`.
-        topic: see `Client`.
-        brokers: see `Client`.
-        settings: see `Client`.
-        kernel: see `Client`.
-        network: see `Client`.
-        journal: where acknowledgements are noted.
+        access: see `Client`.
     """
 
-    def __init__(
-        self,
-        node: int,
-        topic: str,
-        brokers: tuple[int, ...],
-        settings: ClientSettings,
-        kernel: Kernel,
-        network: Network,
-        journal: Journal,
-    ) -> None:
-        super().__init__(node, topic, brokers, settings, kernel, network)
-        self._journal = journal
+    def __init__(self, node: int, access: Access) -> None:
+        super().__init__(node, access)
         self._queue: deque[Send] = deque()
         self._in_flight: dict[ProduceRequest, Send] = {}
         self._oldest_us = 0
@@ -139,7 +120,7 @@ class Producer(Client):
         self._oldest_us = self.kernel.now_us
         if reply.error == NONE:
             self.succeeded()
-            self._journal.ack(reply.request, reply.base_offset)
+            self.journal.ack(reply.request, reply.base_offset)
             if send.done is not None:
                 send.done(reply.base_offset)
             self._pump()

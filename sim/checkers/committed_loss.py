@@ -63,8 +63,8 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
         ids = frozenset().union(*(missing for _, missing in gone))
         first = gone[0][0]
         detail = (
-            f"{count.lost} acknowledged records are gone, first record {min(ids)}, "
-            f"acknowledged at offset {first.base_offset} at {first.at_us} us"
+            f"acknowledged and gone: {count.lost} records, the first of them record {min(ids)}; "
+            f"its batch was acknowledged at offset {first.base_offset} at {first.at_us / 1e6:.6f} s"
         )
         ledger.violations.append(Violation("committed-loss", now_us, detail, ids))
     return count

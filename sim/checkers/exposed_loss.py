@@ -29,5 +29,6 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
                 ids.add(record)
                 first = first or (record, offset)
     if first is not None:
-        detail = f"{len(ids)} records shown to a consumer are gone, first record {first[0]} at offset {first[1]}"
+        record, offset = first
+        detail = f"shown to a consumer and gone: {len(ids)} records, the first of them record {record} at offset {offset}"
         ledger.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))

@@ -18,7 +18,10 @@ def test_what_was_acknowledged_and_is_gone_is() -> None:
     assert check(ledger, [log(FIRST, Batch(3, 4, 1, 30))], 0, 9).lost == 2
     assert kinds(ledger) == ["committed-loss"]
     assert ledger.violations[0].ids == {20, 21}
-    assert "2 acknowledged records are gone, first record 20, acknowledged at offset 3" in ledger.violations[0].detail
+    assert (
+        "gone: 2 records, the first of them record 20; its batch was acknowledged at offset 3"
+        in ledger.violations[0].detail
+    )
 
 
 def test_with_acks_1_it_is_counted_only() -> None:

@@ -83,7 +83,7 @@ def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_repl
         1,
         "t-0",
         Log(check_first_offset=rules.append_check == "first-offset"),
-        EpochCache(EpochCheckpoint(), strict=rules.epoch_cache == "strict-monotonic"),
+        EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election"),
         hw,
         rules,
         host,
