@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCRIPTED := canary kip101-scenario-1 hw-two-failovers kip101-scenario-2 kip101-scenario-2-batches
 
-.PHONY: venv demo test lint bench clean
+.PHONY: venv demo test lint bench hunt clean
 
 venv: .venv/installed
 
@@ -32,6 +32,12 @@ test: lint
 
 bench: venv
 	$(BIN)/python -m tests.bench
+
+# Half an hour: 20,000 seeds of `power` in each mode, every violation inside a promise explained by one repair, and the
+# independent checker on the failures.
+hunt: venv
+	$(BIN)/python -m tests.hunt.explained
+	$(BIN)/python -m tests.hunt.slow
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SEEDS = range(300)
 REPAIRED = {
     "follower_truncation": "leader-epoch-rounds",
-    "epoch_cache": "strict-monotonic",
     "epoch_recorded_at": "election",
     "fetcher_restart": "newer-epoch",
     "late_reply": "leader-epoch",
