@@ -9,16 +9,19 @@ Every change of leader or ISR raises the leader epoch, as ZooKeeper's controller
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sim.broker import CONTROL
-from sim.journal import Journal
-from sim.kernel import Kernel
 from sim.network import Node
 from sim.protocol.messages import Goodbye, Heartbeat, IsrChange, LeaderAndIsr
 from sim.protocol.partition import NO_LEADER
-from sim.protocol.rules import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.journal import Journal
+    from sim.kernel import Kernel
+    from sim.protocol.rules import Rules
 
 
 class Session:
@@ -90,7 +93,6 @@ class SimpleControl(Node):
             self._waiting[beat.broker] = beat.incarnation
 
     def _register(self, broker: int, incarnation: int) -> None:
-        self._waiting.pop(broker, None)
         session = self.sessions[broker] = Session(incarnation, self._kernel.now_us)
         self._kernel.call_at(self._kernel.now_us + self._session_us, self.life, self._expire, (broker, session))
         self._journal.registered(broker, incarnation)
@@ -113,6 +115,8 @@ class SimpleControl(Node):
         session = self.sessions.get(goodbye.broker)
         if session is not None and session.incarnation == goodbye.incarnation:
             self._end_session(goodbye.broker)
+        if self._waiting.get(goodbye.broker) == goodbye.incarnation:
+            del self._waiting[goodbye.broker]
         channel = self.reach(goodbye.broker)
         if channel is not None:
             channel.send(channel.target.on_goodbye_reply, goodbye)  # type: ignore[attr-defined]
@@ -121,8 +125,10 @@ class SimpleControl(Node):
         del self.sessions[broker]
         self._journal.session_end(broker)
         self.session_ended(broker)
-        incarnation = self._waiting.get(broker)
-        if incarnation is not None:
+        incarnation = self._waiting.pop(broker, None)
+        process: Any = self.network.nodes.get(broker)
+        # One that died while it waited never registers.
+        if incarnation is not None and process is not None and process.incarnation == incarnation:
             self._register(broker, incarnation)
 
     # Decisions.

@@ -97,6 +97,19 @@ def test_a_restart_within_the_old_session_waits_for_its_end() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["kill", "shut_down"])
+def test_a_process_that_ended_while_it_waited_is_never_registered(end: str) -> None:
+    world = World().ready()
+    world.cluster.kill(1)
+    world.cluster.start(1)
+    world.run(1)
+    getattr(world.cluster, end)(1)
+    world.run(30)
+    assert len(world.of("registered", broker=1)) == 1
+    assert world.of("elected")[-1]["broker"] == 2
+    assert 1 not in world.cluster.control.sessions
+
+
 def test_an_isr_change_counts_only_on_the_epoch_that_its_leader_knows() -> None:
     world = World().ready()
     control = world.cluster.control
