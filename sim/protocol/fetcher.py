@@ -8,9 +8,8 @@ thread dies.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
 from sim.protocol.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
@@ -28,8 +27,11 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     Position,
 )
-from sim.protocol.replica import Replica
-from sim.protocol.rules import Rules
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.replica import Replica
+    from sim.protocol.rules import Rules
 
 Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
 
@@ -357,3 +359,4 @@ class Fetcher:
         if leader_start > fetch.replica.log.leo:
             fetch.replica.truncate_fully(leader_start)
         fetch.state = FETCHING
+        self._host.settled(fetch.replica, fetch.leader_epoch)

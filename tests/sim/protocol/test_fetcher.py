@@ -284,6 +284,7 @@ def test_a_leader_that_begins_later_means_starting_anew(start: int, fetched: int
     follower.lists(start)
     assert follower.fetches_from == fetched
     assert follower.replica.log.log_start == (9 if start == 9 else 0)
+    assert follower.host.of("settled")[-1] == (5, fetched)
 
 
 def test_an_error_while_asking_for_offsets_delays() -> None:
