@@ -6,6 +6,7 @@ acknowledged and read back. Nothing polls: the control plane's decisions, the wr
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from sim.cluster import Cluster
@@ -16,6 +17,8 @@ from sim.protocol.batch import Batch
 
 RETRY_US: Final = 5_000_000
 """A validation that did not lead to equal logs is repeated after this time."""
+ATTEMPT_US: Final = 60_000_000
+"""A validation of which nothing was heard for so long is repeated, too: its write or its read came to nothing."""
 
 
 class Convergence:
@@ -56,11 +59,17 @@ class Convergence:
             record = self._next_id
             self._next_id += 1
             kernel = self._cluster.kernel
-            self._cluster.producer.send(Send(record, 1, -1, kernel.now_us, self._written))
+            self._cluster.producer.send(Send(record, 1, -1, kernel.now_us, partial(self._written, record)))
+            kernel.call_at(kernel.now_us + ATTEMPT_US, ALWAYS, self._give_up, record)
 
-    def _written(self, offset: int) -> None:
+    def _give_up(self, record: int) -> None:
+        if self._writing and record == self._next_id - 1:
+            self._writing = False
+            self._check()
+
+    def _written(self, record: int, offset: int) -> None:
         self.acked = True
-        self._awaited = self._next_id - 1
+        self._awaited = record
         validator = self._cluster.validator(offset, self._read)
         validator.fetch()
 

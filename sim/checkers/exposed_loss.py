@@ -30,5 +30,5 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
                 first = first or (record, offset)
     if first is not None:
         record, offset = first
-        detail = f"shown to a consumer and gone: {len(ids)} records, the first of them record {record} at offset {offset}"
+        detail = f"shown to a consumer and gone: {len(ids)} records, the first record {record} at offset {offset}"
         ledger.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
