@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,22 +11,25 @@ from scenarios import run as run_module
 from scenarios.catalogue import load, names
 from scenarios.run import run
 from sim.checkers import slow
+from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scenarios.scenario import Scenario
     from sim.trace import Step
 
 SCRIPTED = [name for name in names() if not load(name).drawn]
 
 
-def agrees(scenario: Scenario, mode: str, seed: int) -> set[str]:
+def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | None = None) -> set[str]:
     """Run, judge the trace, and return the kinds; both checkers must have found the same."""
-    result = run(scenario, mode, seed, trace=True)
+    result = run(scenario, mode, seed, rules, trace=True)
     assert result.row["verdict"] != "error", result.row["error"]
     assert result.trace is not None
     found = slow.check(result.trace, range(1, scenario.brokers + 1))
     kinds = {violation["kind"] for violation in result.violations}
-    assert set(found) == kinds, (scenario.name, mode, seed, found, result.violations)
+    assert set(found) == kinds, (scenario, mode, seed, rules, found, result.violations)
     return kinds
 
 
@@ -37,6 +41,22 @@ def test_agrees_with_the_incremental_checkers_on_random_seeds(power: Scenario, m
     for _ in range(250):
         seen |= agrees(power, mode, seeds.getrandbits(40))
     assert {"committed-loss", "exposed-loss", "hw-regression"} <= seen
+
+
+@pytest.mark.parametrize("ties", ["fifo", "random", "pct"])
+def test_agrees_under_any_rules_and_settings(power: Scenario, ties: str) -> None:
+    stream = random.Random(ties)
+    for _ in range(80):
+        config = {
+            **power.config,
+            "sim.ties": ties,
+            "unclean.leader.election.enable": stream.random() < 0.5,
+            "log.segment.bytes": stream.choice([500, 1 << 30]),
+            "replica.lag.time.max.ms": stream.choice([2_000, 30_000]),
+            "auto.offset.reset": stream.choice(["earliest", "latest", "none"]),
+        }
+        rules = {name: stream.choice(spec.values) for name, spec in RULES.items()}
+        agrees(replace(power, config=config), "kip101", stream.getrandbits(40), rules)
 
 
 @pytest.mark.parametrize("mode", ["hw", "kip101"])
