@@ -116,7 +116,8 @@ class FaultDraw:
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """What one mode must show: ``violates`` (the kinds, any of them), ``clean`` (none of the kinds; no kinds
-    named: nothing inside the promise) or ``may-violate``."""
+    named: nothing inside the promise) or ``may-violate``.
+    """
 
     verdict: str
     kinds: tuple[str, ...] = ()
