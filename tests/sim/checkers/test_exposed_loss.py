@@ -24,7 +24,7 @@ def test_nothing_or_another_record_in_its_place_is_a_loss_of_what_was_shown() ->
     check(ledger, log(Batch(0, 3, 1, 30)), 9)
     assert kinds(ledger) == ["exposed-loss"]
     assert ledger.violations[0].ids == {11, 12, 21}
-    assert "gone: 3 records, the first of them record 11 at offset 1" in ledger.violations[0].detail
+    assert "3 records, the first record 11 at offset 1" in ledger.violations[0].detail
 
 
 def test_below_the_log_start_nothing_is_judged() -> None:
