@@ -50,10 +50,12 @@ def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], li
 
 @dataclass(frozen=True, slots=True)
 class Realised:
-    """A fault as it happened to one target: when, and whether it took effect."""
+    """A fault as it happened to one target (a cut: to a link, from the first node to the second, perhaps both ways):
+    when, and whether it took effect.
+    """
 
     kind: str
-    target: int
+    targets: tuple[int, ...]
     at_us: int
     effective: bool
 
@@ -95,7 +97,8 @@ class Injection:
         fault, target = entry
         kernel = self._cluster.kernel
         effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
-        self.realised.append(Realised(fault.kind, target, kernel.now_us, effective))
+        struck = fault.targets if fault.kind == cut.KIND else (target,)
+        self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
 
@@ -121,7 +124,7 @@ class Injection:
 
     def faults_hash(self) -> str:
         """Hash of what happened (16 hex digits)."""
-        return hash_of((entry.kind, entry.target, entry.at_us, entry.effective) for entry in self.realised)
+        return hash_of((entry.kind, *entry.targets, entry.at_us, entry.effective) for entry in self.realised)
 
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""

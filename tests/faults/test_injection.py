@@ -19,7 +19,9 @@ def test_a_stopped_broker_is_started_again_after_its_time(kind: str) -> None:
     world = World().ready()
     injection = strike(world, Fault(kind, 0, (2,), 2 * SECOND_US))
     assert 2 not in world.cluster.running
-    assert [(entry.kind, entry.target, entry.effective) for entry in injection.realised] == [(kind, 2, True)]
+    assert [(entry.kind, entry.targets, entry.effective) for entry in injection.realised] == [
+        (kind, (2, 3) if kind == "cut" else (2,), True)
+    ]
     world.run(2)
     assert 2 in world.cluster.running
 
@@ -50,16 +52,16 @@ def test_the_leader_is_found_when_the_fault_strikes() -> None:
     world.cluster.control.decide(3, (1, 2, 3))
     world.run()
     injection = strike(world, Fault("kill", 0, (LEADER,), -1))
-    assert injection.realised[0].target == 3
+    assert injection.realised[0].targets == (3,)
     world.run(30)
     assert world.cluster.control.state.leader == 1
-    assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].target == 1
+    assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (1,)
 
 
 def test_without_a_leader_the_first_broker_that_runs_stands_in() -> None:
     world = World(scripted=True).ready()
     world.cluster.kill(1)
-    assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].target == 2
+    assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (2,)
 
 
 def test_a_cut_between_the_leader_and_itself_has_no_effect() -> None:
@@ -72,7 +74,7 @@ def test_several_machines_go_off_after_their_delays() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
     injection = strike(world, Fault("power-loss", 0, (3, 1), -1, (40_000, 0)))
-    assert [(entry.target, entry.at_us - now_us) for entry in injection.realised] == [(1, 0), (3, 40_000)]
+    assert [(entry.targets, entry.at_us - now_us) for entry in injection.realised] == [((1,), 0), ((3,), 40_000)]
     assert list(world.cluster.running) == [2]
 
 
