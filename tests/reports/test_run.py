@@ -21,7 +21,7 @@ def test_the_canary_loses_data_as_expected(highwater: Callable[..., Call]) -> No
     first = call.out.splitlines()[0]
     assert first.startswith("canary, mode hw, seed 0: violation (committed-loss")
     assert "as expected" in first
-    for words in ("Story", "ack batch=m1", "Violations", "inside", "Faults", "kill  target=1", "Replicas at the end"):
+    for words in ("Story", "ack batch=m1", "Violations", "inside", "Faults", "kill  targets=1", "Replicas at the end"):
         assert words in call.out
 
 
