@@ -128,4 +128,4 @@ class Injection:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""
-        return [asdict(entry) for entry in self.realised]
+        return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]

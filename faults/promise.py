@@ -5,7 +5,8 @@ P0, always needed: no unclean election in effect, no corruption of synced data, 
 ``hw``, ``kip101`` (and later modes without ELR) promise a record under P0, from its commit on, if for every lossy end
 of a member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another
 member of the persisted ISR is up that has not itself lost the record by a crash. Truncation by the protocol never
-excuses: a replica that was given the record back after a crash counts as one that has it.
+excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
+runs and is registered.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Final
 
 from scenarios import store
-from scenarios.units import freeze_imports, rows_of
+from scenarios.run import prepare_process
+from scenarios.units import rows_of
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _begin_worker(lifeline: Connection) -> None:
     # A terminal sends SIGINT to all; the driver decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    freeze_imports()
+    prepare_process()
 
 
 def _end_with(lifeline: Connection) -> None:

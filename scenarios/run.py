@@ -12,6 +12,7 @@ import shlex
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from simpy.events import Event
 
 from faults.injection import Injection, draw_plan
 from faults.plan import Limits, Plan
+from faults.power_loss import SPREAD_US
 from faults.promise import Promise
 from scenarios.rows import Row
 from scenarios.scenario import Scenario
@@ -178,7 +180,8 @@ class _Run:
     def _draw(self) -> None:
         faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
-        limits = Limits(self.cluster.replicas, (FIRST_FAULT_US, faults.horizon_us), faults.restart_us, faults.cut_us)
+        window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
+        limits = Limits(self.cluster.replicas, window_us, faults.restart_us, faults.cut_us)
         self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
         self.injection.schedule(self.plan)
         if workload is not None:
@@ -206,7 +209,7 @@ class _Run:
             exposed_loss.check(ledger, log, now_us)
         else:
             logs = [storage.log for storage in cluster.storages.values()]
-            self.losses = committed_loss.check(ledger, logs, min(log.log_start for log in logs), now_us)
+            self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)
         live = {broker: process.partition for broker, process in cluster.running.items() if process.partition}
         cluster.journal.divergence.final(live, now_us)
         promise = Promise(
@@ -342,8 +345,9 @@ def _execute(
     return one, error
 
 
+@cache
 def prepare_process() -> None:
-    """For a process that makes many runs: the garbage collector leaves alone what lives for ever, and looks less
+    """For a process that makes many runs, once: the garbage collector leaves alone what lives for ever, and looks less
     often at what a run leaves behind.
     """
     gc.collect()

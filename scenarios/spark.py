@@ -24,7 +24,8 @@ import pyarrow as pa
 from scenarios import store
 from scenarios.java import cache_folder, find_java, shim, write_once
 from scenarios.rows import SCHEMA_VERSION, ddl
-from scenarios.units import freeze_imports, rows_of
+from scenarios.run import prepare_process
+from scenarios.units import rows_of
 from scenarios.version import code_version
 from sim.errors import InputError
 
@@ -50,7 +51,8 @@ LOCAL_CONF: Final = {
 }
 """Settings of a session on this machine; what the user sets wins."""
 LOG4J: Final = """\
-rootLogger.level = error
+# What fails a job comes back as an exception; what Spark mends by itself, or says of a cancelled job, is noise.
+rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -59,7 +61,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 # Without a level of its own, this class sets the root's to WARN.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
+logger.gateway.level = fatal
 """
 
 T = TypeVar("T")
@@ -111,7 +113,7 @@ class SparkBackend:
             tick(min(done, len(chunks)))
 
         try:
-            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll, lambda: spark.interruptTag(tag))
+            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll, lambda: _cancel(spark, tag))
         except Exception as error:
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
@@ -261,7 +263,7 @@ def _check_workers(spark: SparkSession) -> int:
 def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     # When Spark ends, idle workers find their socket closed: they shall go without a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    freeze_imports()
+    prepare_process()
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pylist([{"code": code_version()}])
@@ -275,11 +277,17 @@ def _write_wave(spark: SparkSession, tag: str, sweep: str, chunks: Sequence[rang
     rows.write.mode("overwrite").option("compression", "zstd").parquet(f"file://{folder.absolute()}")
 
 
+def _cancel(spark: SparkSession, tag: str) -> None:
+    # Without Connect, a tag is known only to the thread that has set it, and that one is busy.
+    if not spark.interruptTag(tag):
+        spark.interruptAll()
+
+
 def _mapper(sweep: str, chunks: Sequence[range]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     units = list(chunks)
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_imports()
+        prepare_process()
         for batch in batches:
             for row in batch.to_pylist():
                 rows = rows_of(sweep, units[row["id"]])

@@ -6,10 +6,9 @@ finished. A *chunk* is the part of a wave that one task does; how many there are
 
 from __future__ import annotations
 
-import gc
 import json
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import run
@@ -122,13 +121,6 @@ def rows_of(sweep: str, units: range) -> Iterator[Row]:
     parsed = _from_text(sweep)
     for scenario, mode, seed in parsed.runs(units):
         yield run.run_row(scenario, mode, seed, parsed.rules)
-
-
-@cache
-def freeze_imports() -> None:
-    """Take everything that is imported out of the garbage collector's sight, once per worker."""
-    gc.collect()
-    gc.freeze()
 
 
 def waves(units: range) -> list[range]:

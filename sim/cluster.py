@@ -21,7 +21,7 @@ from sim.protocol.batch import Batch
 from sim.protocol.rules import Rules
 from sim.settings import broker_settings, client_settings
 from sim.storage import Storage
-from sim.streams import Streams
+from sim.streams import Streams, integer
 
 TOPIC: Final = "highwater-0"
 PRODUCER: Final = 1001
@@ -75,7 +75,11 @@ class Cluster:
             for broker in range(1, brokers + 1)
         }
         self.rules = rules
-        self.storages = {broker: Storage(settings.storage) for broker, settings in self.settings.items()}
+        phases = streams("writeback")  # Flushers of different machines have nothing to do with each other.
+        self.storages = {
+            broker: Storage(settings.storage, integer(phases, 0, settings.storage.writeback_interval_us - 1))
+            for broker, settings in self.settings.items()
+        }
         self.running: dict[int, Broker] = {}
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._lost: dict[int, list[Batch]] = {broker: [] for broker in self.settings}
@@ -223,7 +227,8 @@ class Cluster:
         return True
 
     def heal_links(self) -> None:
-        """Take all cuts back."""
+        """Take all cuts back; no message is lost any more."""
+        self.network.lose(0)
         for source, target in list(self._cuts):
             self.heal(source, target)
 

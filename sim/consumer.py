@@ -64,7 +64,15 @@ class Consumer(Client):
             self._send_reset()
             return
         self._fetch = FetchRequest(self.node, self.leader, -1, 0, [(self.topic, self.position, NO_EPOCH)])
+        if self.network.loss:
+            self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
         channel.send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
+
+    def _time_out(self, fetch: FetchRequest) -> None:
+        """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
+        if fetch is self._fetch:
+            self.connection_lost()
+            self.retry_later(always=True)
 
     def pause(self) -> None:
         """Stop reading; what is under way is dropped."""

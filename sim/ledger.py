@@ -58,7 +58,8 @@ class End:
         broker: its id.
         at_us: when.
         kind: ``kill``, ``power-loss``, ``shutdown`` or ``halt``.
-        lost: first ids of the batches that its log held then and lacks after recovery.
+        lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
+            twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.
         regained: first id -> when the broker had that batch again.
     """

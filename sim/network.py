@@ -75,14 +75,17 @@ class Channel(Gate):
         target: the receiving node.
     """
 
-    __slots__ = ("_bits", "_call_at", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
+    __slots__ = ("_bits", "_call_at", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
 
-    def __init__(self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int]) -> None:
+    def __init__(
+        self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int], chance: Callable[[], float]
+    ) -> None:
         self.owner = target.node
         self._kernel = kernel
         self._call_at = kernel.call_at
         self._queue, self._numbers = kernel.plain_queue()
         self._bits = bits
+        self._chance = chance
         self._link = link
         self._last_us = -1
         self.target = target
@@ -91,11 +94,11 @@ class Channel(Gate):
     def send(self, handler: Handler, message: Any) -> None:
         """Deliver `handler(message)` at the other end after a drawn latency, if it arrives.
 
-        The latency is drawn before any fault is looked at.
+        The latency is drawn before any fault is looked at, and losses have a stream of their own.
         """
         link = self._link
         arrival_us = self._kernel.now_us + link.table[self._bits(8)]
-        if link.loss and self._bits(20) % 1_000 < link.loss:
+        if link.loss and self._chance() * 1_000 < link.loss:
             return
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
@@ -121,13 +124,15 @@ class Network:
         loss: messages of a thousand that each link loses.
 
     Attributes:
+        loss: see above; 0 after healing.
         nodes: who is up, by node id.
         version: raised whenever answers to clients may have changed.
     """
 
     def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
         self._kernel = kernel
-        self._loss = loss
+        self.loss = loss
+        self._chance = streams("loss").random
         self._links: dict[tuple[int, int], Link] = {}
         self._bits = streams("network").getrandbits
         self._waiting: list[Callable[[], None]] = []
@@ -138,7 +143,7 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            link = self._links[source, target] = Link(self._loss)
+            link = self._links[source, target] = Link(self.loss)
         return link
 
     def join(self, node: Node) -> None:
@@ -155,7 +160,7 @@ class Network:
         if target is None:
             return None
         link = self.link(source.node, peer)
-        link.channel = source.out[peer] = Channel(self._kernel, link, target, self._bits)
+        link.channel = source.out[peer] = Channel(self._kernel, link, target, self._bits, self._chance)
         return link.channel
 
     def leave(self, node: Node, *, silently: bool) -> None:
@@ -198,6 +203,12 @@ class Network:
     def heal(self, source: int, target: int) -> None:
         """Take one cut back."""
         self._set_cuts(source, target, -1)
+
+    def lose(self, loss: int) -> None:
+        """From now on every link loses so many messages of a thousand."""
+        self.loss = loss
+        for link in self._links.values():
+            link.loss = loss
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
         link = self.link(source, target)

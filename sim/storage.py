@@ -83,6 +83,10 @@ class PeriodicFile:
 class Storage:
     """One broker's disk with one partition's files.
 
+    Args:
+        settings: its settings.
+        writeback_phase_us: when the kernel's flusher ran first.
+
     Attributes:
         log: the log as the page cache shows it; a new process gets a new object over the same batches.
         recovery_point: offset below which everything is known to be fsynced.
@@ -99,6 +103,7 @@ class Storage:
         "_settings",
         "_synced",
         "_unflushed",
+        "_writeback_phase_us",
         "_written_us",
         "clean_shutdown",
         "epoch_checkpoint",
@@ -110,8 +115,9 @@ class Storage:
         "segments",
     )
 
-    def __init__(self, settings: StorageSettings) -> None:
+    def __init__(self, settings: StorageSettings, writeback_phase_us: int = 0) -> None:
         self._settings = settings
+        self._writeback_phase_us = writeback_phase_us
         self.log = Log()
         self._written_us: list[int] = []
         self._synced = 0
@@ -146,9 +152,15 @@ class Storage:
     def _roll(self, batch: Batch, now_us: int) -> None:
         """Begin a new segment with this batch; the ones before it are fsynced (UnifiedLog.roll, task flush-log)."""
         self.segments.append(batch.base_offset)
-        self._segment_bytes = batch.count * self._settings.record_bytes
         self._synced = max(self._synced, len(self._written_us) - 1)
         self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        """What is not flushed, and what the active segment holds, by offsets."""
+        leo = self.log.leo
+        self._unflushed = leo - self.recovery_point
+        self._segment_bytes = (leo - self.segments[-1]) * self._settings.record_bytes
 
     def _flush(self, now_us: int) -> None:
         self._synced = len(self._written_us)
@@ -164,7 +176,6 @@ class Storage:
         if removed:
             del self._written_us[-removed:]
             self._synced = min(self._synced, len(self._written_us))
-            self._unflushed = 0 if self._synced == len(self._written_us) else self._unflushed
         leo = self.log.leo
         while len(self.segments) > 1 and self.segments[-1] >= leo:
             self.segments.pop()
@@ -172,6 +183,7 @@ class Storage:
             self.segments = [self.log.log_start]
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         self.recovery_point_file.content = self.recovery_point
+        self._count_anew()
 
     def front_dropped(self, dropped: int, previous_start: int, now_us: int) -> None:
         """The log start moved up; so many batches went with it."""
@@ -213,7 +225,7 @@ class Storage:
             The lost batches.
         """
         settings = self._settings
-        last_run_us = now_us - now_us % settings.writeback_interval_us
+        last_run_us = now_us - (now_us - self._writeback_phase_us) % settings.writeback_interval_us
         durable_since_us = last_run_us - settings.writeback_expire_us
         kept = self._synced
         while kept < len(self._written_us) and self._written_us[kept] <= durable_since_us:
@@ -248,13 +260,13 @@ class Storage:
         if clean:
             self.recovery_point = log.leo
         else:
+            self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
             for batch in log.batches:
                 latest = epochs.latest
                 if batch.last_offset >= self.recovery_point and (latest is None or batch.leader_epoch > latest):
                     epochs.assign(batch.leader_epoch, batch.base_offset)
-        self.recovery_point = min(self.recovery_point, log.leo)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
-        self._unflushed = log.leo - self.recovery_point
         self.log = log
+        self._count_anew()
         return log, epochs, self.hw_file.content or 0
