@@ -21,7 +21,7 @@ VACUOUS_MAX: Final = 0.05
 FAILING_MAX: Final = 10_000
 """Lines of ``violations.jsonl``; the rows hold them all."""
 _VERDICTS: Final = ("ok", "violation", "stalled", "error")
-_GROUP: Final = (*("scenario", "mode", "verdict", "expected", "inside", "violations", "violations_inside", "vacuous"),)
+_GROUP: Final = ("scenario", "mode", "verdict", "expected", "inside", "violations", "violations_inside", "vacuous")
 _FAILING: Final = ("scenario", "mode", "seed", "verdict", "violations", "inside", "signature", "error", "replay")
 
 
@@ -130,15 +130,15 @@ def _expectation(scenario: Scenario, mode: str) -> Expectation:
     return scenario.expect.get(mode, Expectation("may-violate"))
 
 
-def write_failing(path: Path, folders: Sequence[Path]) -> dict[str, Any]:
-    """Write a line for each failing run, wave by wave, at most `FAILING_MAX`.
+def failing_lines(folders: Sequence[Path]) -> tuple[bytes, dict[str, Any]]:
+    """List the failing runs.
 
     Args:
-        path: ``violations.jsonl``.
         folders: the waves that are done.
 
     Returns:
-        How many failing runs there are, how many are listed, and whether that is fewer.
+        A JSON line for each, wave by wave, at most `FAILING_MAX`; how many failing runs there are, how many are listed,
+        and whether that is fewer.
     """
     lines: list[str] = []
     failing = 0
@@ -148,5 +148,5 @@ def write_failing(path: Path, folders: Sequence[Path]) -> dict[str, Any]:
         for row in rows[: FAILING_MAX - len(lines)]:
             kinds = [kind for kind in row.pop("violations").split(",") if kind]
             lines.append(json.dumps({"schema_version": SCHEMA_VERSION, **row, "kinds": kinds}, ensure_ascii=False))
-    store.write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
-    return {"failing": failing, "failing_listed": len(lines), "failing_capped": failing > len(lines)}
+    counts = {"failing": failing, "failing_listed": len(lines), "failing_capped": failing > len(lines)}
+    return "".join(f"{line}\n" for line in lines).encode(), counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import signal
 import threading
 import time
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from scenarios import run, store
-from scenarios.summary import Summary, write_failing
+from scenarios.summary import Summary, failing_lines
 from scenarios.units import Sweep as Sweep
 from scenarios.units import chunk_count, chunks_of, waves
 from scenarios.version import code_version, versions
@@ -136,16 +137,19 @@ def run_sweep(
     job = _Job(sweep, output, backend, report, {"chunks": chunks, "task_seconds": task_seconds})
     try:
         with _signals() as poll:
-            job.run(poll, chunks, task_seconds)
+            try:
+                job.run(poll, chunks, task_seconds)
+            finally:
+                backend.close()
             return job.finish()
     except BaseException as error:
-        failure = _explained(error, output)
+        explained = _explained(error, output)
         # The reason is worth more than a second failure, such as no room for the summary.
         with suppress(Exception):
-            job.write_summary(_exit_code(failure), complete=False)
-        raise failure from None if failure is not error else error.__cause__
-    finally:
-        backend.close()
+            job.give_up(_exit_code(explained))
+        if explained is error:
+            raise
+        raise explained from None
 
 
 def _explained(error: BaseException, output: Path) -> BaseException:
@@ -228,15 +232,23 @@ class _Job:
         if found != expected:
             wrong = sorted("/".join(key) for key in found.keys() | expected if found.get(key) != expected.get(key))
             raise RuntimeError(f"{self._output} lacks rows or holds some twice: {', '.join(wrong)}")
-        return self.write_summary(self._summary.exit_code(), complete=True)
+        return self._write_summary(self._summary.exit_code(), complete=True)
 
-    def write_summary(self, exit_code: int, *, complete: bool) -> dict[str, Any]:
-        """Write ``violations.jsonl`` and ``summary.json`` from the waves that are done."""
+    def give_up(self, exit_code: int) -> None:
+        """Write the summary of what is done, in the room that the rest takes."""
         # A wave may have ended although it was to be given up.
         self._count()
-        failing = write_failing(self._output / "violations.jsonl", self._counted)
+        for _, folder in self._waves:
+            if folder not in self._counted:
+                shutil.rmtree(folder, ignore_errors=True)
+        self._write_summary(exit_code, complete=False)
+
+    def _write_summary(self, exit_code: int, *, complete: bool) -> dict[str, Any]:
+        lines, failing = failing_lines(self._counted)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json(), **failing}
+        # The short file first: on a full disk it may be all that fits.
         store.write_json(self._output / "summary.json", summary)
+        store.write_atomically(self._output / "violations.jsonl", lines)
         return store.read_json(self._output / "summary.json")
 
 
