@@ -36,7 +36,7 @@ from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
-from sim.streams import Streams, choice, integer
+from sim.streams import Streams, choice
 from sim.trace import Step
 
 CLIENTS_BEGIN_US: Final = 500_000
@@ -171,11 +171,8 @@ class _Run:
         cluster.producer.begin()
         cluster.consumer.begin()
         if self.scenario.drawn:
-            interval_us = cluster.consumer.settings.end_offsets_us
-            phase_us = integer(self.streams("end-offsets"), 1, interval_us)
-            self.kernel.call_at(
-                self.kernel.now_us + phase_us, cluster.consumer.life, cluster.consumer.ask_regularly, None
-            )
+            first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
+            self.kernel.call_at(first_us, cluster.consumer.life, cluster.consumer.ask_regularly, None)
 
     def _draw(self) -> None:
         faults, workload = self.scenario.faults, self.scenario.workload

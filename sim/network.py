@@ -18,6 +18,11 @@ LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
 
 
+def _no_chance() -> float:
+    """Stands in for the stream of losses where nothing is lost from the start."""
+    return 1.0
+
+
 class Node:
     """A process that can be reached: a broker's incarnation, a client, the control plane.
 
@@ -75,17 +80,11 @@ class Channel(Gate):
         target: the receiving node.
     """
 
-    __slots__ = ("_bits", "_call_at", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
+    __slots__ = ("_bits", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
 
-    def __init__(
-        self, kernel: Kernel, link: Link, target: Node, bits: Callable[[int], int], chance: Callable[[], float]
-    ) -> None:
+    def __init__(self, network: Network, link: Link, target: Node) -> None:
         self.owner = target.node
-        self._kernel = kernel
-        self._call_at = kernel.call_at
-        self._queue, self._numbers = kernel.plain_queue()
-        self._bits = bits
-        self._chance = chance
+        self._kernel, self._queue, self._numbers, self._bits, self._chance = network.wiring
         self._link = link
         self._last_us = -1
         self.target = target
@@ -105,7 +104,7 @@ class Channel(Gate):
         self._last_us = arrival_us
         queue = self._queue
         if queue is None:
-            self._call_at(arrival_us, self, handler, message)
+            self._kernel.call_at(arrival_us, self, handler, message)
         else:
             heappush(queue, (arrival_us, CALL, next(self._numbers), self, handler, message))
 
@@ -126,15 +125,16 @@ class Network:
     Attributes:
         loss: see above; 0 after healing.
         nodes: who is up, by node id.
+        wiring: what every connection works with.
         version: raised whenever answers to clients may have changed.
     """
 
     def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
         self._kernel = kernel
         self.loss = loss
-        self._chance = streams("loss").random
+        chance = streams("loss").random if loss else _no_chance
+        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, chance)
         self._links: dict[tuple[int, int], Link] = {}
-        self._bits = streams("network").getrandbits
         self._waiting: list[Callable[[], None]] = []
         self.nodes: dict[int, Node] = {}
         self.version = 0
@@ -160,7 +160,7 @@ class Network:
         if target is None:
             return None
         link = self.link(source.node, peer)
-        link.channel = source.out[peer] = Channel(self._kernel, link, target, self._bits, self._chance)
+        link.channel = source.out[peer] = Channel(self, link, target)
         return link.channel
 
     def leave(self, node: Node, *, silently: bool) -> None:

@@ -46,6 +46,7 @@ class Producer(Client):
 
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node, access)
+        self._plan: list[Send] = []
         self._queue: deque[Send] = deque()
         self._in_flight: dict[ProduceRequest, Send] = {}
         self._oldest_us = 0
@@ -55,15 +56,15 @@ class Producer(Client):
     def schedule(self, sends: list[Send]) -> None:
         """Hand over batches at their due times, which ascend."""
         if sends:
-            plan = iter(sends)
-            first = next(plan)
-            self.kernel.call_at(first.due_us, self.life, lambda send: self._due(send, plan), first)
+            self._plan = sends
+            self.kernel.call_at(sends[0].due_us, self.life, self._due, 0)
 
-    def _due(self, send: Send, plan: object) -> None:
-        following: Send | None = next(plan, None)  # type: ignore[call-overload]
-        if following is not None:
-            self.kernel.call_at(following.due_us, self.life, lambda next_send: self._due(next_send, plan), following)
-        self.send(send)
+    def _due(self, position: int) -> None:
+        plan = self._plan
+        following = position + 1
+        if following < len(plan):
+            self.kernel.call_at(plan[following].due_us, self.life, self._due, following)
+        self.send(plan[position])
 
     def send(self, send: Send) -> None:
         """Hand over a batch now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sim.config import Value
 from sim.storage import StorageSettings
@@ -43,6 +44,12 @@ class BrokerSettings:
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
     """From a full configuration. Effective ``min.insync.replicas`` is at most the replication factor (3.7)."""
+    return _broker_settings(tuple(config.items()))
+
+
+@lru_cache(maxsize=256)
+def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
+    config = dict(items)
     return BrokerSettings(
         min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
         unclean_election=bool(config["unclean.leader.election.enable"]),
@@ -84,6 +91,12 @@ class ClientSettings:
 
 def client_settings(config: Mapping[str, Value]) -> ClientSettings:
     """From a full configuration."""
+    return _client_settings(tuple(config.items()))
+
+
+@lru_cache(maxsize=256)
+def _client_settings(items: tuple[tuple[str, Value], ...]) -> ClientSettings:
+    config = dict(items)
     return ClientSettings(
         acks=acks_number(str(config["acks"])),
         request_timeout_us=_us(config, "request.timeout.ms"),

@@ -142,11 +142,12 @@ class Storage:
         """A batch was written to the page cache; flush or roll if the settings say so."""
         self._written_us.append(now_us)
         count = batch.last_offset - batch.base_offset + 1
+        settings = self._settings
         self._unflushed += count
-        self._segment_bytes += count * self._settings.record_bytes
-        if self._unflushed >= self._settings.flush_interval_messages:
+        self._segment_bytes += count * settings.record_bytes
+        if self._unflushed >= settings.flush_interval_messages:
             self._flush(now_us)
-        if self._segment_bytes > self._settings.segment_bytes:
+        if self._segment_bytes > settings.segment_bytes:
             self._roll(batch, now_us)
 
     def _roll(self, batch: Batch, now_us: int) -> None:

@@ -101,7 +101,7 @@ class Machine:
         """A process starts after a crash that lost nothing, with a recovery point as given."""
         storage = self.storage
         storage.clean_shutdown = op["clean_shutdown"]
-        storage.recovery_point = op.get("recovery_point", storage.recovery_point)
+        storage.recovery_point_file.content = op.get("recovery_point", storage.recovery_point)
         log, epochs, hw = storage.recover(self.rules)
         return Seen(
             leo=log.leo,
