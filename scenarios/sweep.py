@@ -134,7 +134,8 @@ def run_sweep(
         InputError: `output` holds something else, the backend cannot work here, or the disk is full.
         Interrupted: a signal came. As after any exception, ``summary.json`` is valid and says ``"complete": false``.
     """
-    job = _Job(sweep, output, backend, report, {"chunks": chunks, "task_seconds": task_seconds})
+    arguments = {"backend": backend.name, "chunks": chunks, "task_seconds": task_seconds}
+    job = _Job(sweep, output, backend, report, arguments)
     try:
         with _signals() as poll:
             try:

@@ -16,6 +16,7 @@ from scenarios import store
 from scenarios.catalogue import load
 from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
 from scenarios.run import run_row
+from scenarios.scenario import from_json
 from scenarios.sweep import Sweep
 from sim.errors import InputError
 
@@ -143,7 +144,9 @@ def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_version_1_stays_readable() -> None:
-    assert store.read_run(FIXTURE)["seeds"] == [0, 3]
+    run = store.read_run(FIXTURE)
+    assert run["seeds"] == [0, 3]
+    assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
     found = store.read_rows(FIXTURE)
     assert list(found) == list(COLUMNS)
     assert list(zip(*(found[name] for name in KEY), strict=True)) == [
