@@ -52,7 +52,7 @@ class Divergence:
         ledger: where violations go.
     """
 
-    __slots__ = ("_checked", "_epoch", "_ledger", "_peers", "_replicas", "_reported", "_settled")
+    __slots__ = ("_checked", "_epoch", "_ledger", "_replicas", "_reported", "_settled")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -61,7 +61,6 @@ class Divergence:
         self._checked: dict[tuple[int, int], int] = {}
         self._reported: set[tuple[int, int]] = set()
         self._epoch = -1
-        self._peers: dict[int, list[tuple[tuple[int, int], Replica]]] = {}
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log; what was compared of it before may have been lost."""
@@ -71,43 +70,41 @@ class Divergence:
     def ended(self, broker: int) -> None:
         """A process is gone."""
         self._replicas.pop(broker, None)
-        self.unsettled(broker)
+        self._settled.pop(broker, None)
 
     def settled(self, broker: int, epoch: int, now_us: int) -> None:
         """A replica leads in an epoch, or completed its truncation for it."""
         self._settled[broker] = epoch
         self._epoch = max(self._epoch, epoch)
-        self._regroup()
         self.compare(broker, now_us)
 
     def unsettled(self, broker: int) -> None:
         """A replica has yet to truncate."""
-        if self._settled.pop(broker, None) is not None:
-            self._regroup()
-
-    def _regroup(self) -> None:
-        """Note for each replica of the current epoch with which others it is compared."""
-        current = [broker for broker, epoch in self._settled.items() if epoch == self._epoch]
-        self._peers = {
-            broker: [
-                (min((broker, other), (other, broker)), self._replicas[other]) for other in current if other != broker
-            ]
-            for broker in current
-        }
+        self._settled.pop(broker, None)
 
     def truncated(self, broker: int, leo: int) -> None:
         """What a replica appends from here on has not been compared."""
         for pair, checked in self._checked.items():
-            if broker in pair and checked > leo:
+            if checked > leo and broker in pair:
                 self._checked[pair] = leo
 
     def compare(self, broker: int, now_us: int) -> None:
         """Compare one replica with all others of the current epoch, up to the lower HW of each two."""
+        settled = self._settled
+        current = self._epoch
+        if settled.get(broker) != current:
+            return
+        replicas = self._replicas
+        replica = replicas[broker]
+        hw = replica.hw
         checked = self._checked
-        for pair, peer in self._peers.get(broker, ()):
-            replica = self._replicas[broker]
+        for other, epoch in settled.items():
+            if other == broker or epoch != current:
+                continue
+            pair = (broker, other) if broker < other else (other, broker)
             start = checked.get(pair, 0)
-            end = min(replica.hw, peer.hw)
+            peer = replicas[other]
+            end = hw if hw < peer.hw else peer.hw
             if end > start:
                 checked[pair] = end
                 offset = first_difference(replica, peer, start, end)
