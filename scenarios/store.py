@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
-from scenarios.version import code_version as code_version
 from sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
 from scenarios.run import run_row
 from scenarios.scenario import from_json
 from scenarios.sweep import Sweep
+from scenarios.version import code_version
 from sim.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def test_code_version_is_that_of_a_zip(tmp_path: Path) -> None:
     done = subprocess.run(words, env={"PYTHONPATH": str(archive)}, cwd=tmp_path, capture_output=True, text=True)
     place, version = done.stdout.split()
     assert place.startswith(str(archive))
-    assert version == store.code_version()
+    assert version == code_version()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
