@@ -18,11 +18,6 @@ LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
 
 
-def _no_chance() -> float:
-    """Stands in for the stream of losses where nothing is lost from the start."""
-    return 1.0
-
-
 class Node:
     """A process that can be reached: a broker's incarnation, a client, the control plane.
 
@@ -132,8 +127,7 @@ class Network:
     def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
         self._kernel = kernel
         self.loss = loss
-        chance = streams("loss").random if loss else _no_chance
-        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, chance)
+        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, lambda: streams("loss").random())
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[Callable[[], None]] = []
         self.nodes: dict[int, Node] = {}
