@@ -127,7 +127,8 @@ class Network:
     def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
         self._kernel = kernel
         self.loss = loss
-        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, lambda: streams("loss").random())
+        self._streams = streams
+        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, self._chance)
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[Callable[[], None]] = []
         self.nodes: dict[int, Node] = {}
@@ -139,6 +140,9 @@ class Network:
         if link is None:
             link = self._links[source, target] = Link(self.loss)
         return link
+
+    def _chance(self) -> float:
+        return self._streams("loss").random()
 
     def join(self, node: Node) -> None:
         """A process starts."""
