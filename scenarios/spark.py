@@ -130,7 +130,9 @@ class SparkBackend:
 def _active_session() -> SparkSession | None:
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise InputError(f"{package} is not installed: pip install 'highwater[spark]', or sweep with --local N")
+            raise InputError(
+                f"{package} is not installed: pip install 'pyspark>=4.2,<4.4' 'pandas>=2.2,<3', or sweep with --local N"
+            )
     # pyspark says of pandas 3 that it is not fully supported yet; nothing of pandas is used here.
     warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
     from pyspark.sql import SparkSession

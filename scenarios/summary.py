@@ -22,7 +22,18 @@ FAILING_MAX: Final = 10_000
 """Lines of ``violations.jsonl``; the rows hold them all."""
 _VERDICTS: Final = ("ok", "violation", "stalled", "error")
 _GROUP: Final = ("scenario", "mode", "verdict", "expected", "inside", "violations", "violations_inside", "vacuous")
-_FAILING: Final = ("scenario", "mode", "seed", "verdict", "violations", "inside", "signature", "error", "replay")
+_FAILING: Final = (
+    "scenario",
+    "mode",
+    "seed",
+    "verdict",
+    "violations",
+    "violations_inside",
+    "inside",
+    "signature",
+    "error",
+    "replay",
+)
 
 
 class _Counts:
@@ -146,7 +157,13 @@ def failing_lines(folders: Sequence[Path]) -> tuple[bytes, dict[str, Any]]:
         rows = store.failing(folder, _FAILING)
         failing += len(rows)
         for row in rows[: FAILING_MAX - len(lines)]:
-            kinds = [kind for kind in row.pop("violations").split(",") if kind]
-            lines.append(json.dumps({"schema_version": SCHEMA_VERSION, **row, "kinds": kinds}, ensure_ascii=False))
+            kinds = _words(row.pop("violations"))
+            inside = _words(row.pop("violations_inside"))
+            line = {"schema_version": SCHEMA_VERSION, **row, "kinds": kinds, "kinds_inside": inside}
+            lines.append(json.dumps(line, ensure_ascii=False))
     counts = {"failing": failing, "failing_listed": len(lines), "failing_capped": failing > len(lines)}
     return "".join(f"{line}\n" for line in lines).encode(), counts
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]

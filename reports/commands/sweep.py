@@ -143,19 +143,20 @@ def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
 
 
 def _show_failing(ui: Ui, file: Path, count: int) -> None:
-    """One run of each sort of failure: those inside the promise first."""
+    """One run of each sort of failure: those violated inside the promise first."""
     with file.open(encoding="utf-8") as lines:
         runs = [json.loads(line) for line in lines]
-    runs.sort(key=lambda run: not run["inside"])
+    runs.sort(key=lambda run: not run["kinds_inside"])
     sorts = {
-        (run["scenario"], run["mode"], run["verdict"], run["inside"], *run["kinds"]): run for run in reversed(runs)
+        (run["scenario"], run["mode"], run["verdict"], *run["kinds_inside"], "/", *run["kinds"]): run
+        for run in reversed(runs)
     }
     ui.line()
     ui.line(f"{count} runs violated, stalled or failed: {file} replays each. Some of them:")
     for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
-        promise = "inside" if run["inside"] else "outside"
+        said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
         ui.line()
-        ui.line(f"  # {', '.join(run['kinds']) or run['verdict']} (faults {promise} the promise)", style="dim")
+        ui.line(f"  # {', '.join(said) or run['verdict']}", style="dim")
         ui.line(f"  {run['replay']}")
 
 
