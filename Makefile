@@ -33,8 +33,8 @@ test: lint
 bench: venv
 	$(BIN)/python -m tests.bench
 
-# Half an hour: 20,000 seeds of `power` in each mode, every violation inside a promise explained by one repair, and the
-# independent checker on the failures.
+# Ten minutes: 20,000 seeds of `power` in each mode, every violation inside the promise of kip101 explained by one
+# repair, and the independent checker on the failures.
 hunt: venv
 	$(BIN)/python -m tests.hunt.explained
 	$(BIN)/python -m tests.hunt.slow
