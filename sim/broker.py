@@ -16,6 +16,7 @@ from sim.protocol.batch import Batch
 from sim.protocol.fetcher import FETCHING, Fetcher
 from sim.protocol.messages import (
     NONE,
+    NOT_LEADER_OR_FOLLOWER,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -93,6 +94,7 @@ class Broker(Node):
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
         self._watched: set[int] = set()
+        self._refused: dict[int, int] = {}
         self._parked_followers: list[FetchRequest] = []
         self._parked_consumers: list[FetchRequest] = []
         self._shrinking = False
@@ -298,6 +300,7 @@ class Broker(Node):
         request = FetchRequest(node, leader, node, self.incarnation, positions)
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
+            request.version = self.network.version
             channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
             self._watch(fetcher)
         return request
@@ -333,7 +336,21 @@ class Broker(Node):
         self._kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
-        fetcher.step(self._kernel.now_us)
+        """Take the next step, unless a leader that has heard nothing since would only refuse once more.
+
+        Those tries are left out; the one that is made comes at its time after the next change.
+        """
+        if self._refused.get(fetcher.leader) != self.network.version:
+            fetcher.step(self._kernel.now_us)
+            return
+        since_us = self._kernel.now_us
+
+        def wake() -> None:
+            backoff_us = self.settings.fetch_backoff_us
+            now_us = self._kernel.now_us
+            self.wake_fetcher(fetcher, now_us + backoff_us - (now_us - since_us) % backoff_us)
+
+        self.network.wait_for_change(wake)
 
     def _time_out(self, leader: int) -> None:
         self._watched.discard(leader)
@@ -364,8 +381,11 @@ class Broker(Node):
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
-        fetcher = self._fetchers.get(reply.request.leader)
+        request = reply.request
+        fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
+            if reply.results[0][1] == NOT_LEADER_OR_FOLLOWER:
+                self._refused[request.leader] = request.version
             fetcher.on_fetch_reply(reply, self._kernel.now_us)
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:

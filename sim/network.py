@@ -121,7 +121,7 @@ class Network:
         loss: see above; 0 after healing.
         nodes: who is up, by node id.
         wiring: what every connection works with.
-        version: raised whenever answers to clients may have changed.
+        version: raised whenever a broker's answers may have changed.
     """
 
     def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
@@ -184,7 +184,7 @@ class Network:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
 
     def changed(self) -> None:
-        """What brokers answer to clients may be different from now on: wake those who wait for that."""
+        """What brokers answer may be different from now on: wake those who wait for that."""
         self.version += 1
         waiting, self._waiting = self._waiting, []
         for wake in waiting:

@@ -69,9 +69,10 @@ class FetchRequest:
         incarnation: the follower's incarnation (0 for a consumer).
         positions: what is fetched.
         parked: while the leader lets it wait for data.
+        version: of what brokers knew when it was sent; for the sender's use.
     """
 
-    __slots__ = ("incarnation", "leader", "node", "parked", "positions", "replica")
+    __slots__ = ("incarnation", "leader", "node", "parked", "positions", "replica", "version")
 
     def __init__(self, node: int, leader: int, replica: int, incarnation: int, positions: list[Position]) -> None:
         self.node = node
@@ -80,6 +81,7 @@ class FetchRequest:
         self.incarnation = incarnation
         self.positions = positions
         self.parked = False
+        self.version = -1
 
 
 FetchResult = tuple[str, str, list[Batch], int, int, int]
