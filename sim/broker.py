@@ -7,36 +7,30 @@ is given. All protocol decisions are made in `sim.protocol`; this file carries m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sim.journal import Journal
 from sim.kernel import Kernel
-from sim.network import Node
 from sim.protocol.batch import Batch
 from sim.protocol.fetcher import FETCHING, Fetcher
 from sim.protocol.messages import (
-    NONE,
     NOT_LEADER_OR_FOLLOWER,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
     FetchRequest,
-    FetchResult,
     Goodbye,
     Heartbeat,
     IsrChange,
     LeaderAndIsr,
     ListOffsetsReply,
     ListOffsetsRequest,
-    MetadataReply,
-    MetadataRequest,
     Position,
-    ProduceReply,
-    ProduceRequest,
 )
 from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
+from sim.serving import Serving
 from sim.settings import BrokerSettings
 from sim.storage import RecoveryError, Storage
 
@@ -46,7 +40,7 @@ SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
 
 
-class Broker(Node):
+class Broker(Serving):
     """One incarnation of a broker.
 
     Args:
@@ -62,7 +56,6 @@ class Broker(Node):
         exits: called when the process ends by itself: (broker, reason).
 
     Attributes:
-        partition: the partition, once the log is loaded.
         leads: whether it leads the partition.
     """
 
@@ -79,31 +72,25 @@ class Broker(Node):
         loaded: Callable[[Broker], None],
         exits: Callable[[int, str], None],
     ) -> None:
-        super().__init__(broker)
+        super().__init__(broker, settings, kernel)
         self.incarnation = incarnation
         self.storage = storage
         self.rules = rules
-        self.settings = settings
-        self.partition: Partition | None = None
         self._topic = topic
-        self._kernel = kernel
         self._journal = journal
         self._loaded = loaded
         self._exits = exits
-        self._known: LeaderAndIsr | None = None
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
-        self._parked_followers: list[FetchRequest] = []
-        self._parked_consumers: list[FetchRequest] = []
         self._shrinking = False
 
     # Life cycle.
 
     def start(self) -> None:
         """Load the logs; that takes a while."""
-        self._kernel.call_at(self._kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
+        self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
         settings = self.settings
@@ -134,7 +121,7 @@ class Broker(Node):
         assert control is not None
         beat = Heartbeat(self.node, self.incarnation, self.partition.partition_epoch)
         control.send(control.target.on_heartbeat, beat)  # type: ignore[attr-defined]
-        self._kernel.call_at(self._kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
+        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
 
     def say_goodbye(self) -> None:
         """Ask the control plane to end the session; the answer ends the process (controlled shutdown)."""
@@ -148,7 +135,7 @@ class Broker(Node):
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
-        self._kernel.call_at(self._kernel.now_us, self.life, self._exit, reason)
+        self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
 
     def _exit(self, reason: str) -> None:
         self._exits(self.node, reason)
@@ -168,9 +155,9 @@ class Broker(Node):
         partition = self.partition
         if partition is None or decision.leader_epoch <= partition.leader_epoch:
             return
-        if self._known is None:
-            self.storage.begin_checkpoints(self._kernel.now_us)
-        self._known = decision
+        if self.known is None:
+            self.storage.begin_checkpoints(self.kernel.now_us)
+        self.known = decision
         self.network.changed()
         if decision.leader == self.node:
             self._lead(partition, decision)
@@ -178,26 +165,26 @@ class Broker(Node):
             self._follow(partition, decision)
         elif partition.is_leader:
             partition.become_follower(decision)
-            self._answer_all_parked()
+            self.wake_all()
         else:
             # A follower cannot follow nobody: it only takes note, and goes on as it was (ReplicaManager.makeFollowers).
             partition.isr = decision.isr
             partition.partition_epoch = decision.partition_epoch
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        now_us = self._kernel.now_us
+        now_us = self.kernel.now_us
         self._fetchers.clear()
         self._journal.lead(self.node, partition, decision)
         partition.become_leader(decision, now_us)
         if not self._shrinking:
             self._shrinking = True
-            self._kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+            self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
         same_leader = partition.leader == decision.leader
         newer = decision.leader_epoch > partition.leader_epoch
         partition.become_follower(decision)
-        self._answer_all_parked()
+        self.wake_all()
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
         if fetch is None or not same_leader or (newer and self.rules.fetcher_restart == "newer-epoch"):
@@ -208,7 +195,7 @@ class Broker(Node):
             # partitions stays dead.
             self._fetchers = {decision.leader: fetcher}
             fetcher.remove(partition.name)
-            fetcher.add(partition, decision.leader_epoch, self._kernel.now_us)
+            fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
         else:
             self._journal.follow(self.node, partition, restarts=False)
             fetch.leader_epoch = decision.leader_epoch
@@ -229,42 +216,37 @@ class Broker(Node):
         partition = self.partition
         self._shrinking = partition is not None and partition.is_leader
         if partition is not None and partition.is_leader:
-            now_us = self._kernel.now_us
+            now_us = self.kernel.now_us
             partition.shrink_isr(now_us)
-            self._kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+            self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
 
     # What a partition tells its host.
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
         self._journal.append(self.node, replica, batch)
-        self.storage.appended(batch, self._kernel.now_us)
-        if self._parked_followers:
-            parked, self._parked_followers = self._parked_followers, []
-            for request in parked:
-                self._answer_fetch(request)
+        self.storage.appended(batch, self.kernel.now_us)
+        self.wake_followers()
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `ReplicaHost.truncated`."""
         partition = self.partition
         assert replica is partition is not None
         self._journal.truncate(self.node, partition, removed)
-        self.storage.truncated(len(removed), self._kernel.now_us)
+        self.storage.truncated(len(removed), self.kernel.now_us)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
         partition = self.partition
         assert replica is partition is not None
-        self.storage.hw_file.catch_up(previous, self._kernel.now_us)
+        self.storage.hw_file.catch_up(previous, self.kernel.now_us)
         self._journal.hw(self.node, partition, previous)
-        if self._parked_consumers and replica.hw > previous:
-            parked, self._parked_consumers = self._parked_consumers, []
-            for request in parked:
-                self._answer_fetch(request)
+        if replica.hw > previous:
+            self.wake_consumers()
 
     def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         """See `ReplicaHost.log_start_moved`."""
-        self.storage.front_dropped(dropped, previous, self._kernel.now_us)
+        self.storage.front_dropped(dropped, previous, self.kernel.now_us)
         self._journal.log_start(self.node, replica.log.log_start)
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
@@ -280,11 +262,6 @@ class Broker(Node):
         control = self.reach(CONTROL)
         assert control is not None
         control.send(control.target.on_isr_change, change)  # type: ignore[attr-defined]
-
-    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
-        if request.acks:
-            self._reply(request.client, "on_produce_reply", ProduceReply(request, error, base_offset))
 
     def settled(self, replica: Replica, leader_epoch: int) -> None:
         """See `FetcherHost.settled`."""
@@ -326,14 +303,14 @@ class Broker(Node):
     def _watch(self, fetcher: Fetcher) -> None:
         """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
         leader = fetcher.leader
-        now_us = self._sent_us[leader] = self._kernel.now_us
+        now_us = self._sent_us[leader] = self.kernel.now_us
         if leader not in self._watched:
             self._watched.add(leader)
-            self._kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, leader)
+            self.kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, leader)
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
-        self._kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
+        self.kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
         """Take the next step, unless a leader that has heard nothing since would only refuse once more.
@@ -341,13 +318,13 @@ class Broker(Node):
         Those tries are left out; the one that is made comes at its time after the next change.
         """
         if self._refused.get(fetcher.leader) != self.network.version:
-            fetcher.step(self._kernel.now_us)
+            fetcher.step(self.kernel.now_us)
             return
-        since_us = self._kernel.now_us
+        since_us = self.kernel.now_us
 
         def wake() -> None:
             backoff_us = self.settings.fetch_backoff_us
-            now_us = self._kernel.now_us
+            now_us = self.kernel.now_us
             self.wake_fetcher(fetcher, now_us + backoff_us - (now_us - since_us) % backoff_us)
 
         self.network.wait_for_change(wake)
@@ -359,11 +336,11 @@ class Broker(Node):
         if fetcher is None or request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
-        if due_us <= self._kernel.now_us:
-            fetcher.request_failed(request, self._kernel.now_us)
+        if due_us <= self.kernel.now_us:
+            fetcher.request_failed(request, self.kernel.now_us)
         else:
             self._watched.add(leader)
-            self._kernel.call_at(due_us, self.life, self._time_out, leader)
+            self.kernel.call_at(due_us, self.life, self._time_out, leader)
 
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`: requests that a dead process never answered are tried again."""
@@ -377,7 +354,7 @@ class Broker(Node):
     def _retry(self, peer: int) -> None:
         fetcher = self._fetchers.get(peer)
         if fetcher is not None and fetcher.in_flight is not None:
-            fetcher.request_failed(fetcher.in_flight, self._kernel.now_us)
+            fetcher.request_failed(fetcher.in_flight, self.kernel.now_us)
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
@@ -386,120 +363,14 @@ class Broker(Node):
         if fetcher is not None:
             if reply.results[0][1] == NOT_LEADER_OR_FOLLOWER:
                 self._refused[request.leader] = request.version
-            fetcher.on_fetch_reply(reply, self._kernel.now_us)
+            fetcher.on_fetch_reply(reply, self.kernel.now_us)
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""
         for fetcher in self._fetchers.values():
-            fetcher.on_epoch_end_reply(reply, self._kernel.now_us)
+            fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
     def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
         """A leader answered ListOffsets."""
         for fetcher in self._fetchers.values():
-            fetcher.on_list_offsets_reply(reply, self._kernel.now_us)
-
-    # Requests from clients and followers.
-
-    def on_produce(self, request: ProduceRequest) -> None:
-        """A producer sent a batch."""
-        assert self.partition is not None
-        self.partition.produce(request, self._kernel.now_us)
-
-    def on_fetch(self, request: FetchRequest) -> None:
-        """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
-
-        The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
-        """
-        partition = self.partition
-        assert partition is not None
-        _, offset, epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch)
-        if error:
-            self._reply_fetch(request, error, [])
-            return
-        if request.replica < 0:
-            if offset < partition.hw:
-                self._reply_fetch(request, NONE, partition.read_committed(offset))
-            else:
-                request.parked = True
-                self._parked_consumers.append(request)
-            return
-        now_us = self._kernel.now_us
-        if offset < partition.log.leo:
-            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
-            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
-        else:
-            request.parked = True
-            self._parked_followers.append(request)
-            self._kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
-            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
-
-    def _expire_fetch(self, request: FetchRequest) -> None:
-        # Whatever could give it another answer than an empty one would have ended its waiting.
-        if request.parked:
-            request.parked = False
-            self._parked_followers.remove(request)
-            self._reply_fetch(request, NONE, [])
-
-    def _answer_fetch(self, request: FetchRequest) -> None:
-        """Answer a fetch that waited, with what there is now."""
-        request.parked = False
-        partition = self.partition
-        assert partition is not None
-        _, offset, epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch)
-        if error:
-            self._reply_fetch(request, error, [])
-        elif request.replica < 0:
-            self._reply_fetch(request, NONE, partition.read_committed(offset))
-        else:
-            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
-
-    def _answer_all_parked(self) -> None:
-        for request in (*self._parked_followers, *self._parked_consumers):
-            self._answer_fetch(request)
-        self._parked_followers = []
-        self._parked_consumers = []
-
-    def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
-        partition = self.partition
-        assert partition is not None
-        result: FetchResult = (
-            partition.name,
-            error,
-            batches,
-            partition.hw,
-            partition.log.log_start,
-            partition.leader_epoch,
-        )
-        channel = self.out.get(request.node) or self.reach(request.node)
-        if channel is not None:
-            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
-
-    def on_epoch_end(self, request: EpochEndRequest) -> None:
-        """A follower asks where an epoch ended."""
-        assert self.partition is not None
-        results = []
-        for name, current_epoch, epoch in request.asks:
-            answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
-            results.append((name, *answer))
-        self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
-
-    def on_list_offsets(self, request: ListOffsetsRequest) -> None:
-        """A client or an out-of-range follower asks for an offset."""
-        partition = self.partition
-        assert partition is not None
-        error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
-        reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
-        self._reply(request.node, "on_list_offsets_reply", reply)
-
-    def on_metadata(self, request: MetadataRequest) -> None:
-        """A client asks who leads."""
-        known = self._known
-        reply = MetadataReply(request, known.leader if known else NO_LEADER, known.leader_epoch if known else -1)
-        self._reply(request.node, "on_metadata_reply", reply)
-
-    def _reply(self, node: int, handler: str, reply: Any) -> None:
-        channel = self.reach(node)
-        if channel is not None:
-            channel.send(getattr(channel.target, handler), reply)
+            fetcher.on_list_offsets_reply(reply, self.kernel.now_us)

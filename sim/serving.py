@@ -1,0 +1,175 @@
+"""A broker's answers: what it does for clients and for brokers that follow it.
+
+Fetches that find no data wait here until data, a new HW, a change of leadership or time ends that (Kafka's purgatory of
+DelayedFetch). A new HW ends the waiting of consumers only: an idle follower learns it with its next fetch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim.kernel import Kernel
+from sim.network import Node
+from sim.protocol.batch import Batch
+from sim.protocol.messages import (
+    NONE,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    FetchResult,
+    LeaderAndIsr,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    MetadataReply,
+    MetadataRequest,
+    ProduceReply,
+    ProduceRequest,
+)
+from sim.protocol.partition import NO_LEADER, Partition
+from sim.settings import BrokerSettings
+
+
+class Serving(Node):
+    """The part of a broker that answers requests.
+
+    Args:
+        broker: its id.
+        settings: its settings.
+        kernel: time and timers.
+
+    Attributes:
+        partition: the partition, once the log is loaded; requests arrive only after that.
+        known: the latest decision of the control plane that arrived.
+    """
+
+    def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
+        super().__init__(broker)
+        self.settings = settings
+        self.kernel = kernel
+        self.partition: Partition | None = None
+        self.known: LeaderAndIsr | None = None
+        self._parked_followers: list[FetchRequest] = []
+        self._parked_consumers: list[FetchRequest] = []
+
+    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
+        if request.acks:
+            self._reply(request.client, "on_produce_reply", ProduceReply(request, error, base_offset))
+
+    def on_produce(self, request: ProduceRequest) -> None:
+        """A producer sent a batch."""
+        assert self.partition is not None
+        self.partition.produce(request, self.kernel.now_us)
+
+    def on_fetch(self, request: FetchRequest) -> None:
+        """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
+
+        The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
+        """
+        partition = self.partition
+        assert partition is not None
+        _, offset, epoch = request.positions[0]
+        error = partition.check_fetch(offset, epoch)
+        if error:
+            self._reply_fetch(request, error, [])
+            return
+        if request.replica < 0:
+            if offset < partition.hw:
+                self._reply_fetch(request, NONE, partition.read_committed(offset))
+            else:
+                request.parked = True
+                self._parked_consumers.append(request)
+            return
+        now_us = self.kernel.now_us
+        if offset < partition.log.leo:
+            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+        else:
+            request.parked = True
+            self._parked_followers.append(request)
+            self.kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
+            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+
+    def _expire_fetch(self, request: FetchRequest) -> None:
+        # Whatever could give it another answer than an empty one would have ended its waiting.
+        if request.parked:
+            request.parked = False
+            self._parked_followers.remove(request)
+            self._reply_fetch(request, NONE, [])
+
+    def _answer_fetch(self, request: FetchRequest) -> None:
+        """Answer a fetch that waited, with what there is now."""
+        request.parked = False
+        partition = self.partition
+        assert partition is not None
+        _, offset, epoch = request.positions[0]
+        error = partition.check_fetch(offset, epoch)
+        if error:
+            self._reply_fetch(request, error, [])
+        elif request.replica < 0:
+            self._reply_fetch(request, NONE, partition.read_committed(offset))
+        else:
+            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+
+    def wake_followers(self) -> None:
+        """There is data: answer the fetches of followers that wait."""
+        if self._parked_followers:
+            parked, self._parked_followers = self._parked_followers, []
+            for request in parked:
+                self._answer_fetch(request)
+
+    def wake_consumers(self) -> None:
+        """The HW rose: answer the fetches of consumers that wait."""
+        if self._parked_consumers:
+            parked, self._parked_consumers = self._parked_consumers, []
+            for request in parked:
+                self._answer_fetch(request)
+
+    def wake_all(self) -> None:
+        """Leadership changed: answer all fetches that wait, mostly with an error."""
+        self.wake_followers()
+        self.wake_consumers()
+
+    def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
+        partition = self.partition
+        assert partition is not None
+        result: FetchResult = (
+            partition.name,
+            error,
+            batches,
+            partition.hw,
+            partition.log.log_start,
+            partition.leader_epoch,
+        )
+        channel = self.out.get(request.node) or self.reach(request.node)
+        if channel is not None:
+            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+
+    def on_epoch_end(self, request: EpochEndRequest) -> None:
+        """A follower asks where an epoch ended."""
+        assert self.partition is not None
+        results = []
+        for name, current_epoch, epoch in request.asks:
+            answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+            results.append((name, *answer))
+        self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
+
+    def on_list_offsets(self, request: ListOffsetsRequest) -> None:
+        """A client or an out-of-range follower asks for an offset."""
+        partition = self.partition
+        assert partition is not None
+        error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
+        reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
+        self._reply(request.node, "on_list_offsets_reply", reply)
+
+    def on_metadata(self, request: MetadataRequest) -> None:
+        """A client asks who leads."""
+        known = self.known
+        reply = MetadataReply(request, known.leader if known else NO_LEADER, known.leader_epoch if known else -1)
+        self._reply(request.node, "on_metadata_reply", reply)
+
+    def _reply(self, node: int, handler: str, reply: Any) -> None:
+        channel = self.reach(node)
+        if channel is not None:
+            channel.send(getattr(channel.target, handler), reply)
