@@ -182,8 +182,11 @@ class Partition(Replica):
                 if broker != self.broker
             }
             for broker, state in known.items():
-                self.followers[broker].leo = state.leo
-                self.followers[broker].incarnation = state.incarnation
+                follower = self.followers[broker]
+                follower.leo = state.leo
+                follower.incarnation = state.incarnation
+                follower.leader_leo_at_fetch = self.log.leo
+                follower.fetch_us = now_us if follower.in_isr else NEVER_US
         else:
             for broker, state in self.followers.items():
                 state.in_isr = state.holds_hw = broker in isr
