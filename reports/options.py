@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -74,26 +74,22 @@ def json_option(command: F) -> F:
 
 def rule_option(command: F) -> F:
     """--rule NAME=VALUE, repeatable: a dict by the time that the command runs."""
-    return click.option(
-        "--rule",
-        "rules",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=lambda _ctx, _param, pairs: _rules(pairs),
-        help="Override one rule of the mode (see 'highwater modes show').",
-    )(command)
+    text = "Override one rule of the mode (see 'highwater modes show')."
+    return _pairs_option("--rule", "rules", "NAME=VALUE", _rules, text)(command)
 
 
 def set_option(command: F) -> F:
     """--set KEY=VALUE, repeatable: a dict by the time that the command runs."""
+    text = "Override one setting of the scenario (see 'highwater scenarios show --resolved')."
+    return _pairs_option("--set", "settings", "KEY=VALUE", settings, text)(command)
+
+
+def _pairs_option(
+    option: str, name: str, form: str, read: Callable[[Iterable[str]], object], text: str
+) -> Callable[[F], F]:
     return click.option(
-        "--set",
-        "settings",
-        metavar="KEY=VALUE",
-        multiple=True,
-        callback=lambda _ctx, _param, pairs: settings(pairs),
-        help="Override one setting of the scenario (see 'highwater scenarios show --resolved').",
-    )(command)
+        option, name, metavar=form, multiple=True, callback=lambda _ctx, _param, pairs: read(pairs), help=text
+    )
 
 
 def _rules(pairs: Iterable[str]) -> dict[str, str]:
@@ -110,20 +106,7 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
     """
     from sim.config import parse
 
-    found: dict[str, Value] = {}
-    problems: list[str] = []
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            problems.append(f"--set {pair!r} is not of the form KEY=VALUE")
-            continue
-        try:
-            found[key] = parse(key, value)
-        except InputError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise InputError(*problems)
-    return found
+    return parse_pairs(pairs, "--set", "KEY=VALUE", parse)
 
 
 def scenario(word: str, overrides: Mapping[str, Value]) -> Scenario:

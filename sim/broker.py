@@ -182,12 +182,11 @@ class Broker(Serving):
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
         same_leader = partition.leader == decision.leader
-        newer = decision.leader_epoch > partition.leader_epoch
         partition.become_follower(decision)
         self.wake_all()
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
-        if fetch is None or not same_leader or (newer and self.rules.fetcher_restart == "newer-epoch"):
+        if fetch is None or not same_leader or self.rules.fetcher_restart == "newer-epoch":
             self._journal.follow(self.node, partition, restarts=True)
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
@@ -313,21 +312,14 @@ class Broker(Serving):
         self.kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
-        """Take the next step, unless a leader that has heard nothing since would only refuse once more.
-
-        Those tries are left out; the one that is made comes at its time after the next change.
-        """
-        if self._refused.get(fetcher.leader) != self.network.version:
+        """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
+        if self._refused.get(fetcher.leader) == self.network.version:
+            self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
+        else:
             fetcher.step(self.kernel.now_us)
-            return
-        since_us = self.kernel.now_us
 
-        def wake() -> None:
-            backoff_us = self.settings.fetch_backoff_us
-            now_us = self.kernel.now_us
-            self.wake_fetcher(fetcher, now_us + backoff_us - (now_us - since_us) % backoff_us)
-
-        self.network.wait_for_change(wake)
+    def _fetch_backoff_us(self) -> int:
+        return self.settings.fetch_backoff_us
 
     def _time_out(self, leader: int) -> None:
         self._watched.discard(leader)

@@ -62,7 +62,6 @@ class Client(Node):
         self._failures = 0
         self._refreshing = False
         self._version = -1
-        self._waits_since_us = 0
 
     def begin(self) -> None:
         """Look for the leader."""
@@ -112,18 +111,10 @@ class Client(Node):
 
     def _refresh_due(self, _: object) -> None:
         if self._version == self.network.version:
-            self._waits_since_us = self.kernel.now_us
-            self.network.wait_for_change(self._changed)
+            self.network.retry_after_change(self._backoff_us, self.life, self._refresh_due, None)
         else:
             self._refreshing = False
             self.refresh()
-
-    def _changed(self) -> None:
-        """The next try of those that were left out is due at a multiple of the back-off."""
-        backoff_us = self._backoff_us()
-        waited_us = self.kernel.now_us - self._waits_since_us
-        due_us = self.kernel.now_us + backoff_us - waited_us % backoff_us
-        self.kernel.call_at(due_us, self.life, self._refresh_due, None)
 
     # Metadata.
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class InputError(Exception):
@@ -35,3 +38,31 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     if near:
         return f"; did you mean {near[0]!r}?"
     return "; one of: " + ", ".join(words)
+
+
+def parse_pairs(pairs: Iterable[str], option: str, form: str, read: Callable[[str, str], T]) -> dict[str, T]:
+    """Read words like ``NAME=VALUE``.
+
+    Args:
+        pairs: the words.
+        option: the option that they were given to, for the message.
+        form: what they should look like, for the message.
+        read: turns a name and its value into what is kept; raises `InputError`.
+
+    Raises:
+        InputError: all that is wrong with them.
+    """
+    found: dict[str, T] = {}
+    problems: list[str] = []
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            problems.append(f"{option} {pair!r} is not of the form {form}")
+            continue
+        try:
+            found[name] = read(name, value)
+        except InputError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InputError(*problems)
+    return found

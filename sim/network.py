@@ -130,7 +130,7 @@ class Network:
         self._streams = streams
         self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, self._chance)
         self._links: dict[tuple[int, int], Link] = {}
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[int, Callable[[], int], Gate, Handler, Any]] = []
         self.nodes: dict[int, Node] = {}
         self.version = 0
 
@@ -184,15 +184,24 @@ class Network:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
 
     def changed(self) -> None:
-        """What brokers answer may be different from now on: wake those who wait for that."""
+        """What brokers answer may be different from now on: those who wait for that try again at their times."""
         self.version += 1
         waiting, self._waiting = self._waiting, []
-        for wake in waiting:
-            wake()
+        now_us = self._kernel.now_us
+        for since_us, backoff, gate, handler, argument in waiting:
+            backoff_us = backoff()
+            self._kernel.call_at(now_us + backoff_us - (now_us - since_us) % backoff_us, gate, handler, argument)
 
-    def wait_for_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` at the next change."""
-        self._waiting.append(wake)
+    def retry_after_change(self, backoff: Callable[[], int], gate: Gate, handler: Handler, argument: Any) -> None:
+        """Leave out tries that would fail like the last one, as long as no broker's answers have changed.
+
+        Args:
+            backoff: us between tries, asked for at the change; tries are due at its multiples from now on.
+            gate: see `Kernel.call_at`.
+            handler: called for the first try after the change.
+            argument: what it is called with.
+        """
+        self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
 
     def cut(self, source: int, target: int) -> None:
         """Nothing arrives in this direction until `heal`; cuts add up."""

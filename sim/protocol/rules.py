@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, did_you_mean, parse_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +176,9 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
     Raises:
         InputError: all that is wrong with them.
     """
-    overrides: dict[str, str] = {}
-    problems: list[str] = []
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            problems.append(f"--rule {pair!r} is not of the form NAME=VALUE")
-            continue
-        try:
-            check(name, value)
-        except InputError as error:
-            problems.extend(error.problems)
-        overrides[name] = value
-    if problems:
-        raise InputError(*problems)
-    return overrides
+    return parse_pairs(pairs, "--rule", "NAME=VALUE", _checked)
+
+
+def _checked(name: str, value: str) -> str:
+    check(name, value)
+    return value
