@@ -167,7 +167,7 @@ class Fetcher:
         self._unclean_election = unclean_election
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
         self._with_epoch = rules.follower_truncation == "leader-epoch-rounds"
-        self._carries_epoch = rules.fetch_fencing == "yes"
+        self._carries_epoch = rules.fetch_fencing == "leader-epoch"
         self._checks_epoch = rules.late_reply == "leader-epoch"
 
     def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:

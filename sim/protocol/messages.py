@@ -19,6 +19,10 @@ OFFSET_NOT_AVAILABLE: Final = "OFFSET_NOT_AVAILABLE"
 FENCED_LEADER_EPOCH: Final = "FENCED_LEADER_EPOCH"
 UNKNOWN_LEADER_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
+STALE_CONTROLLER_EPOCH: Final = "STALE_CONTROLLER_EPOCH"
+STALE_BROKER_EPOCH: Final = "STALE_BROKER_EPOCH"
+INVALID_UPDATE_VERSION: Final = "INVALID_UPDATE_VERSION"
+INELIGIBLE_REPLICA: Final = "INELIGIBLE_REPLICA"
 
 NO_EPOCH: Final = -1
 """In a request: no leader epoch given, none is checked."""
@@ -171,18 +175,19 @@ class MetadataReply:
 
 
 class LeaderAndIsr:
-    """The control plane's decision for one partition, sent to its brokers.
+    """How things stand for one partition, as ZooKeeper keeps it and as brokers are told.
 
     Attributes:
         name: the partition.
         leader: broker id, 0 for none.
-        leader_epoch: raised with every change of leader.
+        leader_epoch: raised with every change of leader, and when a controller changes the ISR.
         isr: in-sync replicas, in assignment order.
-        partition_epoch: raised with every change (ZooKeeper's zkVersion).
+        partition_epoch: raised with every change (ZooKeeper's version of the state).
         replicas: the assignment.
+        controller_epoch: of the controller that decided last.
     """
 
-    __slots__ = ("isr", "leader", "leader_epoch", "name", "partition_epoch", "replicas")
+    __slots__ = ("controller_epoch", "isr", "leader", "leader_epoch", "name", "partition_epoch", "replicas")
 
     def __init__(
         self,
@@ -192,6 +197,7 @@ class LeaderAndIsr:
         isr: tuple[int, ...],
         partition_epoch: int,
         replicas: tuple[int, ...],
+        controller_epoch: int = 0,
     ) -> None:
         self.name = name
         self.leader = leader
@@ -199,6 +205,7 @@ class LeaderAndIsr:
         self.isr = isr
         self.partition_epoch = partition_epoch
         self.replicas = replicas
+        self.controller_epoch = controller_epoch
 
 
 class IsrChange:

@@ -26,29 +26,82 @@ class Mode:
 
 _HW: Final = Rules(
     follower_truncation="high-watermark",
+    epoch_request_error="retries",
+    truncation_fencing="no",
     truncate_at_leo="keeps-epochs",
     epoch_recorded_at="first-append",
     fetcher_restart="leader-id-changed",
+    fetch_fencing="no",
+    session_epoch="first-fetch",
+    fenced_fetcher="removed",
     late_reply="offset",
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",
     out_of_range="halts",
     hw_needs_min_isr="no",
+    hw_needs_epoch="no",
     isr_join="high-watermark",
     isr_eligibility="any",
+    isr_update="zookeeper-write",
+    registration_epoch="kept",
+    broker_epoch="ignored",
+    controller_writes="unfenced",
+    controller_startup="live-replicas",
     list_offsets_guard="no",
-    fetch_fencing="no",
+    list_offsets_fencing="no",
+    client_metadata="latest-received",
+    consumer_validation="no",
+    producer_dedup="no",
+    producer_recovery="new-producer-id",
 )
-_KIP101: Final = _HW.override({"follower_truncation": "leader-epoch", "append_check": "first-offset"})
+_KIP101: Final = _HW.override(
+    {"follower_truncation": "leader-epoch", "append_check": "first-offset", "producer_dedup": "yes"}
+)
+_KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds"})
+_KIP320_2_1: Final = _KIP279.override(
+    {
+        "truncation_fencing": "yes",
+        "epoch_recorded_at": "election",
+        "fetcher_restart": "newer-epoch",
+        "fetch_fencing": "leader-epoch",
+        "late_reply": "truncation-epoch",
+        "out_of_range": "truncates",
+        "hw_needs_epoch": "yes",
+        "isr_join": "leader-epoch-start",
+    }
+)
+_KIP320: Final = _KIP320_2_1.override(
+    {
+        "session_epoch": "every-fetch",
+        "fenced_fetcher": "failed",
+        "append_error": "partition-fails",
+        "broker_epoch": "checked",
+        "controller_writes": "fenced",
+        "controller_startup": "all-replicas",
+        "list_offsets_guard": "yes",
+        "list_offsets_fencing": "yes",
+        "client_metadata": "newest-epoch",
+        "consumer_validation": "yes",
+        "producer_recovery": "epoch-bump",
+    }
+)
+_FIRST_TRY: Final = _KIP320.override({"fetch_fencing": "last-epoch", "hw_needs_epoch": "no"})
+_REPAIRED: Final = _KIP320.override({"isr_eligibility": "registered", "registration_epoch": "bumped"})
 
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry
     for entry in (
         Mode("hw", "0.10.2", "a new follower truncates to its own high watermark", _HW),
         Mode("kip101", "1.1", "a new follower asks the leader where its latest leader epoch ended (KIP-101)", _KIP101),
+        Mode("kip279", "2.0.0", "a new follower looks for the largest common epoch, in rounds (KIP-279)", _KIP279),
+        Mode("kip320", "2.6", "requests are fenced by leader epoch, consumers detect truncation (KIP-320)", _KIP320),
+        Mode("kip320-2.1", "2.1", "the brokers' half of KIP-320, before its clients and KIP-207", _KIP320_2_1),
+        Mode("kip320-first-try", "none", "the first draft of KIP-320: fetches carry the last record's epoch", _FIRST_TRY),
+        Mode("kip320-repaired", "none", "kip320 with checked ISR members and an epoch for each registration", _REPAIRED),
     )
 }
+"""The ladder of releases first, then the variants."""
 
 
 def mode(name: str) -> Mode:

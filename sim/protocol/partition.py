@@ -156,7 +156,7 @@ class Partition(Replica):
         self._join_epoch_start = rules.isr_join == "leader-epoch-start"
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._guards_latest = rules.list_offsets_guard == "yes"
-        self._fencing = rules.fetch_fencing == "yes"
+        self._fencing = rules.fetch_fencing == "leader-epoch"
         self._answers_epochs = rules.follower_truncation != "high-watermark"
 
     # Leadership.

@@ -30,14 +30,28 @@ class RuleSpec:
 
 
 RULES: Final[dict[str, RuleSpec]] = {
+    # Truncation.
     "follower_truncation": RuleSpec(
-        ("high-watermark", "leader-epoch", "leader-epoch-rounds"),
-        "What a new follower truncates to: its own HW at once; or the end offset of its latest epoch as the leader "
-        "tells it (one question, reply without epoch, undefined reply: HW); or the largest common (epoch, offset), "
-        "found in several rounds. A leader answers such questions from leader-epoch on; where it cannot, the follower "
-        "falls back to its HW.",
-        "ReplicaManager.makeFollowers 0.10.2; KIP-101 step 4, ReplicaFetcherThread.maybeTruncate 1.1; "
-        "KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0",
+        ("high-watermark", "high-watermark-delayed", "leader-epoch", "leader-epoch-rounds"),
+        "What a new follower truncates to: its own HW at once; or its own HW, once the leader's records from there on "
+        "have arrived (no release); or the end offset of its latest epoch as the leader tells it (one question, reply "
+        "without epoch, undefined reply: HW); or the largest common (epoch, offset), found in several rounds. A leader "
+        "answers such questions from leader-epoch on, and names the epoch from leader-epoch-rounds on; where it "
+        "cannot, the follower falls back to its HW.",
+        "ReplicaManager.makeFollowers 0.10.2; KIP-101 rejected alternatives; KIP-101 step 4, "
+        "ReplicaFetcherThread.maybeTruncate 1.1; KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0",
+    ),
+    "epoch_request_error": RuleSpec(
+        ("high-watermark", "retries"),
+        "What a follower does when its question for an epoch's end meets an error or a timeout: truncate to its HW (the "
+        "text of KIP-279; no release), or ask again after the back-off.",
+        "KIP-279 compatibility; AbstractFetcherThread.maybeTruncate from 0.11.0 on",
+    ),
+    "truncation_fencing": RuleSpec(
+        ("no", "yes"),
+        "Whether OffsetsForLeaderEpoch carries the follower's leader epoch, and the leader refuses another one with "
+        "FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
+        "KIP-320 (2.1), Partition.lastOffsetForLeaderEpoch",
     ),
     "truncate_at_leo": RuleSpec(
         ("keeps-epochs", "drops-epochs"),
@@ -52,17 +66,36 @@ RULES: Final[dict[str, RuleSpec]] = {
         "epoch below its first with (that epoch, first start offset) where it had no answer.",
         "KIP-101 step 3 asks for election; LeaderEpochFileCache, Log.append 0.11.0 to 2.0.0; KAFKA-7415 (2.0.1, 2.1.0)",
     ),
+    # Fetching.
     "fetcher_restart": RuleSpec(
-        ("leader-id-changed", "newer-epoch"),
-        "Which LeaderAndIsr makes a follower truncate and fetch anew: one that names another leader, or any newer "
-        "leader epoch.",
-        "Partition.makeFollower to 2.0.0; KAFKA-7164 and later Partition.makeFollower",
+        ("leader-id-changed", "epoch-missed", "newer-epoch"),
+        "Which LeaderAndIsr makes a follower truncate and fetch anew: one that names another leader; or also one that "
+        "shows that a leader epoch was missed; or any newer leader epoch.",
+        "Partition.makeFollower to 2.0.0; KAFKA-7164 (2.0.1); Partition.makeFollower 2.1",
+    ),
+    "fetch_fencing": RuleSpec(
+        ("no", "last-epoch", "leader-epoch"),
+        "What a leader compares in a follower's fetch: nothing; or the epoch of the follower's last record with its own "
+        "log, so that one that disagrees must truncate first (the first draft of KIP-320; no release); or the "
+        "follower's leader epoch with its own, refusing another one with FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
+        "KIP-320 rejected alternatives, Kip320FirstTry.tla; KIP-320 (2.1), Partition.checkCurrentLeaderEpoch",
+    ),
+    "session_epoch": RuleSpec(
+        ("first-fetch", "every-fetch"),
+        "Which fetches of a fetch session carry the leader epoch: the first, full one, or every one.",
+        "FetchSession.CachedPartition to 2.4.0; KAFKA-9338 (2.4.1, 2.5)",
+    ),
+    "fenced_fetcher": RuleSpec(
+        ("removed", "failed", "retries"),
+        "What becomes of a follower that is fenced under its own epoch: its partition leaves the fetcher, or is marked "
+        "failed, until the next LeaderAndIsr; or it retries after the back-off (the text of KIP-320; no release).",
+        "AbstractFetcherThread.processFetchRequest 2.1; onPartitionFenced 2.3; KIP-320 replica handling",
     ),
     "late_reply": RuleSpec(
-        ("offset", "leader-epoch"),
-        "Which replies to requests of an earlier leader epoch a follower drops: those whose fetch offset no longer "
-        "fits, or all.",
-        "AbstractFetcherThread.processFetchRequest; KIP-320 for truncation replies, KAFKA-18991 for fetches",
+        ("offset", "truncation-epoch", "leader-epoch"),
+        "Which replies to requests of an earlier leader epoch a follower drops: fetches whose offset no longer fits; "
+        "also answers about epochs; or all.",
+        "AbstractFetcherThread.processFetchRequest; KIP-320 (2.1); KAFKA-18991 (4.1)",
     ),
     "append_check": RuleSpec(
         ("last-offset", "first-offset"),
@@ -87,10 +120,16 @@ RULES: Final[dict[str, RuleSpec]] = {
         "truncate to the leader's LEO. No epoch is compared in either.",
         "ReplicaFetcherThread.handleOffsetOutOfRange to 2.0.0 (KAFKA-3410); KAFKA-7414 (2.0.1, 2.1.0)",
     ),
+    # High watermark and ISR.
     "hw_needs_min_isr": RuleSpec(
         ("no", "yes"),
         "Whether the HW waits while the ISR is smaller than min.insync.replicas.",
         "Partition.maybeIncrementLeaderHW; KAFKA-15583 (3.7), KIP-966",
+    ),
+    "hw_needs_epoch": RuleSpec(
+        ("no", "yes"),
+        "Whether a leader counts, for the HW and for joining the ISR, only what followers of its own epoch fetch.",
+        "KIP-320, Kip320.tla against Kip320FirstTry.tla; given by fetch_fencing=leader-epoch in releases",
     ),
     "isr_join": RuleSpec(
         ("high-watermark", "leader-epoch-start"),
@@ -99,22 +138,76 @@ RULES: Final[dict[str, RuleSpec]] = {
         "Partition.maybeExpandIsr to 2.0.0; KAFKA-7128 (2.0.1, 2.1.0)",
     ),
     "isr_eligibility": RuleSpec(
-        ("any", "registered"),
-        "Whom the control plane lets into the ISR: anybody the leader names, or only brokers whose session is open "
-        "and whose incarnation is the one that fetched.",
-        "KIP-841 (3.3), KIP-903 (3.5)",
+        ("any", "alive", "registered"),
+        "Who may join the ISR: anybody; or brokers that are alive in the leader's metadata; or brokers whose present "
+        "registration is the one that fetched, which is checked where the ISR is persisted.",
+        "Partition.maybeExpandIsr to 3.2; KAFKA-14140 (3.3); KIP-841 (3.3), KIP-903 (3.5)",
     ),
+    "isr_update": RuleSpec(
+        ("zookeeper-write", "alter-partition"),
+        "How a leader changes the ISR: it writes to ZooKeeper itself, conditional on the version that it knows, while "
+        "the partition stands still; or it asks the controller, and meanwhile counts the members of both.",
+        "ReplicationUtils.updateLeaderAndIsr to 2.6; KIP-497 (2.7), AlterPartitionManager",
+    ),
+    # Controller.
+    "registration_epoch": RuleSpec(
+        ("kept", "bumped"),
+        "Whether the registration of a broker raises the leader epoch of its partitions, even if the leader stays (no "
+        "release).",
+        "KafkaController.onBrokerStartup; KIP-101, returning leaders",
+    ),
+    "broker_epoch": RuleSpec(
+        ("ignored", "checked"),
+        "Whether the controller tells a broker's registrations apart, sees a quick return as failure and start, and "
+        "whether brokers refuse requests that were meant for their former registration.",
+        "KafkaController to 2.1 (KAFKA-1120); KIP-380 (2.2)",
+    ),
+    "controller_writes": RuleSpec(
+        ("unfenced", "fenced"),
+        "Whether ZooKeeper refuses what a controller of an older epoch writes.",
+        "KafkaController to 2.1 (KAFKA-6082); KafkaZkClient.retryRequestsUntilConnected with the controller epoch (2.2)",
+    ),
+    "controller_startup": RuleSpec(
+        ("live-replicas", "all-replicas"),
+        "Which replicas a new controller looks at first: those on live brokers, which are told how things stand; or "
+        "also those on dead ones, which leave the ISR.",
+        "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
+    ),
+    # Clients.
     "list_offsets_guard": RuleSpec(
         ("no", "yes"),
         "Whether a new leader answers OFFSET_NOT_AVAILABLE to ListOffsets(latest) while its HW is below the start "
         "offset of its epoch.",
         "KIP-207 (2.2), Partition.fetchOffsetForTimestamp",
     ),
-    "fetch_fencing": RuleSpec(
+    "list_offsets_fencing": RuleSpec(
         ("no", "yes"),
-        "Whether requests of a follower carry its leader epoch, and the leader refuses another one with "
-        "FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
-        "KIP-320 (2.1), Partition.checkCurrentLeaderEpoch",
+        "Whether ListOffsets and fetches of clients carry the leader epoch of their metadata, and a leader refuses "
+        "another one.",
+        "KIP-320 (2.1 brokers, 2.3 clients), Partition.checkCurrentLeaderEpoch",
+    ),
+    "client_metadata": RuleSpec(
+        ("latest-received", "newest-epoch"),
+        "Which metadata a client keeps: the one received last, or the one with the newest leader epoch.",
+        "KIP-232; KIP-320, Metadata.updateLastSeenEpochIfNewer (2.3)",
+    ),
+    "consumer_validation": RuleSpec(
+        ("no", "yes"),
+        "Whether a consumer that learns of a new leader or epoch asks it where the epoch of its last record ended, and "
+        "goes back if that is before its position.",
+        "KIP-320 (2.3), SubscriptionState.maybeValidatePositionForCurrentLeader",
+    ),
+    "producer_dedup": RuleSpec(
+        ("no", "yes"),
+        "Whether brokers remember the last five batches of each idempotent producer, and answer a repetition without "
+        "appending it.",
+        "KIP-98 (0.11), ProducerStateManager, ProducerAppendInfo",
+    ),
+    "producer_recovery": RuleSpec(
+        ("new-producer-id", "epoch-bump"),
+        "What an idempotent producer does when its sequence is refused: start anew with another producer id, or with "
+        "the next producer epoch.",
+        "Sender, TransactionManager.resetProducerId to 2.4; KIP-360 (2.5)",
     ),
 }
 
@@ -124,19 +217,34 @@ class Rules:
     """A full set of rule values; names and values are those of `RULES`."""
 
     follower_truncation: str
+    epoch_request_error: str
+    truncation_fencing: str
     truncate_at_leo: str
     epoch_recorded_at: str
     fetcher_restart: str
+    fetch_fencing: str
+    session_epoch: str
+    fenced_fetcher: str
     late_reply: str
     append_check: str
     append_error: str
     overlap_recovery: str
     out_of_range: str
     hw_needs_min_isr: str
+    hw_needs_epoch: str
     isr_join: str
     isr_eligibility: str
+    isr_update: str
+    registration_epoch: str
+    broker_epoch: str
+    controller_writes: str
+    controller_startup: str
     list_offsets_guard: str
-    fetch_fencing: str
+    list_offsets_fencing: str
+    client_metadata: str
+    consumer_validation: str
+    producer_dedup: str
+    producer_recovery: str
 
     def __post_init__(self) -> None:
         for field in fields(self):

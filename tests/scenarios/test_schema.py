@@ -329,7 +329,7 @@ def test_wrong_rules_of_a_probe() -> None:
     assert problems(f"{HEAD}{SENDS}[[story]]\nstep = 'hw'\n{rules}{EXPECT}") == (
         "story 1: rules: rule follower_truncation has no value 'high-watermrk'; did you mean 'high-watermark'?",
         "story 1: rules: unknown rule 'isr_joint'; did you mean 'isr_join'?",
-        "story 1: rules: rule fetch_fencing has no value '1'; one of: no, yes",
+        "story 1: rules: rule fetch_fencing has no value '1'; one of: no, last-epoch, leader-epoch",
     )
 
 

@@ -29,7 +29,7 @@ REPAIRED = {
     "isr_join": "leader-epoch-start",
     "isr_eligibility": "registered",
     "list_offsets_guard": "yes",
-    "fetch_fencing": "yes",
+    "fetch_fencing": "leader-epoch",
 }
 """All that later releases repaired, on top of kip101."""
 

@@ -200,7 +200,7 @@ def test_an_answer_whose_offset_no_longer_fits_is_dropped() -> None:
 
 @pytest.mark.parametrize(("rule", "leo"), [("offset", 3), ("leader-epoch", 2)])
 def test_whether_an_answer_to_an_earlier_epoch_is_taken_is_a_rule(rule: str, leo: int) -> None:
-    follower = Follower({1: 2}, HW.override({"late_reply": rule, "fetch_fencing": "yes"}), hw=2).follow(5)
+    follower = Follower({1: 2}, HW.override({"late_reply": rule, "fetch_fencing": "leader-epoch"}), hw=2).follow(5)
     assert follower.asked.positions == [("t-0", 2, 5)]
     follower.follow(6)
     follower.brings(Batch(2, 2, 5, 9))
@@ -223,7 +223,7 @@ def test_a_passing_error_delays(error: str) -> None:
 
 
 def test_a_fenced_partition_is_given_up_until_its_next_leader() -> None:
-    follower = Follower({1: 2}, HW.override({"fetch_fencing": "yes"}), hw=2).follow(5)
+    follower = Follower({1: 2}, HW.override({"fetch_fencing": "leader-epoch"}), hw=2).follow(5)
     follower.brings(error=FENCED_LEADER_EPOCH)
     assert follower.fetcher.failed == {"t-0"}
     follower.follow(6)

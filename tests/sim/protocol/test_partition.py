@@ -207,7 +207,7 @@ def test_fetches_of_strangers_teach_nothing() -> None:
 
 
 def test_a_fetch_is_checked_for_epoch_then_leadership_then_range() -> None:
-    one = filled(Recorder(), {1: 3}, HW.override({"fetch_fencing": "yes"}))
+    one = filled(Recorder(), {1: 3}, HW.override({"fetch_fencing": "leader-epoch"}))
     one.become_leader(decision(epoch=4), 0)
     assert [one.check_fetch(9, 3), one.check_fetch(9, 5), one.check_fetch(9, 4), one.check_fetch(3, 4)] == [
         FENCED_LEADER_EPOCH,

@@ -17,9 +17,13 @@ def test_every_rule_has_values_a_meaning_and_a_source() -> None:
         assert spec.source
 
 
-def test_the_modes_differ_in_truncation_and_in_the_append_check() -> None:
+def test_kip101_differs_in_truncation_append_check_and_deduplication() -> None:
     hw, kip101 = (MODES[name].rules.as_dict() for name in ("hw", "kip101"))
-    assert {name for name in RULES if hw[name] != kip101[name]} == {"follower_truncation", "append_check"}
+    assert {name for name in RULES if hw[name] != kip101[name]} == {
+        "follower_truncation",
+        "append_check",
+        "producer_dedup",
+    }
 
 
 def test_an_override_leaves_the_mode_as_it_is() -> None:
@@ -29,9 +33,9 @@ def test_an_override_leaves_the_mode_as_it_is() -> None:
 
 
 def test_overrides_are_read_from_words() -> None:
-    assert parse_overrides(["isr_join=leader-epoch-start", "fetch_fencing=yes"]) == {
+    assert parse_overrides(["isr_join=leader-epoch-start", "fetch_fencing=leader-epoch"]) == {
         "isr_join": "leader-epoch-start",
-        "fetch_fencing": "yes",
+        "fetch_fencing": "leader-epoch",
     }
 
 
