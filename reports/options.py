@@ -133,14 +133,25 @@ def scenario(word: str, overrides: Mapping[str, Value]) -> Scenario:
     )
 
 
-def modes(scenario: Scenario, names: Iterable[str] = ()) -> tuple[str, ...]:
-    """The modes to run: those named, or those of the scenario's [expect].
+def all_modes_option(command: F) -> F:
+    """--all-modes, for commands that take modes."""
+    return click.option("--all-modes", is_flag=True, help="Run every mode that there is.")(command)
+
+
+def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = False) -> tuple[str, ...]:
+    """The modes to run: those named, every one, or those of the scenario's [expect].
+
+    Variants of a release are run only where something names them: the default compares what a scenario is about.
 
     Raises:
-        InputError: unknown mode.
+        InputError: unknown mode, or modes named where every one is asked for.
     """
-    from sim.protocol.modes import mode
+    from sim.protocol.modes import MODES, mode
 
+    if everyone:
+        if names:
+            raise InputError("--all-modes and named modes exclude each other")
+        return tuple(MODES)
     return tuple(dict.fromkeys(mode(name).name for name in names)) or tuple(scenario.expect)
 
 

@@ -24,7 +24,7 @@ SCHEMA_VERSION: Final = 1
 @click.command("run")
 @click.argument("scenario")
 @click.option("--mode", metavar="MODE", help="Mode to run; those of the scenario's [expect] when not given.")
-@click.option("--all-modes", is_flag=True, help="Run every mode that there is.")
+@options.all_modes_option
 @click.option("--seed", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.")
 @rule_option
 @set_option
@@ -47,7 +47,7 @@ def command(
     from scenarios.run import run
 
     chosen = options.scenario(scenario, settings)
-    names = _modes(chosen, mode, all_modes)
+    names = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
     if trace is not None:
         _check_trace(trace, names)
     number = _seed(ui, chosen, seed)
@@ -60,16 +60,6 @@ def command(
         runs = [single.as_json(result) for result in results]
         ui.json({"schema_version": SCHEMA_VERSION, "runs": runs, "exit_code": code})
     return code
-
-
-def _modes(scenario: Scenario, mode: str | None, all_modes: bool) -> tuple[str, ...]:
-    if mode is not None and all_modes:
-        raise InputError("--mode and --all-modes exclude each other")
-    if all_modes:
-        from sim.protocol.modes import MODES
-
-        return tuple(MODES)
-    return options.modes(scenario, [] if mode is None else [mode])
 
 
 def _check_trace(file: Path, modes: tuple[str, ...]) -> None:

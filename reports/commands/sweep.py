@@ -28,6 +28,7 @@ SHOWN_FAILURES: Final = 10
 @click.command("sweep")
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--modes", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given.")
+@options.all_modes_option
 @click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
 @click.option("--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder of the results.")
 @click.option("--local", metavar="N", type=click.IntRange(min=1), help="Use N processes of this machine, no Spark.")
@@ -51,6 +52,7 @@ def command(
     ui: Ui,
     scenarios: tuple[str, ...],
     modes: str | None,
+    all_modes: bool,
     seeds: str,
     output: Path,
     local: int | None,
@@ -69,7 +71,8 @@ def command(
 
     first, end = options.seed_range(seeds)
     chosen = _scenarios(scenarios, settings)
-    by_scenario = {scenario.name: options.modes(scenario, modes.split(",") if modes else ()) for scenario in chosen}
+    named = modes.split(",") if modes else ()
+    by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
     backend = _backend(local, master, _conf(conf))
     length = task_seconds or (LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS)
     sweep = Sweep(chosen, by_scenario, first, end, rules)

@@ -97,8 +97,12 @@ MODES: Final[dict[str, Mode]] = {
         Mode("kip279", "2.0.0", "a new follower looks for the largest common epoch, in rounds (KIP-279)", _KIP279),
         Mode("kip320", "2.6", "requests are fenced by leader epoch, consumers detect truncation (KIP-320)", _KIP320),
         Mode("kip320-2.1", "2.1", "the brokers' half of KIP-320, before its clients and KIP-207", _KIP320_2_1),
-        Mode("kip320-first-try", "none", "the first draft of KIP-320: fetches carry the last record's epoch", _FIRST_TRY),
-        Mode("kip320-repaired", "none", "kip320 with checked ISR members and an epoch for each registration", _REPAIRED),
+        Mode(
+            "kip320-first-try", "none", "the first draft of KIP-320: fetches carry the last record's epoch", _FIRST_TRY
+        ),
+        Mode(
+            "kip320-repaired", "none", "kip320 with checked ISR members and an epoch for each registration", _REPAIRED
+        ),
     )
 }
 """The ladder of releases first, then the variants."""

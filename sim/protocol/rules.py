@@ -43,8 +43,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "epoch_request_error": RuleSpec(
         ("high-watermark", "retries"),
-        "What a follower does when its question for an epoch's end meets an error or a timeout: truncate to its HW (the "
-        "text of KIP-279; no release), or ask again after the back-off.",
+        "What a follower does when its question for an epoch's end meets an error or a timeout: truncate to its HW "
+        "(the text of KIP-279; no release), or ask again after the back-off.",
         "KIP-279 compatibility; AbstractFetcherThread.maybeTruncate from 0.11.0 on",
     ),
     "truncation_fencing": RuleSpec(
@@ -75,8 +75,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "fetch_fencing": RuleSpec(
         ("no", "last-epoch", "leader-epoch"),
-        "What a leader compares in a follower's fetch: nothing; or the epoch of the follower's last record with its own "
-        "log, so that one that disagrees must truncate first (the first draft of KIP-320; no release); or the "
+        "What a leader compares in a follower's fetch: nothing; or the epoch of the follower's last record with its "
+        "own log, so that one that disagrees must truncate first (the first draft of KIP-320; no release); or the "
         "follower's leader epoch with its own, refusing another one with FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
         "KIP-320 rejected alternatives, Kip320FirstTry.tla; KIP-320 (2.1), Partition.checkCurrentLeaderEpoch",
     ),
@@ -165,7 +165,7 @@ RULES: Final[dict[str, RuleSpec]] = {
     "controller_writes": RuleSpec(
         ("unfenced", "fenced"),
         "Whether ZooKeeper refuses what a controller of an older epoch writes.",
-        "KafkaController to 2.1 (KAFKA-6082); KafkaZkClient.retryRequestsUntilConnected with the controller epoch (2.2)",
+        "KafkaController to 2.1 (KAFKA-6082); KafkaZkClient.retryRequestsUntilConnected, controller epoch (2.2)",
     ),
     "controller_startup": RuleSpec(
         ("live-replicas", "all-replicas"),

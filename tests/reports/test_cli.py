@@ -66,7 +66,7 @@ def test_help_imports_nothing_heavy() -> None:
         (["run", "canary", "--set", "ack=1"], "highwater: unknown configuration key 'ack'; did you mean 'acks'?"),
         (["modes", "show", "kip102"], "highwater: unknown mode 'kip102'; did you mean 'kip101'?"),
         (["run", "no-such/file.toml"], "highwater: no-such/file.toml: cannot be read: No such file or directory"),
-        (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --mode and --all-modes exclude each other"),
+        (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --all-modes and named modes exclude each other"),
     ],
 )
 def test_bad_input_is_one_line_with_a_hint(highwater: Callable[..., Call], words: list[str], said: str) -> None:

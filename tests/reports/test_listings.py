@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from typing import TYPE_CHECKING
+
+import pytest
 
 from scenarios import catalogue
 from sim.config import KEYS
@@ -75,9 +79,41 @@ def test_modes_are_listed(highwater: Callable[..., Call]) -> None:
 
 def test_a_mode_is_shown_with_rules_values_and_sources(highwater: Callable[..., Call]) -> None:
     out = highwater("modes", "show", "kip101").out
-    assert "follower_truncation = leader-epoch    (or high-watermark, leader-epoch-rounds)" in out
+    assert (
+        "follower_truncation = leader-epoch    (or high-watermark, high-watermark-delayed, leader-epoch-rounds)" in out
+    )
     for name, spec in RULES.items():
         assert name in out
         assert spec.source in out
     rules = highwater("modes", "show", "hw", "--json").json["rules"]
     assert {rule["name"]: rule["value"] for rule in rules} == MODES["hw"].rules.as_dict()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_page_names_the_rules_that_differ_from_the_mode_before(mode: str) -> None:
+    page = (files("scenarios") / "modes" / f"{mode}.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (\w[\w, ]*?) \| (\w[\w, -]*?) \| .+ \|$", page, re.MULTILINE)
+    said = [dict(zip(names.split(", "), values.split(", "), strict=True)) for names, values in lines if names != "rule"]
+    rules = MODES[mode].rules.as_dict()
+    assert said
+    merged = {name: value for pairs in said for name, value in pairs.items()}
+    if before := re.search(r"^Those of `([\w.-]+)`, but for:$", page, re.MULTILINE):
+        other = MODES[before[1]].rules.as_dict()
+        assert merged == {name: value for name, value in rules.items() if value != other[name]}
+    else:
+        assert merged.items() <= rules.items()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pages_have_the_same_parts(mode: str) -> None:
+    page = (files("scenarios") / "modes" / f"{mode}.md").read_text(encoding="utf-8")
+    assert page.startswith(
+        f"# {mode}: {'no release' if MODES[mode].release == 'none' else 'Kafka ' + MODES[mode].release}"
+    )
+    parts = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert [part for part in parts if part != "Where text and code differ"] == [
+        "Rules",
+        "Promise",
+        "What it is known to do",
+        "Not modelled",
+    ]

@@ -49,6 +49,6 @@ def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
 
 
 def test_every_mode_and_exit_code_has_its_row() -> None:
-    rows = re.findall(r"^\| `?([\w-]+)`? \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| `?([\w.-]+)`? \|", README, re.MULTILINE)
     codes = (value for name, value in vars(exits).items() if name.isupper() and type(value) is int)
     assert {*MODES, *map(str, codes)} <= {*rows}

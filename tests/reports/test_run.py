@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from sim.protocol.modes import MODES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -58,7 +60,7 @@ def test_a_mode_without_expectation_may_violate(highwater: Callable[..., Call]) 
 
 def test_all_modes(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary", "--all-modes", "--json")
-    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101"]
+    assert [run["row"]["mode"] for run in call.json["runs"]] == list(MODES)
 
 
 def test_a_drawn_seed_is_said_before_the_run(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:
