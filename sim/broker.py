@@ -14,6 +14,7 @@ from sim.kernel import Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.fetcher import FETCHING, Fetcher
 from sim.protocol.messages import (
+    INVALID_UPDATE_VERSION,
     NOT_LEADER_OR_FOLLOWER,
     EpochEndReply,
     EpochEndRequest,
@@ -85,6 +86,8 @@ class Broker(Serving):
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._shrinking = False
+        self._isr_change: IsrChange | None = None
+        self._isr_due_us = 0
 
     # Life cycle.
 
@@ -109,7 +112,6 @@ class Broker(Serving):
             self,
             min_insync_replicas=settings.min_insync_replicas,
             lag_us=settings.lag_us,
-            isr_retry_us=settings.isr_retry_us,
         )
         self._loaded(self)
         self._heartbeat(None)
@@ -121,6 +123,9 @@ class Broker(Serving):
         assert control is not None
         beat = Heartbeat(self.node, self.incarnation, self.partition.partition_epoch)
         control.send(control.target.on_heartbeat, beat)  # type: ignore[attr-defined]
+        change = self._isr_change
+        if change is not None and self._awaits(self.partition, change) and self._isr_due_us <= self.kernel.now_us:
+            self._send_isr_change(change)  # Until it is refused, or a decision of a newer epoch comes.
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
 
     def say_goodbye(self) -> None:
@@ -254,13 +259,33 @@ class Broker(Serving):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`."""
-        incarnations = {state.broker: state.incarnation for state in partition.followers.values()}
+        incarnations = {state.broker: state.broker_epoch for state in partition.followers.values()}
         change = IsrChange(
             self.node, partition.name, isr, partition.leader_epoch, partition.partition_epoch, incarnations
         )
+        self._isr_change = change
+        self._send_isr_change(change)
+
+    def _send_isr_change(self, change: IsrChange) -> None:
         control = self.reach(CONTROL)
         assert control is not None
         control.send(control.target.on_isr_change, change)  # type: ignore[attr-defined]
+        self._isr_due_us = self.kernel.now_us + self.settings.isr_retry_us
+
+    def on_isr_refused(self, change: IsrChange) -> None:
+        """The control plane did not persist a change."""
+        partition = self.partition
+        assert partition is not None
+        if self._awaits(partition, change):
+            partition.isr_refused(INVALID_UPDATE_VERSION, self.kernel.now_us)
+
+    @staticmethod
+    def _awaits(partition: Partition, change: IsrChange) -> bool:
+        return partition.pending == change.isr and partition.leader_epoch == change.leader_epoch
+
+    def is_alive(self, broker: int) -> bool:
+        """See `PartitionHost.is_alive`."""
+        return broker in self.network.nodes
 
     def settled(self, replica: Replica, leader_epoch: int) -> None:
         """See `FetcherHost.settled`."""

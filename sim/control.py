@@ -165,9 +165,11 @@ class SimpleControl(Node):
     def on_isr_change(self, change: IsrChange) -> None:
         """A leader's ISR write: it counts only on the partition epoch that the leader knows."""
         state = self.state
-        if change.partition_epoch != state.partition_epoch or change.broker != state.leader:
-            return
-        if self._checks_members and not all(self._eligible(change, member) for member in change.isr):
+        stale = change.partition_epoch != state.partition_epoch or change.broker != state.leader
+        if stale or (self._checks_members and not all(self._eligible(change, member) for member in change.isr)):
+            channel = self.reach(change.broker)
+            if channel is not None:
+                channel.send(channel.target.on_isr_refused, change)  # type: ignore[attr-defined]
             return
         self.decide(state.leader, change.isr)
 

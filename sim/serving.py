@@ -84,12 +84,12 @@ class Serving(Node):
         now_us = self.kernel.now_us
         if offset < partition.log.leo:
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
-            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+            partition.follower_fetched(request.replica, request.broker_epoch, offset, now_us)
         else:
             request.parked = True
             self._parked_followers.append(request)
             self.kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
-            partition.follower_fetched(request.replica, request.incarnation, offset, now_us)
+            partition.follower_fetched(request.replica, request.broker_epoch, offset, now_us)
 
     def _expire_fetch(self, request: FetchRequest) -> None:
         # Whatever could give it another answer than an empty one would have ended its waiting.

@@ -22,7 +22,12 @@ UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
 STALE_CONTROLLER_EPOCH: Final = "STALE_CONTROLLER_EPOCH"
 STALE_BROKER_EPOCH: Final = "STALE_BROKER_EPOCH"
 INVALID_UPDATE_VERSION: Final = "INVALID_UPDATE_VERSION"
+INVALID_REQUEST: Final = "INVALID_REQUEST"
 INELIGIBLE_REPLICA: Final = "INELIGIBLE_REPLICA"
+NEW_LEADER_ELECTED: Final = "NEW_LEADER_ELECTED"
+OPERATION_NOT_ATTEMPTED: Final = "OPERATION_NOT_ATTEMPTED"
+UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
+UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
 NO_EPOCH: Final = -1
 """In a request: no leader epoch given, none is checked."""
@@ -68,19 +73,19 @@ class FetchRequest:
         node: who asks.
         leader: the broker that is asked.
         replica: broker id of who asks, -1 for a consumer.
-        incarnation: the follower's incarnation (0 for a consumer).
+        broker_epoch: of the follower's registration, -1 for a consumer or if unknown.
         positions: what is fetched.
         parked: while the leader lets it wait for data.
         version: of what brokers knew when it was sent; for the sender's use.
     """
 
-    __slots__ = ("incarnation", "leader", "node", "parked", "positions", "replica", "version")
+    __slots__ = ("broker_epoch", "leader", "node", "parked", "positions", "replica", "version")
 
-    def __init__(self, node: int, leader: int, replica: int, incarnation: int, positions: list[Position]) -> None:
+    def __init__(self, node: int, leader: int, replica: int, broker_epoch: int, positions: list[Position]) -> None:
         self.node = node
         self.leader = leader
         self.replica = replica
-        self.incarnation = incarnation
+        self.broker_epoch = broker_epoch
         self.positions = positions
         self.parked = False
         self.version = -1

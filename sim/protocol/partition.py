@@ -13,6 +13,10 @@ from sim.protocol.log import Log
 from sim.protocol.messages import (
     EARLIEST,
     FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -20,7 +24,10 @@ from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
+    OPERATION_NOT_ATTEMPTED,
     UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
     LeaderAndIsr,
     ProduceRequest,
@@ -31,6 +38,18 @@ from sim.protocol.rules import Rules
 UNKNOWN_LEO: Final = -1
 NEVER_US: Final = -(1 << 62)
 NO_LEADER: Final = 0
+_ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
+_AWAIT_METADATA: Final = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        UNKNOWN_TOPIC_ID,
+        FENCED_LEADER_EPOCH,
+        INVALID_UPDATE_VERSION,
+        INVALID_REQUEST,
+        NEW_LEADER_ELECTED,
+    }
+)
+"""What becomes of an AlterPartition that met these errors (Partition.handleAlterPartitionError); others are retried."""
 
 
 class PartitionHost(ReplicaHost, Protocol):
@@ -40,7 +59,15 @@ class PartitionHost(ReplicaHost, Protocol):
         """The leader learnt that a follower has everything below `leo`."""
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """The leader wants another ISR; the answer comes as a LeaderAndIsr, or not at all."""
+        """The leader wants another ISR.
+
+        The answer is a call of `Partition.isr_persisted` or `Partition.isr_refused`, now or later. With rule
+        ``isr_update=zookeeper-write`` the partition is `Partition.locked` until then, and the host holds back every
+        request, reply, LeaderAndIsr and timer that needs it.
+        """
+
+    def is_alive(self, broker: int) -> bool:
+        """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``)."""
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """A write is done with."""
@@ -51,29 +78,29 @@ class FollowerState:
 
     Attributes:
         broker: its id.
-        incarnation: of its last fetch.
+        broker_epoch: of the registration that sent its last fetch, -1 if unknown.
         leo: its LEO as its last fetch showed it, `UNKNOWN_LEO` before the first in this epoch.
         caught_up_us: when it last had everything (lastCaughtUpTimeMs).
         fetch_us: time of its last fetch.
         leader_leo_at_fetch: the leader's LEO at that time.
-        holds_hw: whether the HW waits for it: member of the ISR, persisted or proposed (maximal ISR).
-        in_isr: member of the persisted ISR.
+        holds_hw: whether the HW waits for it: member of the ISR in memory, or of a larger one proposed (maximal ISR).
+        in_isr: member of the ISR in memory.
     """
 
     __slots__ = (
         "broker",
+        "broker_epoch",
         "caught_up_us",
         "fetch_us",
         "holds_hw",
         "in_isr",
-        "incarnation",
         "leader_leo_at_fetch",
         "leo",
     )
 
     def __init__(self, broker: int, now_us: int, *, in_isr: bool) -> None:
         self.broker = broker
-        self.incarnation = 0
+        self.broker_epoch = -1
         self.leo = UNKNOWN_LEO
         self.caught_up_us = now_us if in_isr else NEVER_US
         self.fetch_us = NEVER_US
@@ -95,19 +122,25 @@ class Partition(Replica):
         host: the broker.
         min_insync_replicas: effective ``min.insync.replicas``.
         lag_us: ``replica.lag.time.max.ms`` in us.
-        isr_retry_us: after which an unanswered ISR change is proposed again.
+
+    Attributes:
+        isr: the ISR that was last persisted, as far as this broker knows.
+        pending: the ISR that it proposed and that is neither persisted nor given up, () without one.
+        locked: a write of the ISR is under way, and nothing of the partition may move (leaderIsrUpdateLock).
+        delayed: writes that wait for the HW: (HW needed, request, base offset), in order.
+        epoch_start: LEO when the leader epoch began.
     """
 
     __slots__ = (
         "_answers_epochs",
+        "_asks_controller",
+        "_checks_alive",
         "_epoch_at_election",
         "_fencing",
         "_guards_latest",
         "_hw_needs_min_isr",
-        "_isr_retry_us",
         "_join_epoch_start",
         "_lag_us",
-        "_proposed_us",
         "broker",
         "delayed",
         "epoch_start",
@@ -116,8 +149,10 @@ class Partition(Replica):
         "isr",
         "leader",
         "leader_epoch",
+        "locked",
         "min_insync_replicas",
         "partition_epoch",
+        "pending",
         "replicas",
     )
 
@@ -135,13 +170,11 @@ class Partition(Replica):
         *,
         min_insync_replicas: int,
         lag_us: int,
-        isr_retry_us: int,
     ) -> None:
         super().__init__(name, log, epochs, hw, rules, host)
         self.broker = broker
         self.min_insync_replicas = min_insync_replicas
         self._lag_us = lag_us
-        self._isr_retry_us = isr_retry_us
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -151,9 +184,12 @@ class Partition(Replica):
         self.epoch_start = 0
         self.followers: dict[int, FollowerState] = {}
         self.delayed: list[tuple[int, ProduceRequest, int]] = []
-        self._proposed_us = NEVER_US
+        self.pending: tuple[int, ...] = ()
+        self.locked = False
         self._epoch_at_election = rules.epoch_recorded_at == "election"
         self._join_epoch_start = rules.isr_join == "leader-epoch-start"
+        self._checks_alive = rules.isr_eligibility != "any"
+        self._asks_controller = rules.isr_update == "alter-partition"
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._guards_latest = rules.list_offsets_guard == "yes"
         self._fencing = rules.fetch_fencing == "leader-epoch"
@@ -184,14 +220,13 @@ class Partition(Replica):
             for broker, state in known.items():
                 follower = self.followers[broker]
                 follower.leo = state.leo
-                follower.incarnation = state.incarnation
+                follower.broker_epoch = state.broker_epoch
                 follower.leader_leo_at_fetch = self.log.leo
                 follower.fetch_us = now_us if follower.in_isr else NEVER_US
         else:
             for broker, state in self.followers.items():
                 state.in_isr = state.holds_hw = broker in isr
         self.is_leader = True
-        self._proposed_us = NEVER_US
         self.advance_hw(now_us)
 
     def become_follower(self, decision: LeaderAndIsr) -> None:
@@ -201,6 +236,19 @@ class Partition(Replica):
         """
         self._adopt(decision)
         self.leader_epoch = max(self.leader_epoch, decision.leader_epoch)
+        self._resign()
+
+    def stop(self) -> None:
+        """Take a StopReplica that deletes the partition here (Partition.delete); the log is the host's to delete.
+
+        One that deletes nothing only stops the fetcher.
+        """
+        self.leader = NO_LEADER
+        self.isr = self.pending = ()
+        self.locked = False
+        self._resign()
+
+    def _resign(self) -> None:
         self.is_leader = False
         self.followers = {}
         delayed, self.delayed = self.delayed, []
@@ -210,6 +258,8 @@ class Partition(Replica):
     def _adopt(self, decision: LeaderAndIsr) -> None:
         self.leader = decision.leader
         self.isr = decision.isr
+        self.pending = ()
+        self.locked = False
         self.replicas = decision.replicas
         self.partition_epoch = decision.partition_epoch
 
@@ -242,7 +292,7 @@ class Partition(Replica):
             self.advance_hw(now_us)
 
     def _complete_writes(self) -> None:
-        enough = len(self.isr) >= self.min_insync_replicas
+        enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas
         delayed = self.delayed
         while delayed and delayed[0][0] <= self.hw:
             _, request, base_offset = delayed.pop(0)
@@ -266,7 +316,7 @@ class Partition(Replica):
             return NONE
         return OFFSET_OUT_OF_RANGE
 
-    def follower_fetched(self, follower: int, incarnation: int, offset: int, now_us: int) -> None:
+    def follower_fetched(self, follower: int, broker_epoch: int, offset: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
 
         Replica.updateFetchState, then ISR expansion, then the HW (Partition.updateFollowerFetchState).
@@ -281,57 +331,122 @@ class Partition(Replica):
             state.caught_up_us = max(state.caught_up_us, state.fetch_us)
         state.leader_leo_at_fetch = leader_leo
         state.fetch_us = now_us
-        state.incarnation = incarnation
+        state.broker_epoch = broker_epoch
         if offset != state.leo:
             state.leo = offset
             self.host.replicated(self, follower, offset)
-            if not state.in_isr:
-                self._maybe_expand(state, now_us)
-            self.advance_hw(now_us)
+            if state.in_isr or not self._maybe_expand(state):
+                self.advance_hw(now_us)
         elif not state.in_isr:
-            self._maybe_expand(state, now_us)
+            self._maybe_expand(state)
 
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
-        Partition.maybeIncrementLeaderHW. It never lowers the HW.
+        Partition.maybeIncrementLeaderHW. It never lowers the HW. Of followers that are catching up, only those count
+        that may join the ISR.
         """
         if self._hw_needs_min_isr and len(self.isr) < self.min_insync_replicas:
             return
         candidate = self.log.leo
         for state in self.followers.values():
-            if state.leo < candidate and (state.holds_hw or now_us - state.caught_up_us <= self._lag_us):
+            if state.leo < candidate and (
+                state.holds_hw or (now_us - state.caught_up_us <= self._lag_us and self._may_join(state.broker))
+            ):
                 candidate = state.leo
         if candidate > self.hw and self.set_hw(candidate):
             self._complete_writes()
 
+    def settings_changed(self, now_us: int) -> None:
+        """`min_insync_replicas` has another value: look at the HW and at waiting writes again."""
+        if self.is_leader:
+            self.advance_hw(now_us)
+
     # ISR.
 
-    def _maybe_expand(self, state: FollowerState, now_us: int) -> None:
-        if state.leo < self.hw or (self._join_epoch_start and state.leo < self.epoch_start):
-            return
-        if now_us - self._proposed_us < self._isr_retry_us:
-            return
+    def _may_join(self, broker: int) -> bool:
+        return not self._checks_alive or self.host.is_alive(broker)
+
+    def _maybe_expand(self, state: FollowerState) -> bool:
+        """Propose an ISR with a follower that is far enough (Partition.maybeExpandIsr).
+
+        Returns:
+            Whether the partition is locked now.
+        """
+        if self.pending or state.leo < self.hw or (self._join_epoch_start and state.leo < self.epoch_start):
+            return False
+        if not self._may_join(state.broker):
+            return False
         members = {*self.isr, state.broker}
-        self._propose(tuple(broker for broker in self.replicas if broker in members), now_us)
+        return self._propose(tuple(broker for broker in self.replicas if broker in members))
 
     def shrink_isr(self, now_us: int) -> None:
         """Propose an ISR without members that lag (Partition.maybeShrinkIsr); called every half lag time."""
+        if self.pending:
+            return
+        lagging = self.out_of_sync(now_us)
+        if lagging:
+            self._propose(tuple(broker for broker in self.isr if broker not in lagging))
+
+    def out_of_sync(self, now_us: int) -> tuple[int, ...]:
+        """ISR members that miss something, and have missed something for longer than the lag allows."""
         leo = self.log.leo
-        lagging = {
+        return tuple(
             state.broker
             for state in self.followers.values()
             if state.in_isr and state.leo != leo and now_us - state.caught_up_us > self._lag_us
-        }
-        if lagging and now_us - self._proposed_us >= self._isr_retry_us:
-            self._propose(tuple(broker for broker in self.isr if broker not in lagging), now_us)
+        )
 
-    def _propose(self, isr: tuple[int, ...], now_us: int) -> None:
+    def _propose(self, isr: tuple[int, ...]) -> bool:
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR)."""
-        self._proposed_us = now_us
+        self.pending = isr
+        self.locked = not self._asks_controller
         for state in self.followers.values():
             state.holds_hw = state.in_isr or state.broker in isr
         self.host.propose_isr(self, isr)
+        return self.locked
+
+    def isr_persisted(
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
+    ) -> None:
+        """The proposed ISR is persisted: it counts from now on, and may let the HW move (KAFKA-13091).
+
+        Ignored if something newer came first: other metadata, a newer partition epoch or, where the answer of a
+        controller names one, another leader epoch (Partition.handleAlterPartitionUpdate). An equal partition epoch is
+        that of a change which changed nothing.
+        """
+        if not self.pending or partition_epoch < self.partition_epoch:
+            return
+        if leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            return
+        self.isr = isr
+        self.partition_epoch = partition_epoch
+        self._end_proposal()
+        self.advance_hw(now_us)
+
+    def isr_refused(self, error: str, now_us: int) -> None:
+        """The proposed ISR is not persisted.
+
+        A failed ZooKeeper write leaves everything as it was ("skip updating ISR"); with a stale partition epoch it will
+        fail again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some undo the proposal, most
+        leave it pending until newer metadata comes, and unknown ones have it sent again (KIP-497).
+        """
+        if not self.pending:
+            return
+        if not self._asks_controller:
+            self._end_proposal()
+            self.advance_hw(now_us)
+        elif error in _ROLLED_BACK:
+            self._end_proposal()
+        elif error not in _AWAIT_METADATA:
+            self.host.propose_isr(self, self.pending)
+
+    def _end_proposal(self) -> None:
+        self.pending = ()
+        self.locked = False
+        isr = self.isr
+        for state in self.followers.values():
+            state.in_isr = state.holds_hw = state.broker in isr
 
     # Reads.
 

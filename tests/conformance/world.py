@@ -153,6 +153,10 @@ class RecordingHost:
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost`."""
 
+    def is_alive(self, broker: int) -> bool:
+        """See `PartitionHost`."""
+        return True
+
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `PartitionHost`."""
         self.answers.append((error, base_offset))
@@ -203,7 +207,6 @@ def make_partition(
         host or RecordingHost(),
         min_insync_replicas=1,
         lag_us=30_000_000,
-        isr_retry_us=5_000_000,
     )
     partition.leader_epoch = leader_epoch
     partition.is_leader = leads

@@ -20,15 +20,23 @@ if TYPE_CHECKING:
 HW = MODES["hw"].rules
 KIP101 = MODES["kip101"].rules
 LAG_US = 30_000_000
-ISR_RETRY_US = 5_000_000
 
 
 class Recorder:
-    """Attributes: `calls` in order, as tuples that begin with the name of the call; `sent`, the fetchers' requests."""
+    """What is told, asked and sent.
+
+    Attributes:
+        calls: in order, as tuples that begin with the name of the call.
+        sent: the fetchers' requests.
+        dead: brokers that are not alive.
+        zookeeper: version that a write of the ISR has at once, None if it takes a while.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.sent: list[Any] = []
+        self.dead: set[int] = set()
+        self.zookeeper: int | None = None
 
     def of(self, name: str) -> list[tuple[Any, ...]]:
         """What was told by this name."""
@@ -51,6 +59,11 @@ class Recorder:
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self.calls.append(("isr", isr))
+        if self.zookeeper is not None:
+            partition.isr_persisted(isr, self.zookeeper, 0)
+
+    def is_alive(self, broker: int) -> bool:
+        return broker not in self.dead
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         self.calls.append(("answer", request.first_id, error, base_offset))
@@ -89,7 +102,6 @@ def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_repl
         host,
         min_insync_replicas=min_insync_replicas,
         lag_us=LAG_US,
-        isr_retry_us=ISR_RETRY_US,
     )
 
 

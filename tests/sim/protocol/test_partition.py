@@ -5,6 +5,8 @@ import pytest
 from sim.protocol.messages import (
     EARLIEST,
     FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_UPDATE_VERSION,
     LATEST,
     NO_EPOCH,
     NONE,
@@ -13,12 +15,12 @@ from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
+    OPERATION_NOT_ATTEMPTED,
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
 )
 from tests.sim.protocol.recording import (
     HW,
-    ISR_RETRY_US,
     KIP101,
     LAG_US,
     Recorder,
@@ -144,19 +146,164 @@ def test_what_a_follower_needs_to_join(rule: str, needed: int) -> None:
     assert host.of("isr") == [((1, 2, 3),)]
 
 
-def test_a_proposal_is_repeated_only_after_a_while_and_the_high_watermark_waits_for_it() -> None:
+def test_a_locked_partition_proposes_nothing_and_what_is_persisted_counts_from_then_on() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2 + ISR_RETRY_US - 1)
+    assert (one.locked, one.isr, one.pending) == (True, (1,), (1, 2))
+    one.follower_fetched(3, 1, 0, LAG_US * 2)
+    one.shrink_isr(LAG_US * 4)
     assert host.of("isr") == [((1, 2),)]
-    one.follower_fetched(2, 1, 0, LAG_US * 2 + ISR_RETRY_US)
-    assert len(host.of("isr")) == 2
-    one.produce(produce(0), LAG_US * 5)
+    one.isr_persisted((1, 2), 7, LAG_US * 4)
+    assert (one.locked, one.isr, one.pending, one.partition_epoch, one.leader_epoch) == (False, (1, 2), (), 7, 1)
+    one.produce(produce(0), LAG_US * 6)
     assert one.hw == 0
-    one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 9)
+
+
+def test_a_refused_write_changes_nothing_and_is_tried_again_when_there_is_reason() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.isr_refused(INVALID_UPDATE_VERSION, LAG_US * 2)
+    assert (one.locked, one.isr, one.pending, one.partition_epoch) == (False, (1,), (), 1)
+    one.produce(produce(0), LAG_US * 4)
     assert one.hw == 1
+    one.follower_fetched(2, 1, 1, LAG_US * 4)
+    assert host.of("isr") == [((1, 2),), ((1, 2),)]
+
+
+def test_a_zookeeper_that_answers_at_once_is_no_different() -> None:
+    host = Recorder()
+    host.zookeeper = 2
+    one = filled(host, {0: 2})
+    one.become_leader(decision(isr=(1, 3)), 0)
+    one.follower_fetched(3, 1, 2, 0)
+    one.follower_fetched(2, 1, 2, 0)
+    assert (one.isr, one.locked, one.hw) == ((1, 2, 3), False, 2)
+
+
+@pytest.mark.parametrize("rule", ["zookeeper-write", "alter-partition"])
+def test_a_shrunk_isr_lets_the_high_watermark_move_and_writes_complete(rule: str) -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"isr_update": rule}), min_insync_replicas=2)
+    one.become_leader(decision(), 0)
+    one.produce(produce(0), 0)
+    one.follower_fetched(2, 1, 1, 0)
+    one.shrink_isr(LAG_US + 1)
+    assert (one.hw, host.of("answer")) == (0, [])
+    one.isr_persisted((1, 2), 2, LAG_US + 1)
+    assert (one.hw, host.of("answer")) == (1, [(0, NONE, 0)])
+
+
+ALTER = HW.override({"isr_update": "alter-partition"})
+
+
+def test_an_expansion_asked_of_the_controller_holds_the_high_watermark_but_is_not_yet_in_sync() -> None:
+    host = Recorder()
+    one = partition(host, ALTER, min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    assert (one.locked, one.isr, one.pending) == (False, (1,), (1, 2))
+    one.produce(produce(0), LAG_US * 4)
+    one.produce(produce(1, acks=1), LAG_US * 4)
+    assert (one.hw, host.of("answer")) == (0, [(0, NOT_ENOUGH_REPLICAS, -1), (1, NONE, 0)])
+    one.isr_persisted((1, 2), 2, LAG_US * 4)
+    one.follower_fetched(2, 1, 1, LAG_US * 4)
+    assert (one.hw, one.isr) == (1, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("error", "pending", "proposals"),
+    [
+        (OPERATION_NOT_ATTEMPTED, (), 1),
+        (INELIGIBLE_REPLICA, (), 1),
+        (INVALID_UPDATE_VERSION, (1, 2), 1),
+        (FENCED_LEADER_EPOCH, (1, 2), 1),
+        ("UNKNOWN_SERVER_ERROR", (1, 2), 2),
+    ],
+)
+def test_what_becomes_of_a_proposal_depends_on_the_controllers_error(
+    error: str, pending: tuple[int, ...], proposals: int
+) -> None:
+    host = Recorder()
+    one = partition(host, ALTER)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.isr_refused(error, LAG_US * 2)
+    assert (one.pending, one.isr, len(host.of("isr"))) == (pending, (1,), proposals)
+    assert one.followers[2].holds_hw == bool(pending)
+
+
+def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None:
+    one = partition(Recorder(), ALTER)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 2)
+    one.isr_persisted((1, 2), 9, LAG_US * 2)
+    one.isr_refused("UNKNOWN_SERVER_ERROR", LAG_US * 2)
+    assert (one.isr, one.pending, one.partition_epoch) == ((1,), (), 2)
+
+
+@pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])
+def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pending(
+    partition_epoch: int, leader_epoch: int
+) -> None:
+    one = partition(Recorder(), ALTER)
+    one.become_leader(decision(isr=(1,)), LAG_US * 2)
+    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.isr_persisted((1, 2), partition_epoch, LAG_US * 2, leader_epoch=leader_epoch)
+    assert (one.isr, one.pending) == ((1,), (1, 2))
+    one.isr_persisted((1, 2), 1, LAG_US * 2, leader_epoch=1)
+    assert (one.isr, one.pending) == ((1, 2), ())
+
+
+@pytest.mark.parametrize(("rule", "joins"), [("any", True), ("alive", False), ("registered", False)])
+def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_rule(rule: str, *, joins: bool) -> None:
+    host = Recorder()
+    host.dead = {2}
+    one = partition(host, HW.override({"isr_eligibility": rule}))
+    one.become_leader(decision(isr=(1,)), 0)
+    one.follower_fetched(2, 1, 0, 0)
+    assert bool(host.of("isr")) == joins
+    one.isr_refused(INVALID_UPDATE_VERSION, 0)
+    one.produce(produce(0), 0)
+    one.advance_hw(1)
+    assert one.hw == (0 if joins else 1)
+
+
+def test_a_lower_min_isr_is_heeded_at_once() -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"hw_needs_min_isr": "yes"}), min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.produce(produce(0, acks=1), LAG_US)
+    assert one.hw == 0
+    one.min_insync_replicas = 1
+    one.settings_changed(LAG_US * 2)
+    assert one.hw == 1
+
+
+def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
+    one = filled(Recorder(), {0: 5}, hw=2)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.produce(produce(0, acks=1), 0)
+    one.follower_fetched(2, 1, 5, 1)
+    again = decision(isr=(1, 2))
+    again.partition_epoch = 8
+    one.become_leader(again, 9)
+    assert (one.partition_epoch, one.epoch_start, one.isr) == (8, 5, (1, 2))
+    assert (one.followers[2].leo, one.followers[2].in_isr, one.pending) == (5, True, ())
+
+
+def test_a_stopped_partition_leads_no_more_and_refuses_what_waits() -> None:
+    host = Recorder()
+    one = partition(host)
+    one.become_leader(decision(), 0)
+    one.produce(produce(0), 0)
+    one.stop()
+    assert host.of("answer") == [(0, NOT_LEADER_OR_FOLLOWER, -1)]
+    assert (one.is_leader, one.leader, one.followers, one.log.leo) == (False, 0, {}, 1)
 
 
 def test_members_that_lag_are_proposed_to_leave() -> None:
