@@ -1,11 +1,13 @@
 """A cluster: machines, the processes on them, the control plane, clients and links; and what faults do to them.
 
-Verbs come in pairs: `kill`, `lose_power`, `shut_down` and `start`; `cut` and `heal_links`.
+Verbs come in pairs: `kill`, `lose_power`, `replace_disk`, `corrupt_tail`, `shut_down` and `start`; `pause` and
+`resume`; `cut` and `heal`, `worsen` and `mend`, and `heal_links` for all of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
@@ -15,7 +17,7 @@ from sim.consumer import Consumer
 from sim.control import ScriptedControl, SimpleControl
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
-from sim.network import Network
+from sim.network import Network, Node
 from sim.producer import Producer
 from sim.protocol.batch import Batch
 from sim.protocol.rules import Rules
@@ -29,6 +31,8 @@ CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
 BOOT_GAP_US: Final = 5_000
 """Brokers are started one after the other, so that they register in order of their ids."""
+SILENT: Final = ("power-loss", "disk-replaced")
+"""Ends that take the machine along: nobody resets its connections."""
 SHUTDOWN_WAIT_US: Final = 15_000_000
 """controlled.shutdown.max.retries x controlled.shutdown.retry.backoff.ms: then a broker stops unheard."""
 
@@ -85,6 +89,7 @@ class Cluster:
         self._lost: dict[int, list[Batch]] = {broker: [] for broker in self.settings}
         self._stopping: dict[int, bool] = {}
         self._cuts: list[tuple[int, int]] = []
+        self._worse: list[tuple[str, int, int, int]] = []
         replication_factor = config["default.replication.factor"]
         session_ms = config["zookeeper.session.timeout.ms"]
         assert isinstance(replication_factor, int)
@@ -156,12 +161,60 @@ class Cluster:
 
     def lose_power(self, broker: int) -> bool:
         """The machine goes off: process and page cache are gone."""
-        if self._end(broker, "power-loss"):
+        return self._damage(broker, "power-loss", partial(self.storages[broker].power_lost, self.kernel.now_us))
+
+    def replace_disk(self, broker: int) -> bool:
+        """The machine dies and gets an empty disk: process, log and all checkpoint files are gone."""
+        return self._damage(broker, "disk-replaced", partial(self._replace_disk, broker))
+
+    def _replace_disk(self, broker: int) -> list[Batch]:
+        old = self.storages[broker]
+        self.storages[broker] = old.anew()
+        return old.log.batches
+
+    def corrupt_tail(self, broker: int, count: int) -> bool:
+        """The process ends, and the newest batches on its disk are unreadable.
+
+        False if none ran and nothing is lost, because there is nothing or because the log was closed cleanly.
+        """
+        return self._damage(broker, "corrupt-tail", partial(self._corrupt_tail, broker, count))
+
+    def _corrupt_tail(self, broker: int, count: int) -> list[Batch]:
+        storage = self.storages[broker]
+        synced = storage.synced
+        lost = storage.corrupt_tail(count)
+        self.journal.ledger.synced_lost |= storage.synced < synced
+        return lost
+
+    def _damage(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
+        """End the process, if one runs, and let the machine lose batches; False if neither happened."""
+        if self._end(broker, kind, loses):
             return True
-        lost = self.storages[broker].power_lost(self.kernel.now_us)
+        lost = loses()
         self._lost[broker] += lost
-        self.journal.lost_later(broker, lost)
+        self.journal.lost_later(broker, kind, lost)
         return bool(lost)
+
+    def pause(self, node: int) -> bool:
+        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up."""
+        process = self._process(node)
+        if process is None:
+            return False
+        self.network.pause(process)
+        self.journal.paused("pause", node)
+        return True
+
+    def resume(self, node: int) -> bool:
+        """Take one pause back; False if there is none (any more)."""
+        process = self._process(node)
+        if process is None or not process.frozen:
+            return False
+        self.journal.paused("resume", node)
+        self.network.resume(process)
+        return True
+
+    def _process(self, node: int) -> Node | None:
+        return self.running.get(node) if node else self.network.nodes.get(node)
 
     def shut_down(self, broker: int) -> bool:
         """Controlled shutdown: close the session, then the log. False if no process runs."""
@@ -169,9 +222,13 @@ class Cluster:
         if process is None:
             return False
         self._stopping.setdefault(broker, False)
-        process.say_goodbye()
-        self.kernel.call_at(self.kernel.now_us + SHUTDOWN_WAIT_US, process.life, self._shut_down_unheard, broker)
+        process.perform(self._begin_shut_down, process)
         return True
+
+    def _begin_shut_down(self, process: Broker) -> None:
+        process.say_goodbye()
+        due_us = self.kernel.now_us + SHUTDOWN_WAIT_US
+        self.kernel.call_at(due_us, process.life, self._shut_down_unheard, process.node)
 
     def _shut_down_unheard(self, broker: int) -> None:
         self._end(broker, SHUTDOWN)
@@ -189,21 +246,21 @@ class Cluster:
         if self._incarnations[broker] == incarnation:
             self.start(broker)
 
-    def _end(self, broker: int, kind: str) -> bool:
+    def _end(self, broker: int, kind: str, loses: Callable[[], list[Batch]] = list) -> bool:
         process = self.running.pop(broker, None)
         if process is None:
             return False
         storage = self.storages[broker]
         partition = process.partition
         if partition is not None:
-            storage.process_ended(partition.hw, self.kernel.now_us)
+            storage.process_ended(partition.hw, process.frozen_us if process.frozen else self.kernel.now_us)
             if kind == SHUTDOWN:
-                storage.close_cleanly(partition.hw)
-        lost = storage.power_lost(self.kernel.now_us) if kind == "power-loss" else []
+                storage.close_cleanly(partition.hw if process.known else None)
+        lost = loses()
         self._lost[broker] += lost
         if partition is not None:
-            self.network.leave(process, silently=kind == "power-loss")
-        process.life.open = False
+            self.network.leave(process, silently=kind in SILENT)
+        process.end()
         self.journal.ended(broker, kind, lost)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
@@ -226,8 +283,31 @@ class Cluster:
         self.journal.link("heal", source, target)
         return True
 
+    def worsen(self, step: str, source: int, target: int, value: int) -> None:
+        """Make a directed link ``slow`` (by so many us), ``lossy`` or ``resent`` (so many of a thousand)."""
+        self._change(step, source, target, value)
+        self._worse.append((step, source, target, value))
+        self.journal.link(step, source, target, value)
+
+    def mend(self, step: str, source: int, target: int, value: int) -> bool:
+        """Take that back; False if it was done."""
+        entry = (step, source, target, value)
+        if entry not in self._worse:
+            return False
+        self._worse.remove(entry)
+        self._change(step, source, target, -value)
+        self.journal.link("heal", source, target)
+        return True
+
+    def _change(self, step: str, source: int, target: int, by: int) -> None:
+        network = self.network
+        changes = {"slow": network.slow, "lossy": network.lossy, "resent": network.resend}
+        changes[step](source, target, by)
+
     def heal_links(self) -> None:
-        """Take all cuts back; no message is lost any more."""
+        """Take back all cuts and whatever makes links worse; no message is lost any more."""
+        for entry in list(self._worse):
+            self.mend(*entry)
         self.network.lose(0)
         for source, target in list(self._cuts):
             self.heal(source, target)

@@ -230,10 +230,14 @@ class Journal:
         self.divergence.ended(broker)
         self._note(kind, broker, offset=len(lost))
 
-    def lost_later(self, broker: int, lost: list[Batch]) -> None:
-        """A machine lost power while its process was down."""
+    def lost_later(self, broker: int, kind: str, lost: list[Batch]) -> None:
+        """A machine lost power, or data in some other way, while its process was down."""
         self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
-        self._note("power-loss", broker, offset=len(lost))
+        self._note(kind, broker, offset=len(lost))
+
+    def paused(self, step: str, node: int) -> None:
+        """A process was paused, or resumed."""
+        self._note(step, node)
 
     def started(self, broker: int, incarnation: int) -> None:
         """A process starts."""
@@ -255,11 +259,12 @@ class Journal:
                 lost=ids,
             )
 
-    def link(self, step: str, source: int, target: int) -> None:
-        """A directed link was cut or healed."""
-        self._buffer += _PACK(self._kernel.now_us, _CODE[step], source, 0, target, 0)
+    def link(self, step: str, source: int, target: int, value: int = 0) -> None:
+        """A directed link was cut or healed, or became worse by some amount."""
+        self._buffer += _PACK(self._kernel.now_us, _CODE[step], source, 0, target, value)
         if self.observers:
-            self._tell(step, source=source, target=target)
+            worse = {"value": value} if value else {}
+            self._tell(step, source=source, target=target, **worse)
 
     def converged(self) -> None:
         """The cluster is whole again."""

@@ -2,6 +2,7 @@
 
 An entry of the queue is a tuple (time, tie, number, gate, handler, argument). The gate says whether the call still
 has anybody to reach: a connection whose process died or whose link is cut, the life of a process that set a timer.
+A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
 SimPy's own events and processes run on the same queue, through `Kernel.schedule`.
 
 Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
@@ -22,12 +23,19 @@ Handler = Callable[[Any], object]
 
 
 class Gate:
-    """Whether calls scheduled through it still happen; `owner` is the node that receives them."""
+    """Whether calls scheduled through it still happen.
 
-    __slots__ = ("open", "owner")
+    Attributes:
+        open: they do.
+        held: where a closed gate puts them, in their order; None: they are dropped.
+        owner: the node that receives them.
+    """
+
+    __slots__ = ("held", "open", "owner")
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
+        self.held: list[tuple[Handler, Any]] | None = None
         self.owner = owner
 
 
@@ -98,6 +106,8 @@ class Kernel(simpy.Environment):
                 self.now_us, _, _, gate, handler, argument = pop(queue)
                 if gate.open:
                     handler(argument)
+                elif gate.held is not None:
+                    gate.held.append((handler, argument))
         except _Stop:
             return
         finally:

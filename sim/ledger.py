@@ -57,7 +57,7 @@ class End:
     Attributes:
         broker: its id.
         at_us: when.
-        kind: ``kill``, ``power-loss``, ``shutdown`` or ``halt``.
+        kind: ``kill``, ``power-loss``, ``disk-replaced``, ``corrupt-tail``, ``shutdown`` or ``halt``.
         lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
             twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.
@@ -86,6 +86,7 @@ class Ledger:
         up: broker -> [(registered, ended or None)].
         violations: found so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
+        synced_lost: whether batches became unreadable although they had been fsynced.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
     """
 
@@ -99,6 +100,7 @@ class Ledger:
         self.ends: list[End] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
+        self.synced_lost = False
         self.stale_reads = 0
         self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}

@@ -2,12 +2,14 @@
 
 A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
 dies with either; what was under way on it is gone. Messages of one connection never overtake each other. A message
-that arrives while its link is cut is lost; who waits for an answer notices by its own timeout.
+that arrives while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs
+nothing: its timers and what arrives for it are held, and handed over in their order when it resumes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from heapq import heappush
 from typing import Any, Final
 
@@ -16,6 +18,12 @@ from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
+RESEND_US: Final = 1_000_000
+"""A request that its sender repeats arrives again within this time."""
+RESENT: Final = frozenset({"on_produce", "on_leader_and_isr", "on_update_metadata", "on_stop_replica"})
+"""What is repeated as it was when no answer came: batches by a producer (Sender), and a controller's requests
+(ControllerChannelManager.RequestSendThread). Whoever else gets no answer asks anew, from where he stands by then.
+"""
 
 
 class Node:
@@ -23,19 +31,61 @@ class Node:
 
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
-        life: open while the process runs; gate of its timers.
+        life: open while the process runs and is not paused; gate of its timers.
         out: open connections to other nodes that are up, by node id.
         network: what it is part of, once it has joined.
+        frozen_us: since when it stands still, while it is `frozen`.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
 
     timeout_us = 0
     network: Network
+    frozen_us = 0
+    _freezes = 0
 
     def __init__(self, node: int) -> None:
         self.node = node
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the process stands still for now."""
+        return self.life.held is not None
+
+    def freeze(self, now_us: int) -> None:
+        """Stand still until `thaw` (SIGSTOP, a long garbage collection); pauses add up."""
+        self._freezes += 1
+        if self.life.held is None:
+            self.frozen_us = now_us
+            self.life.open = False
+            self.life.held = []
+
+    def thaw(self) -> None:
+        """Take one pause back; after the last do what was held back, in its order, and go on."""
+        life = self.life
+        held = life.held
+        self._freezes -= 1
+        if held is None or self._freezes:
+            return
+        for handler, argument in held:
+            if life.held is None:
+                return  # It ended itself.
+            handler(argument)
+        life.open = True
+        life.held = None
+
+    def perform(self, handler: Handler, argument: Any) -> None:
+        """Let the process do something, as soon as it is not paused."""
+        if self.life.held is None:
+            handler(argument)
+        else:
+            self.life.held.append((handler, argument))
+
+    def end(self) -> None:
+        """The process is over, and what it would have done."""
+        self.life.open = False
+        self.life.held = None
 
     def reach(self, peer: int) -> Channel | None:
         """The connection to a node, opened if need be; None while that node is down."""
@@ -54,15 +104,17 @@ class Link:
     Attributes:
         cuts: how many cuts are in force.
         loss: messages of a thousand that are lost.
+        resent: of a thousand requests in `RESENT`, those that arrive again.
         table: latency quantiles in us, 256 of them.
         channel: the present connection.
     """
 
-    __slots__ = ("channel", "cuts", "loss", "table")
+    __slots__ = ("channel", "cuts", "loss", "resent", "table")
 
     def __init__(self, loss: int) -> None:
         self.cuts = 0
         self.loss = loss
+        self.resent = 0
         self.table: tuple[int, ...] = LATENCY_US
         self.channel: Channel | None = None
 
@@ -71,7 +123,7 @@ class Channel(Gate):
     """A connection in one direction between two incarnations.
 
     Attributes:
-        open: both processes run, and the link is not cut.
+        open: both processes run, the link is not cut, and the receiver is not paused.
         target: the receiving node.
     """
 
@@ -83,7 +135,15 @@ class Channel(Gate):
         self._link = link
         self._last_us = -1
         self.target = target
-        self.open = not link.cuts
+        self.held = None
+        self.update()
+
+    def update(self) -> None:
+        """Cuts or the receiver's pause changed."""
+        held = self.target.life.held
+        cut = self._link.cuts > 0
+        self.open = held is None and not cut
+        self.held = None if cut else held
 
     def send(self, handler: Handler, message: Any) -> None:
         """Deliver `handler(message)` at the other end after a drawn latency, if it arrives.
@@ -97,6 +157,10 @@ class Channel(Gate):
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
+        if link.resent and getattr(handler, "__name__", "") in RESENT and self._chance() * 1_000 < link.resent:
+            # It comes over another connection, so others may come between. Answers to the copy match no request.
+            again_us = arrival_us + 1 + int(self._chance() * RESEND_US)
+            self._kernel.call_at(again_us, self, handler, copy(message))
         queue = self._queue
         if queue is None:
             self._kernel.call_at(arrival_us, self, handler, message)
@@ -106,6 +170,7 @@ class Channel(Gate):
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""
         self.open = False
+        self.held = None
         self._link.channel = None
 
 
@@ -149,7 +214,7 @@ class Network:
         node.network = self
         self.nodes[node.node] = node
         for other in list(self.nodes.values()):
-            other.peer_up(node.node)
+            other.perform(other.peer_up, node.node)
         self.changed()
 
     def connect(self, source: Node, peer: int) -> Channel | None:
@@ -170,7 +235,7 @@ class Network:
                 of the broken connection at once.
         """
         del self.nodes[node.node]
-        node.life.open = False
+        node.end()
         for channel in node.out.values():
             channel.close()
         for peer, other in self.nodes.items():
@@ -203,6 +268,38 @@ class Network:
         """
         self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
 
+    def pause(self, node: Node) -> None:
+        """A process stands still; see `Node.freeze`."""
+        node.freeze(self._kernel.now_us)
+        self._update_channels(node.node)
+
+    def resume(self, node: Node) -> None:
+        """It goes on, with what was held back for it."""
+        node.thaw()
+        self._update_channels(node.node)
+
+    def _update_channels(self, target: int) -> None:
+        for node in self.nodes.values():
+            channel = node.out.get(target)
+            if channel is not None:
+                channel.update()
+
+    def slow(self, source: int, target: int, by_us: int) -> None:
+        """Messages in this direction take longer from now on; what is negative takes that back."""
+        link = self.link(source, target)
+        link.table = tuple(latency_us + by_us for latency_us in link.table)
+
+    def lossy(self, source: int, target: int, permille: int) -> None:
+        """So many more messages of a thousand are lost in this direction; what is negative takes that back.
+
+        Not for links of clients, which must know (`loss`).
+        """
+        self.link(source, target).loss += permille
+
+    def resend(self, source: int, target: int, permille: int) -> None:
+        """So many more requests in `RESENT` of a thousand arrive twice; what is negative takes that back."""
+        self.link(source, target).resent += permille
+
     def cut(self, source: int, target: int) -> None:
         """Nothing arrives in this direction until `heal`; cuts add up."""
         self._set_cuts(source, target, 1)
@@ -221,4 +318,4 @@ class Network:
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:
-            link.channel.open = not link.cuts
+            link.channel.update()

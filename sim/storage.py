@@ -208,11 +208,17 @@ class Storage:
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
 
-    def close_cleanly(self, hw: int) -> None:
-        """Controlled shutdown: flush the log, write all checkpoints, then the marker (LogManager.shutdown)."""
+    def close_cleanly(self, hw: int | None) -> None:
+        """Controlled shutdown: flush the log, write all checkpoints, then the marker (LogManager.shutdown).
+
+        Args:
+            hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
+                it is (ReplicaManager.checkpointHighWatermarks).
+        """
         self._synced = len(self._written_us)
         self.recovery_point = self.log.leo
-        self.hw_file.content = hw
+        if hw is not None:
+            self.hw_file.content = hw
         self.recovery_point_file.content = self.recovery_point
         self.log_start_file.content = self.log.log_start
         self.clean_shutdown = True
@@ -231,11 +237,42 @@ class Storage:
         kept = self._synced
         while kept < len(self._written_us) and self._written_us[kept] <= durable_since_us:
             kept += 1
+        return self._keep(kept)
+
+    def _keep(self, kept: int) -> list[Batch]:
         lost = self.log.batches[kept:]
         del self.log.batches[kept:]
         del self.log.lasts[kept:]
         del self._written_us[kept:]
         return lost
+
+    def corrupt_tail(self, count: int) -> list[Batch]:
+        """The newest batches become unreadable, synced or not: recovery ends the log before them, by their CRC.
+
+        After a clean shutdown no recovery would look (LogLoader skips it), and nothing is done here.
+
+        Returns:
+            The lost batches.
+        """
+        if self.clean_shutdown:
+            return []
+        lost = self._keep(max(0, len(self._written_us) - count))
+        self._synced = min(self._synced, len(self._written_us))
+        end = self.log.lasts[-1] + 1 if self.log.lasts else self.segments[0]
+        while len(self.segments) > 1 and self.segments[-1] > end:
+            self.segments.pop()
+        return lost
+
+    @property
+    def synced(self) -> int:
+        """How many batches were fsynced; those after them are in the page cache, or were written back by chance."""
+        return self._synced
+
+    def anew(self) -> Storage:
+        """An empty disk in place of this one."""
+        empty = Storage(self._settings, self._writeback_phase_us)
+        empty.clean_shutdown = False
+        return empty
 
     def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).

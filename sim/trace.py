@@ -32,6 +32,13 @@ STEPS: Final[dict[str, str]] = {
     "cut": "a directed link was cut: source, target",
     "heal": "a directed link works again: source, target",
     "converged": "the cluster is whole again and answered a write and a read",
+    "pause": "a process (0: the control plane) stands still",
+    "resume": "a process goes on",
+    "slow": "a directed link takes longer: source, target, value = us",
+    "lossy": "a directed link loses messages: source, target, value = of a thousand",
+    "resent": "on a directed link requests arrive twice: source, target, value = of a thousand",
+    "disk-replaced": "a machine's disk was replaced by an empty one",
+    "corrupt-tail": "the newest batches of a log became unreadable while no process ran",
 }
 """Step -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
 

@@ -55,6 +55,8 @@ class TimingKernel(Kernel):
                     handler(argument)
                     took = clock() - called + popped - begin - 2 * clock_seconds
                     self._count(idle, argument, took)
+                elif gate.held is not None:
+                    gate.held.append((handler, argument))
         except _Stop:
             end.open = False
 

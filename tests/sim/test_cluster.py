@@ -1,6 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim.config import NEVER
 from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from sim.config import Value
 
 
 def test_a_booted_cluster_elects_replicates_and_answers() -> None:
@@ -65,6 +73,148 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1]
     ends = [end for end in cluster.journal.ledger.ends if end.broker == 3]
     assert [(end.kind, sorted(end.lost)) for end in ends] == [("kill", [0])]
+
+
+def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
+    world = World(config={"log.flush.interval.messages": 1}).ready()
+    world.write(2)
+    world.write(1)
+    cluster = world.cluster
+    assert cluster.replace_disk(3)
+    assert cluster.storages[3].log.batches == []
+    cluster.start(3)
+    world.run()
+    assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1, 2]
+    ends = cluster.journal.ledger.ends
+    assert [(end.broker, end.kind, sorted(end.lost)) for end in ends] == [(3, "disk-replaced", [0, 2])]
+    assert not cluster.journal.ledger.synced_lost
+    world.run(30)
+    assert world.logs == [[0, 1, 2]] * 3
+
+
+def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() -> None:
+    world = World().ready()
+    world.write(2)
+    cluster = world.cluster
+    cluster.shut_down(3)
+    world.run()
+    assert cluster.replace_disk(3)
+    assert [(end.kind, sorted(end.lost)) for end in cluster.journal.ledger.ends] == [("shutdown", [0])]
+    assert world.of("disk-replaced", broker=3)
+    assert not cluster.replace_disk(3)
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
+    world = World(config={"log.flush.interval.messages": 1 if synced else NEVER}).ready()
+    world.write(2)
+    world.write(1)
+    cluster = world.cluster
+    assert cluster.corrupt_tail(3, 1)
+    assert cluster.journal.ledger.synced_lost == synced
+    cluster.start(3)
+    world.run()
+    assert world.of("recovered", broker=3)[-1]["lost"] == [2]
+    world.run(30)
+    assert world.logs == [[0, 1, 2]] * 3
+
+
+def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    assert cluster.pause(1)
+    world.run(25)
+    assert world.of("session-end", broker=1)
+    old = cluster.running[1]
+    assert old.leads
+    leader = cluster.leader
+    assert leader is not None
+    assert leader.node == 2
+    assert cluster.resume(1)
+    assert not cluster.resume(1)
+    world.run()
+    assert not old.leads
+    assert [step["step"] for step in world.steps if step["step"] in ("pause", "resume")] == ["pause", "resume"]
+
+
+def test_a_paused_broker_can_be_killed_and_its_successor_runs() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    cluster.pause(2)
+    world.write(seconds=0.1)
+    assert cluster.kill(2)
+    assert not cluster.resume(2)
+    assert not cluster.pause(2)
+    cluster.start(2)
+    world.run(60)
+    assert world.logs == [[0]] * 3
+
+
+def test_a_broker_that_is_paused_while_it_loads_goes_on_loading_when_it_resumes() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    cluster.kill(2)
+    cluster.start(2)
+    assert cluster.pause(2)
+    world.run(20)
+    assert len(world.of("recovered", broker=2)) == 1
+    assert cluster.resume(2)
+    assert len(world.of("recovered", broker=2)) == 2
+
+
+def test_a_paused_broker_begins_to_shut_down_when_it_resumes() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    cluster.pause(2)
+    assert cluster.shut_down(2)
+    world.run(5)
+    assert 2 in cluster.running
+    cluster.resume(2)
+    world.run()
+    assert world.of("shutdown", broker=2)
+
+
+def test_a_paused_broker_writes_no_checkpoints() -> None:
+    config: dict[str, Value] = {"zookeeper.session.timeout.ms": 60_000}
+    world = World(config=config).ready()
+    world.write()
+    cluster = world.cluster
+    partition = cluster.running[3].partition
+    assert partition is not None
+    assert cluster.storages[3].hw_file.content is None
+    cluster.pause(3)
+    world.run(20)
+    cluster.kill(3)
+    assert cluster.storages[3].hw_file.content is None
+
+
+def test_a_paused_control_plane_decides_late() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    assert cluster.pause(0)
+    cluster.kill(1)
+    world.run(60)
+    assert len(world.of("elected")) == 1
+    assert cluster.resume(0)
+    world.run(60)
+    assert [step["broker"] for step in world.of("elected") if step["broker"]][1:]
+
+
+def test_what_makes_links_worse_is_taken_back_once() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    link = cluster.network.link(1, 2)
+    table = link.table
+    for step, value in (("slow", 100_000), ("lossy", 200), ("resent", 300)):
+        cluster.worsen(step, 1, 2, value)
+    assert (link.table[0], link.loss, link.resent) == (table[0] + 100_000, 200, 300)
+    assert cluster.mend("lossy", 1, 2, 200)
+    assert not cluster.mend("lossy", 1, 2, 200)
+    cluster.heal_links()
+    assert (link.table, link.loss, link.resent) == (table, 0, 0)
+    assert not cluster.mend("slow", 1, 2, 100_000)
+    assert world.of("slow", source=1, target=2, value=100_000)
+    assert len(world.of("heal", source=1, target=2)) == 3
 
 
 def test_a_halted_broker_is_started_again_by_its_supervisor_unless_somebody_was_faster() -> None:

@@ -198,3 +198,185 @@ def test_timers_of_a_dead_process_never_fire() -> None:
 def test_everybody_hears_who_is_up() -> None:
     net = Net()
     assert (net.one.came, net.two.came, net.three.came) == ([1, 2, 3], [2, 3], [3])
+
+
+# Pauses.
+
+
+def test_a_paused_process_is_handed_all_it_missed_in_order_when_it_resumes() -> None:
+    net = Net()
+    net.one.tell(2, "before")
+    net.run()
+    net.network.pause(net.two)
+    net.kernel.call_at(net.kernel.now_us + 5_000, net.two.life, net.two.take, "timer")
+    net.one.tell(2, "first")
+    net.run(4_000)
+    net.run(4_000)
+    net.three.tell(2, "by a connection that was opened meanwhile")
+    net.run()
+    assert net.two.got == ["before"]
+    now_us = net.kernel.now_us
+    net.network.resume(net.two)
+    missed = ["first", "timer", "by a connection that was opened meanwhile"]
+    assert net.two.got == ["before", *missed]
+    assert net.two.at_us[1:] == [now_us] * 3
+    net.one.tell(2, "after")
+    net.run()
+    assert net.two.got[-1] == "after"
+
+
+def test_what_arrives_at_the_instant_of_resuming_does_not_overtake_what_was_held() -> None:
+    net = Net()
+    net.network.link(1, 2).table = (100,) * 256
+    net.network.pause(net.two)
+    net.one.tell(2, "held")
+    net.kernel.call_at(net.kernel.now_us + 101, net.three.life, net.network.resume, net.two)
+    net.one.tell(2, "arrives at the same instant")
+    net.run()
+    assert net.two.got == ["held", "arrives at the same instant"]
+    assert net.two.at_us == [net.two.at_us[0]] * 2
+
+
+def test_pauses_add_up() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.network.pause(net.two)
+    net.one.tell(2, "late")
+    net.run()
+    net.network.resume(net.two)
+    net.run()
+    assert net.two.frozen
+    assert net.two.got == []
+    net.network.resume(net.two)
+    assert not net.two.frozen
+    assert net.two.got == ["late"]
+
+
+def test_a_cut_loses_what_arrives_for_a_paused_process_and_a_pause_outlives_it() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.run()
+    net.network.pause(net.two)
+    net.one.tell(2, "arrived")
+    net.run()
+    net.network.cut(1, 2)
+    net.one.tell(2, "lost")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "after the cut")
+    net.run()
+    assert net.two.got == ["hello"]
+    net.network.cut(1, 2)
+    net.network.resume(net.two)
+    assert net.two.got == ["hello", "arrived", "after the cut"]
+    net.one.tell(2, "cut again")
+    net.run()
+    assert len(net.two.got) == 3
+
+
+def test_a_paused_process_that_dies_does_nothing_any_more() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.one.tell(2, "never")
+    net.kernel.call_at(net.kernel.now_us + 10, net.two.life, net.two.take, "never")
+    net.run()
+    net.network.leave(net.two, silently=True)
+    net.one.tell(2, "nobody there")
+    net.kernel.call_at(net.kernel.now_us + 10, net.two.life, net.two.take, "never")
+    net.run()
+    assert net.two.got == []
+    assert not net.two.frozen
+
+
+def test_a_process_that_ends_itself_while_it_makes_up_for_a_pause_stops_there() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.two.perform(lambda _: net.network.leave(net.two, silently=False), None)
+    net.two.perform(net.two.take, "never")
+    net.network.resume(net.two)
+    assert net.two.got == []
+    assert not net.two.life.open
+
+
+def test_a_paused_process_hears_late_who_is_up_and_which_connections_broke() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.two.tell(1, "hello")
+    net.run()
+    net.network.pause(net.two)
+    net.network.leave(net.one, silently=False)
+    late = Peer(4, net.kernel)
+    net.network.join(late)
+    net.run()
+    assert (net.two.broken, 4 in net.two.came) == ([], False)
+    net.network.resume(net.two)
+    assert (net.two.broken, 4 in net.two.came) == ([1], True)
+
+
+# Links that got worse.
+
+
+def test_a_slow_link_takes_longer_in_its_direction_and_keeps_the_order() -> None:
+    net = Net()
+    net.network.slow(1, 2, 500_000)
+    sent_us = net.kernel.now_us
+    net.one.tell(2, "slow")
+    net.two.tell(1, "quick")
+    net.network.slow(1, 2, -500_000)
+    net.one.tell(2, "quick, yet behind")
+    net.run()
+    assert net.two.got == ["slow", "quick, yet behind"]
+    assert min(net.two.at_us) >= sent_us + 500_000 + LATENCY_US[0]
+    assert net.one.at_us[0] <= sent_us + LATENCY_US[-1]
+    assert net.network.link(1, 2).table == LATENCY_US
+
+
+def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
+    net = Net()
+    net.network.lossy(1, 2, 300)
+    for number in range(400):
+        net.one.tell(2, number)
+        net.one.tell(3, number)
+    net.run()
+    assert 200 < len(net.two.got) < 340
+    assert net.two.got == sorted(net.two.got)
+    assert len(net.three.got) == 400
+    net.network.lossy(1, 2, -300)
+    net.one.tell(2, "safe")
+    net.run()
+    assert net.two.got[-1] == "safe"
+    assert net.network.loss == 0
+
+
+class Request:
+    """Something that is copied."""
+
+
+class Server(Peer):
+    """Takes requests that their senders repeat."""
+
+    def on_produce(self, request: Request) -> None:
+        self.take(request)
+
+
+def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_the_first() -> None:
+    kernel = Kernel()
+    network = Network(kernel, Streams(1))
+    one, two = Peer(1, kernel), Server(2, kernel)
+    network.join(one)
+    network.join(two)
+    network.resend(1, 2, 1_000)
+    channel = one.reach(2)
+    assert channel is not None
+    request = Request()
+    channel.send(two.on_produce, request)
+    channel.send(two.take, "a reply")
+    kernel.run_until(2 * END_US)
+    assert len(two.got) == 3
+    assert two.got[0] is request
+    assert [isinstance(message, Request) for message in two.got] == [True, False, True]
+    assert two.got[2] is not request
+    network.resend(1, 2, -1_000)
+    channel.send(two.on_produce, request)
+    kernel.run_until(5 * END_US)
+    assert len(two.got) == 4

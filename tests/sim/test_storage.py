@@ -126,6 +126,68 @@ def test_a_controlled_shutdown_saves_everything() -> None:
     assert machine.storage.power_lost(machine.now_us) == []
 
 
+# Damage.
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_corrupt_tail_costs_the_newest_batches_whether_synced_or_not(synced: bool) -> None:
+    machine = Machine(log_flush_interval_messages=1 if synced else NEVER)
+    for _ in range(4):
+        machine.write(2)
+    machine.kill()
+    assert machine.storage.synced == (4 if synced else 0)
+    assert [batch.base_offset for batch in machine.storage.corrupt_tail(3)] == [2, 4, 6]
+    assert machine.storage.synced == int(synced)
+    machine.start()
+    assert (machine.bases, machine.replica.log.leo, machine.storage.recovery_point) == ([0], 2, 0)
+    machine.write()
+    assert len(machine.lose_power()) == (0 if synced else 2)
+
+
+def test_a_corrupt_tail_may_reach_into_older_segments() -> None:
+    machine = Machine(log_segment_bytes=300, sim_record_bytes=100)
+    for _ in range(8):
+        machine.write()
+    assert machine.storage.segments == [0, 3, 6]
+    machine.kill()
+    assert len(machine.storage.corrupt_tail(6)) == 6
+    machine.start()
+    assert (machine.bases, machine.storage.segments) == ([0, 1], [0])
+    assert len(machine.storage.corrupt_tail(99)) == 2
+    machine.start()
+    assert machine.replica.log.leo == 0
+
+
+def test_after_a_clean_shutdown_no_tail_is_looked_at() -> None:
+    machine = Machine()
+    machine.write()
+    machine.shut_down()
+    assert machine.storage.corrupt_tail(1) == []
+
+
+def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
+    machine = Machine()
+    machine.write(5)
+    machine.replica.set_hw(5)
+    machine.shut_down()
+    machine.storage = machine.storage.anew()
+    machine.start()
+    assert (machine.bases, machine.replica.log.leo, machine.replica.hw) == ([], 0, 0)
+    assert machine.storage.epoch_checkpoint.entries == []
+    assert machine.storage.recovery_point_file.content is None
+
+
+def test_a_broker_that_knew_of_no_partition_leaves_the_hw_file_alone_when_it_is_shut_down() -> None:
+    machine = Machine()
+    machine.write(5)
+    machine.replica.set_hw(3)
+    machine.shut_down()
+    machine.replica.set_hw(5)
+    machine.storage.close_cleanly(None)
+    assert machine.storage.hw_file.content == 3
+    assert machine.storage.clean_shutdown
+
+
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(1, 4)),
