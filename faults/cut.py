@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from faults.plan import Fault, Limits, aim
-from sim.broker import CONTROL
+from sim.zookeeper import ZOOKEEPER
 from sim.cluster import Cluster
 from sim.streams import choice, integer
 
@@ -13,10 +13,10 @@ KIND = "cut"
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
+    """Two brokers (one may be whoever leads then), or a broker and ZooKeeper; one way or both."""
     at_us = integer(stream, *limits.window_us)
     source = aim(stream, limits.brokers)
-    target = choice(stream, [node for node in (CONTROL, *limits.brokers) if node != source])
+    target = choice(stream, [node for node in (ZOOKEEPER, *limits.brokers) if node != source])
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))
     targets = (target, source) if turned else (source, target)

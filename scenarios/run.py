@@ -113,7 +113,6 @@ class _Run:
                 broker: resolve(scenario.config, drawn, keys) for broker, keys in scenario.broker_config.items()
             },
             rules=dict.fromkeys(range(1, scenario.brokers + 1), self.rules),
-            control_rules=self.rules,
             scripted=scenario.control == "scripted",
             kernel=self.kernel,
             streams=self.streams,

@@ -142,7 +142,7 @@ class Scenario:
         title: one line.
         description: what it tells and where it comes from.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
-        control: ``simple`` or ``scripted``.
+        control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
         config: keys set for the cluster (only those the file sets).
         broker_config: keys set for one broker.
         draw_config: keys drawn per seed from a list of values.

@@ -157,7 +157,7 @@ class _File(_Table):
     title: Words
     description: str = ""
     brokers: Annotated[_Brokers, BeforeValidator(_checked(fields.sections))]
-    control: Annotated[str, _word("control plane", ("simple", "scripted"))]
+    control: Annotated[str, _word("control plane", ("real", "scripted"))]
     settle_ms: Natural = 0
     config: Settings = {}
     draw_config: Draws = Field(default={}, alias="draw")

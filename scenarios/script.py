@@ -21,6 +21,7 @@ from sim.producer import Send
 from sim.protocol.rules import Rules
 from sim.settings import acks_number
 from sim.trace import Step
+from sim.zookeeper import ScriptedZooKeeper
 
 WAIT_LIMIT_US: Final = 300_000_000
 """A script line that waited this long in vain fails the run."""
@@ -155,13 +156,11 @@ class Script:
 
     def _do(self, action: str, params: Mapping[str, Any]) -> None:
         cluster = self._cluster
-        state = cluster.control.state
         if action == "produce":
             self._produce(params)
-        elif action == "elect":
-            cluster.control.decide(params["broker"], tuple(params["isr"]))
-        elif action == "isr":
-            cluster.control.decide(state.leader, tuple(params["isr"]))
+        elif action in ("elect", "isr"):
+            assert isinstance(cluster.control, ScriptedZooKeeper)
+            cluster.control.decide(params.get("broker", cluster.control.state.leader), tuple(params["isr"]))
         elif action == "end-offsets":
             cluster.consumer.ask_end_offset()
         elif action == "delete-records":

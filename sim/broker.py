@@ -1,4 +1,4 @@
-"""A broker process: hosts partitions and fetchers on a machine's storage, and talks to everybody else.
+"""A broker process: hosts partition, fetchers and controller module on a machine's storage, and talks to everybody else.
 
 One object is one incarnation. A crash drops it; what survives is the `sim.storage.Storage` that the next incarnation
 is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to them.
@@ -6,39 +6,59 @@ is given. All protocol decisions are made in `sim.protocol`; this file carries m
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
+from sim.config import Value
+from sim.controller import ControllerModule
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol.batch import Batch
+from sim.protocol.epochs import EpochCache
 from sim.protocol.fetcher import FETCHING, Fetcher
+from sim.protocol.log import Log
 from sim.protocol.messages import (
-    INVALID_UPDATE_VERSION,
+    FENCED_LEADER_EPOCH,
+    NONE,
     NOT_LEADER_OR_FOLLOWER,
+    STALE_BROKER_EPOCH,
+    STALE_CONTROLLER_EPOCH,
+    ControlledShutdown,
+    ControlledShutdownReply,
+    ControlReply,
+    ControlRequest,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
     FetchRequest,
-    Goodbye,
-    Heartbeat,
-    IsrChange,
     LeaderAndIsr,
+    LeaderAndIsrRequest,
     ListOffsetsReply,
     ListOffsetsRequest,
     Position,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
-from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
 from sim.serving import Serving
 from sim.settings import BrokerSettings
 from sim.storage import RecoveryError, Storage
+from sim.zookeeper import ZOOKEEPER, Ping, Register, Registered, Request
 
-CONTROL: Final = 0
-"""Node id of the control plane."""
 SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
+REFUSED: Final = "a broker is already registered"
+"""Reason of an exit at start-up: an earlier registration is in the way."""
+ISR_CHECK_US: Final = 2_500_000
+ISR_QUIET_US: Final = 5_000_000
+ISR_LATEST_US: Final = 60_000_000
+"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are 5 s
+after the last one, or 60 s after the last announcement.
+"""
 
 
 class Broker(Serving):
@@ -57,7 +77,10 @@ class Broker(Serving):
         exits: called when the process ends by itself: (broker, reason).
 
     Attributes:
-        leads: whether it leads the partition.
+        broker_epoch: of its registration, -1 before the first.
+        module: its controller module.
+        checkpointing: whether it writes checkpoints: from the first decision on that it took.
+        zombie: its session expired, and it neither hears of that nor registers anew.
     """
 
     def __init__(
@@ -77,6 +100,9 @@ class Broker(Serving):
         self.incarnation = incarnation
         self.storage = storage
         self.rules = rules
+        self.broker_epoch = -1
+        self.zombie = False
+        self.module = ControllerModule(self, rules, settings, kernel, self.at_zookeeper)
         self._topic = topic
         self._journal = journal
         self._loaded = loaded
@@ -86,8 +112,17 @@ class Broker(Serving):
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._shrinking = False
-        self._isr_change: IsrChange | None = None
-        self._isr_due_us = 0
+        self._session = -1
+        self._registering: Register | None = None
+        self._pending: deque[Request] = deque()
+        self._controller_epoch = 0
+        self._decided_by = 0
+        self._stalled = False
+        self.checkpointing = False
+        self._isr_changed_us = -1
+        self._isr_announced_us = 0
+        self._shutdown: ControlledShutdown | None = None
+        self._shutdown_tries = 0
 
     # Life cycle.
 
@@ -96,13 +131,20 @@ class Broker(Serving):
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
-        settings = self.settings
         try:
             log, epochs, hw = self.storage.recover(self.rules)
         except RecoveryError as error:
             self.halt(str(error))
             return
-        self.partition = Partition(
+        self.partition = self._hold_partition(log, epochs, hw)
+        self._isr_announced_us = self.kernel.now_us
+        self._loaded(self)
+        self._register()
+        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+
+    def _hold_partition(self, log: Log, epochs: EpochCache, hw: int) -> Partition:
+        settings = self.settings
+        return Partition(
             self.node,
             self._topic,
             log,
@@ -113,30 +155,6 @@ class Broker(Serving):
             min_insync_replicas=settings.min_insync_replicas,
             lag_us=settings.lag_us,
         )
-        self._loaded(self)
-        self._heartbeat(None)
-
-    def _heartbeat(self, _: object) -> None:
-        """Register, stay registered, and show which decisions arrived; goes on until the process ends."""
-        assert self.partition is not None
-        control = self.reach(CONTROL)
-        assert control is not None
-        beat = Heartbeat(self.node, self.incarnation, self.partition.partition_epoch)
-        control.send(control.target.on_heartbeat, beat)  # type: ignore[attr-defined]
-        change = self._isr_change
-        if change is not None and self._awaits(self.partition, change) and self._isr_due_us <= self.kernel.now_us:
-            self._send_isr_change(change)  # Until it is refused, or a decision of a newer epoch comes.
-        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._heartbeat, None)
-
-    def say_goodbye(self) -> None:
-        """Ask the control plane to end the session; the answer ends the process (controlled shutdown)."""
-        control = None if self.partition is None else self.reach(CONTROL)
-        if control is not None:
-            control.send(control.target.on_goodbye, Goodbye(self.node, self.incarnation))  # type: ignore[attr-defined]
-
-    def on_goodbye_reply(self, _: Goodbye) -> None:
-        """The session is closed."""
-        self._exits(self.node, SHUTDOWN)
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
@@ -150,31 +168,231 @@ class Broker(Serving):
         """Whether this broker believes that it leads the partition."""
         return self.partition is not None and self.partition.is_leader
 
-    # Decisions of the control plane.
+    # ZooKeeper.
 
-    def on_leader_and_isr(self, decision: LeaderAndIsr) -> None:
-        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower).
+    def _register(self) -> None:
+        self._registering = Register(self.node, self.incarnation)
+        self._to_zookeeper("on_register", self._registering)
 
-        A decision whose leader epoch is not newer is ignored altogether, its partition epoch included.
+    def _to_zookeeper(self, handler: str, message: object) -> None:
+        channel = self.reach(ZOOKEEPER)
+        assert channel is not None
+        channel.send(getattr(channel.target, handler), message)
+
+    def on_registered(self, reply: Registered) -> None:
+        """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
+        if reply.request is not self._registering:
+            return
+        self._registering = None
+        if reply.broker_epoch < 0:
+            self._exits(self.node, REFUSED)
+            return
+        self.broker_epoch = self._session = reply.broker_epoch
+        for key, value in reply.config.items():
+            self.on_config_changed((key, value))
+        for request in self._pending:
+            self._send_request(request)
+        if not reply.controller:
+            self.module.elect()
+        self._release()
+
+    def _ping(self, _: object) -> None:
+        """Keep the session, and repeat what was not answered; goes on until the process ends."""
+        if not self.zombie:
+            if self._session < 0:
+                self._register()
+            else:
+                assert self.partition is not None
+                self._to_zookeeper("on_ping", Ping(self.node, self._session, self.partition.partition_epoch))
+                for request in self._pending:
+                    self._send_request(request)
+        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+
+    def on_session_expired(self, broker_epoch: int) -> None:
+        """The session is gone: no longer controller; register anew."""
+        if broker_epoch != self._session or self.zombie:
+            return
+        self._session = -1
+        self._pending = deque(request for request in self._pending if request.lasting)
+        self.module.session_lost()
+        self._register()
+
+    def at_zookeeper(
+        self, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool = False
+    ) -> None:
+        """Have something done at ZooKeeper; asked again until it is answered.
+
+        Args:
+            operation: what is done, with ZooKeeper as its argument.
+            done: called with the result.
+            lasting: asked again also in the next session.
+        """
+        request = Request(self.node, operation, done, lasting=lasting)
+        self._pending.append(request)
+        self._send_request(request)
+
+    def _send_request(self, request: Request) -> None:
+        if self._session >= 0 and not self.zombie:
+            request.broker_epoch = self._session
+            self._to_zookeeper("on_request", request)
+
+    def on_zookeeper_reply(self, reply: tuple[Request, Any]) -> None:
+        """Something was done at ZooKeeper."""
+        request, result = reply
+        if request in self._pending:
+            self._pending.remove(request)
+            request.done(result)
+
+    def on_controller_gone(self, _: object) -> None:
+        """The controller's seat is free."""
+        if self._session >= 0 and not self.zombie:
+            self.module.seat_vacated()
+
+    def on_brokers_changed(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.brokers_changed()
+
+    def on_topic_created(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.topic_created()
+
+    def on_isr_changed(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.isr_changed()
+
+    def on_preferred_election(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.preferred_election()
+
+    def on_reassignment_asked(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.reassignment_asked()
+
+    def on_config_changed(self, change: tuple[str, Value]) -> None:
+        """The dynamic configuration changed (DynamicConfigManager)."""
+        key, value = change
+        partition = self.partition
+        assert partition is not None
+        if key == "min.insync.replicas":
+            assert isinstance(value, int)
+            smallest = min(value, self.settings.replication_factor)
+            self.settings = replace(self.settings, min_insync_replicas=smallest)
+            partition.min_insync_replicas = smallest
+            partition.settings_changed(self.kernel.now_us)
+        elif key == "unclean.leader.election.enable":
+            allowed = bool(value)
+            self.settings = replace(self.settings, unclean_election=allowed)
+            for fetcher in self._fetchers.values():
+                fetcher.unclean_election = allowed
+            self.module.controller.unclean_election = allowed
+            self.module.controller.settings_changed()
+
+    # Standing still.
+
+    def stall(self, *, stalled: bool) -> None:
+        """The disk does not answer: whatever needs the partition waits, and what waited goes on."""
+        self._stalled = stalled
+        self._release()
+
+    def _release(self) -> None:
+        """Hand over what had to wait, in order, as long as nothing stands in the way."""
+        partition = self.partition
+        assert partition is not None
+        self.holding = self.broker_epoch < 0 or self._stalled or partition.locked
+        held = self.held
+        while held and not self.holding:
+            handler, message = held.popleft()
+            handler(message)
+
+    # Requests of the controller.
+
+    def on_leader_and_isr(self, request: LeaderAndIsrRequest) -> None:
+        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower)."""
+        if self.holding:
+            self.held.append((self.on_leader_and_isr, request))
+            return
+        error = self._check_control(request)
+        if not error:
+            self._take(request.state)
+        self._answer_control(request, error)
+
+    def on_update_metadata(self, request: UpdateMetadataRequest) -> None:
+        """Learn who leads and who lives, for clients. Leader epochs are not compared: it can go back."""
+        if self.broker_epoch < 0:
+            self.held.append((self.on_update_metadata, request))
+            return
+        error = self._check_control(request)
+        if not error:
+            self.known = request.state
+            self.live = request.live
+            self.network.changed()
+        self._answer_control(request, error)
+
+    def on_stop_replica(self, request: StopReplicaRequest) -> None:
+        """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas)."""
+        if self.holding:
+            self.held.append((self.on_stop_replica, request))
+            return
+        partition = self.partition
+        assert partition is not None
+        error = self._check_control(request)
+        if not error and self.rules.stop_replica == "checked" and request.state.leader_epoch < partition.leader_epoch:
+            error = FENCED_LEADER_EPOCH
+        if not error:
+            self._fetchers.clear()
+            if request.delete:
+                partition.stop()
+                self.wake_all()
+                self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
+                self._journal.deleted(self.node, self.partition)
+        self._answer_control(request, error)
+
+    def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
+        """A script decides in place of a controller."""
+        if self.broker_epoch < 0 or self.holding:
+            self.held.append((self.on_script, decision))
+            return
+        self.known, self.live = decision
+        self._take(self.known)
+        self.network.changed()
+
+    def _check_control(self, request: ControlRequest) -> str:
+        if self.rules.broker_epoch == "checked" and request.broker_epoch < self.broker_epoch:
+            return STALE_BROKER_EPOCH
+        if request.controller_epoch < self._controller_epoch:
+            return STALE_CONTROLLER_EPOCH
+        self._controller_epoch = request.controller_epoch
+        return NONE
+
+    def _answer_control(self, request: ControlRequest, error: str) -> None:
+        channel = self.reach(request.controller)
+        if channel is not None:
+            channel.send(channel.target.on_control_reply, ControlReply(self.node, request, error))  # type: ignore[attr-defined]
+
+    def on_control_reply(self, reply: ControlReply) -> None:
+        """A broker answered the controller that lives here."""
+        self.module.on_control_reply(reply)
+
+    def _take(self, decision: LeaderAndIsr) -> None:
+        """Lead or follow, if the leader epoch is newer; else the decision is ignored, its partition epoch included.
+
+        It is also ignored if it names no leader, or one that is not alive in the metadata that this broker has
+        (ReplicaManager.makeFollowers).
         """
         partition = self.partition
-        if partition is None or decision.leader_epoch <= partition.leader_epoch:
+        assert partition is not None
+        if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
             return
-        if self.known is None:
+        if not self.checkpointing:
+            self.checkpointing = True
             self.storage.begin_checkpoints(self.kernel.now_us)
-        self.known = decision
-        self.network.changed()
         if decision.leader == self.node:
+            self._decided_by = decision.controller_epoch
             self._lead(partition, decision)
-        elif decision.leader != NO_LEADER:
+        elif decision.leader in self.live:
+            self._decided_by = decision.controller_epoch
             self._follow(partition, decision)
-        elif partition.is_leader:
-            partition.become_follower(decision)
-            self.wake_all()
-        else:
-            # A follower cannot follow nobody: it only takes note, and goes on as it was (ReplicaManager.makeFollowers).
-            partition.isr = decision.isr
-            partition.partition_epoch = decision.partition_epoch
+        self.network.changed()
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us
@@ -186,12 +404,12 @@ class Broker(Serving):
             self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        same_leader = partition.leader == decision.leader
+        restarts = partition.leader != decision.leader or self.rules.fetcher_restart == "newer-epoch"
         partition.become_follower(decision)
         self.wake_all()
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
-        if fetch is None or not same_leader or self.rules.fetcher_restart == "newer-epoch":
+        if fetch is None or restarts:
             self._journal.follow(self.node, partition, restarts=True)
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
@@ -217,12 +435,99 @@ class Broker(Serving):
 
     def _shrink_isr(self, _: object) -> None:
         """Task isr-expiration: every half lag time while leading."""
+        if self.holding:
+            self.held.append((self._shrink_isr, None))
+            return
         partition = self.partition
         self._shrinking = partition is not None and partition.is_leader
         if partition is not None and partition.is_leader:
             now_us = self.kernel.now_us
-            partition.shrink_isr(now_us)
             self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+            partition.shrink_isr(now_us)
+
+    # The ISR.
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
+        known = LeaderAndIsr(
+            partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
+        )
+        members = None
+        if self.rules.isr_eligibility == "registered":
+            followers = partition.followers
+            members = {member: followers[member].broker_epoch for member in isr if member in followers}
+        self.at_zookeeper(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
+        self.holding = self.holding or partition.locked
+
+    def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
+        error, state = answer
+        partition = self.partition
+        assert partition is not None
+        now_us = self.kernel.now_us
+        if error:
+            partition.isr_refused(error, now_us)
+        else:
+            if self._isr_changed_us < 0:
+                self._announce_after(now_us)
+            self._isr_changed_us = now_us
+            partition.isr_persisted(state.isr, state.partition_epoch, now_us)
+        self._release()
+
+    def _announce_after(self, now_us: int) -> None:
+        """Look again at the next multiple of the interval."""
+        waits_us = ISR_CHECK_US - (now_us - self._isr_announced_us) % ISR_CHECK_US
+        self.kernel.call_at(now_us + waits_us, self.life, self._announce_isr, None)
+
+    def _announce_isr(self, _: object) -> None:
+        now_us = self.kernel.now_us
+        if now_us <= self._isr_changed_us + ISR_QUIET_US and now_us <= self._isr_announced_us + ISR_LATEST_US:
+            self._announce_after(now_us)
+            return
+        self._isr_changed_us = -1
+        self._isr_announced_us = now_us
+        self.at_zookeeper(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, lasting=True)
+
+    def is_alive(self, broker: int) -> bool:
+        """See `PartitionHost.is_alive`."""
+        return broker in self.live
+
+    # Controlled shutdown.
+
+    def begin_shutdown(self) -> None:
+        """Ask the controller to be relieved, then stop (KafkaServer.controlledShutdown)."""
+        if self._session < 0:
+            self._exits(self.node, SHUTDOWN)
+        elif not self._shutdown_tries:
+            self._try_shutdown(None)
+
+    def _try_shutdown(self, _: object) -> None:
+        if self._shutdown_tries == self.settings.shutdown_tries:
+            self._exits(self.node, SHUTDOWN)
+            return
+        self._shutdown_tries += 1
+        self._shutdown = ControlledShutdown(self.node, self.broker_epoch)
+        self.at_zookeeper(lambda zookeeper: zookeeper.controller, self._ask_controller)
+        self.kernel.call_at(
+            self.kernel.now_us + self.settings.shutdown_backoff_us, self.life, self._shutdown_unheard, self._shutdown
+        )
+
+    def _ask_controller(self, controller: int) -> None:
+        channel = self.reach(controller) if controller else None
+        if channel is not None and self._shutdown is not None:
+            channel.send(channel.target.on_controlled_shutdown, self._shutdown)  # type: ignore[attr-defined]
+
+    def _shutdown_unheard(self, request: ControlledShutdown) -> None:
+        if request is self._shutdown:
+            self._try_shutdown(None)
+
+    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+        """A broker asks the controller that lives here."""
+        self.module.on_controlled_shutdown(request)
+
+    def on_controlled_shutdown_reply(self, reply: ControlledShutdownReply) -> None:
+        """Stop, if everything was handed over; else try again after the back-off."""
+        if reply.request is self._shutdown and not reply.error and not reply.remaining:
+            self._exits(self.node, SHUTDOWN)
 
     # What a partition tells its host.
 
@@ -257,36 +562,6 @@ class Broker(Serving):
         """See `PartitionHost.replicated`."""
         self._journal.replicated(self.node, partition, follower, leo)
 
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`."""
-        incarnations = {state.broker: state.broker_epoch for state in partition.followers.values()}
-        change = IsrChange(
-            self.node, partition.name, isr, partition.leader_epoch, partition.partition_epoch, incarnations
-        )
-        self._isr_change = change
-        self._send_isr_change(change)
-
-    def _send_isr_change(self, change: IsrChange) -> None:
-        control = self.reach(CONTROL)
-        assert control is not None
-        control.send(control.target.on_isr_change, change)  # type: ignore[attr-defined]
-        self._isr_due_us = self.kernel.now_us + self.settings.isr_retry_us
-
-    def on_isr_refused(self, change: IsrChange) -> None:
-        """The control plane did not persist a change."""
-        partition = self.partition
-        assert partition is not None
-        if self._awaits(partition, change):
-            partition.isr_refused(INVALID_UPDATE_VERSION, self.kernel.now_us)
-
-    @staticmethod
-    def _awaits(partition: Partition, change: IsrChange) -> bool:
-        return partition.pending == change.isr and partition.leader_epoch == change.leader_epoch
-
-    def is_alive(self, broker: int) -> bool:
-        """See `PartitionHost.is_alive`."""
-        return broker in self.network.nodes
-
     def settled(self, replica: Replica, leader_epoch: int) -> None:
         """See `FetcherHost.settled`."""
         assert replica is self.partition
@@ -298,7 +573,7 @@ class Broker(Serving):
         """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
         leader = fetcher.leader
         node = self.node
-        request = FetchRequest(node, leader, node, self.incarnation, positions)
+        request = FetchRequest(node, leader, node, self.broker_epoch, positions)
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             request.version = self.network.version
@@ -362,11 +637,13 @@ class Broker(Serving):
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`: requests that a dead process never answered are tried again."""
         self._retry(peer)
+        self.module.peer_up(peer)
 
     def disconnected(self, peer: int) -> None:
         """See `Node.disconnected`."""
         if peer in self.network.nodes:
             self._retry(peer)
+            self.module.peer_up(peer)
 
     def _retry(self, peer: int) -> None:
         fetcher = self._fetchers.get(peer)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from sim.broker import SHUTDOWN, Broker
+from sim.broker import REFUSED, SHUTDOWN, Broker
 from sim.client import Access
 from sim.config import Value
 from sim.consumer import Consumer
-from sim.control import ScriptedControl, SimpleControl
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import Network, Node
@@ -24,6 +23,7 @@ from sim.protocol.rules import Rules
 from sim.settings import broker_settings, client_settings
 from sim.storage import Storage
 from sim.streams import Streams, integer
+from sim.zookeeper import ZOOKEEPER, ScriptedZooKeeper, ZooKeeper
 
 TOPIC: Final = "highwater-0"
 PRODUCER: Final = 1001
@@ -33,8 +33,8 @@ BOOT_GAP_US: Final = 5_000
 """Brokers are started one after the other, so that they register in order of their ids."""
 SILENT: Final = ("power-loss", "disk-replaced")
 """Ends that take the machine along: nobody resets its connections."""
-SHUTDOWN_WAIT_US: Final = 15_000_000
-"""controlled.shutdown.max.retries x controlled.shutdown.retry.backoff.ms: then a broker stops unheard."""
+CLOSING_US: Final = 300
+"""Until ZooKeeper has heard that a broker which stops closes its session."""
 
 
 class Cluster:
@@ -45,15 +45,15 @@ class Cluster:
         config: full configuration of the cluster.
         broker_config: full configuration of brokers that differ.
         rules: rules of each broker.
-        control_rules: rules of the control plane.
         scripted: whether a script decides elections and ISR.
+        first: the broker that is started first, and so becomes controller.
         kernel: time.
         streams: chance.
 
     Attributes:
         running: the processes that run, by broker.
         storages: the machines' disks, by broker.
-        replicas: the assignment.
+        control: ZooKeeper, where decisions are persisted.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Cluster:
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
         rules: Mapping[int, Rules],
-        control_rules: Rules,
         scripted: bool,
+        first: int = 1,
         kernel: Kernel,
         streams: Streams,
     ) -> None:
@@ -94,27 +94,32 @@ class Cluster:
         session_ms = config["zookeeper.session.timeout.ms"]
         assert isinstance(replication_factor, int)
         assert isinstance(session_ms, int)
-        self.replicas = tuple(range(1, replication_factor + 1))
-        control = ScriptedControl if scripted else SimpleControl
+        control = ScriptedZooKeeper if scripted else ZooKeeper
         self.control = control(
             TOPIC,
-            self.replicas,
-            control_rules,
+            tuple(range(1, replication_factor + 1)),
+            brokers,
             session_us=session_ms * 1_000,
-            unclean_election=bool(config["unclean.leader.election.enable"]),
             kernel=kernel,
             journal=self.journal,
         )
+        self._first = first
         self._access = Access(TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal)
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
 
     def boot(self) -> None:
-        """Start everything, brokers in order of their ids."""
+        """Start everything, brokers one after the other."""
         for node in (self.control, self.producer, self.consumer):
             self.network.join(node)
-        for broker in self.settings:
-            self.kernel.call_at(broker * BOOT_GAP_US, ALWAYS, self.start, broker)
+        order = sorted(self.settings, key=lambda broker: (broker != self._first, broker))
+        for position, broker in enumerate(order, start=1):
+            self.kernel.call_at(position * BOOT_GAP_US, ALWAYS, self.start, broker)
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The assignment."""
+        return self.control.state.replicas
 
     def validator(self, position: int, shows: Callable[[list[Batch]], None]) -> Consumer:
         """A fresh consumer that reads from an offset on and hands over what it is shown."""
@@ -196,7 +201,7 @@ class Cluster:
         return bool(lost)
 
     def pause(self, node: int) -> bool:
-        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up."""
+        """A broker's process (0: ZooKeeper) stands still; False if none runs. Pauses add up."""
         process = self._process(node)
         if process is None:
             return False
@@ -210,6 +215,8 @@ class Cluster:
         if process is None or not process.frozen:
             return False
         self.journal.paused("resume", node)
+        if node == ZOOKEEPER:
+            self.control.touch()
         self.network.resume(process)
         return True
 
@@ -217,27 +224,19 @@ class Cluster:
         return self.running.get(node) if node else self.network.nodes.get(node)
 
     def shut_down(self, broker: int) -> bool:
-        """Controlled shutdown: close the session, then the log. False if no process runs."""
+        """Controlled shutdown: leadership is handed over, then log and session are closed. False if no process runs."""
         process = self.running.get(broker)
         if process is None:
             return False
         self._stopping.setdefault(broker, False)
-        process.perform(self._begin_shut_down, process)
+        process.perform(Broker.begin_shutdown, process)
         return True
-
-    def _begin_shut_down(self, process: Broker) -> None:
-        process.say_goodbye()
-        due_us = self.kernel.now_us + SHUTDOWN_WAIT_US
-        self.kernel.call_at(due_us, process.life, self._shut_down_unheard, process.node)
-
-    def _shut_down_unheard(self, broker: int) -> None:
-        self._end(broker, SHUTDOWN)
 
     def _exited(self, broker: int, reason: str) -> None:
         if reason == SHUTDOWN:
             self._end(broker, SHUTDOWN)
             return
-        self._end(broker, "halt")
+        self._end(broker, "exit" if reason == REFUSED else "halt")
         due_us = self.kernel.now_us + self.settings[broker].supervisor_us
         self.kernel.call_at(due_us, ALWAYS, self._supervise, (broker, self._incarnations[broker]))
 
@@ -255,7 +254,10 @@ class Cluster:
         if partition is not None:
             storage.process_ended(partition.hw, process.frozen_us if process.frozen else self.kernel.now_us)
             if kind == SHUTDOWN:
-                storage.close_cleanly(partition.hw if process.known else None)
+                storage.close_cleanly(partition.hw if process.checkpointing else None)
+                self._close_session(broker, process)
+            elif kind == "exit":
+                storage.close_cleanly(None)
         lost = loses()
         self._lost[broker] += lost
         if partition is not None:
@@ -266,10 +268,73 @@ class Cluster:
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
 
+    def _close_session(self, broker: int, process: Broker) -> None:
+        """The last that a broker says; if nobody hears it, its session has to expire."""
+        if not self.network.link(broker, ZOOKEEPER).cuts:
+            self.kernel.call_at(
+                self.kernel.now_us + CLOSING_US, self.control.life, self._session_closed, (broker, process.broker_epoch)
+            )
+
+    def _session_closed(self, entry: tuple[int, int]) -> None:
+        broker, broker_epoch = entry
+        session = self.control.sessions.get(broker)
+        if session is not None and session.broker_epoch == broker_epoch:
+            self.control.end_session(broker)
+
+    # The control plane.
+
+    @property
+    def controller(self) -> int:
+        """Whose seat the controller's is, 0 if nobody's."""
+        return self.control.controller
+
+    def expire_session(self, broker: int) -> bool:
+        """ZooKeeper ends a session; the broker lives, hears of it, and registers anew. False if there is none."""
+        session = self.control.sessions.get(broker)
+        if session is None:
+            return False
+        self.control.end_session(broker)
+        self.control.tell_expired(broker, session.broker_epoch)
+        return True
+
+    def zombie(self, broker: int) -> bool:
+        """A session expires, and its broker neither hears of it nor registers anew until `unzombie`."""
+        process = self.running.get(broker)
+        if process is None or process.zombie:
+            return False
+        process.zombie = True
+        self.control.end_session(broker)
+        return True
+
+    def unzombie(self, broker: int) -> None:
+        """The broker will notice with its next ping."""
+        process = self.running.get(broker)
+        if process is not None:
+            process.zombie = False
+
+    def move_controller(self) -> bool:
+        """The controller's node is deleted: somebody is elected anew. False if nobody was."""
+        if not self.control.controller:
+            return False
+        self.control.vacate()
+        return True
+
+    def preferred_election(self) -> bool:
+        """An administrator asks for the preferred leader; False if there is no controller."""
+        return self.control.prefer()
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """An administrator asks for another assignment; False if it is in place or another one is asked for."""
+        return self.control.reassign(replicas)
+
+    def set_config(self, key: str, value: Value) -> None:
+        """An administrator changes a dynamic setting."""
+        self.control.set_config(key, value)
+
     # Links.
 
     def cut(self, source: int, target: int) -> None:
-        """Nothing arrives from `source` at `target` any more (broker ids, 0 for the control plane)."""
+        """Nothing arrives from `source` at `target` any more (broker ids, 0 for ZooKeeper)."""
         self.network.cut(source, target)
         self._cuts.append((source, target))
         self.journal.link("cut", source, target)

@@ -36,6 +36,7 @@ _ACK = _CODE["ack"]
 _READ = _CODE["read"]
 _END_OFFSET = _CODE["end-offset"]
 _RECOVERED = _CODE["recovered"]
+_CONTROLLER = _CODE["controller"]
 
 
 class Journal:
@@ -156,19 +157,25 @@ class Journal:
     # Control plane.
 
     def elected(self, leader: int, epoch: int) -> None:
-        """The control plane chose a leader, 0 for none."""
+        """A leader was chosen, 0 for none."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
         if self.observers:
             self._tell("elected", broker=leader, leader_epoch=epoch)
 
     def isr(self, isr: tuple[int, ...], epoch: int) -> None:
-        """The control plane persisted an ISR."""
+        """An ISR was persisted."""
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
         self.ledger.isr_history.append((now_us, isr))
         if self.observers:
             self._tell("isr", isr=list(isr), leader_epoch=epoch)
+
+    def controller(self, broker: int, epoch: int) -> None:
+        """A broker became controller."""
+        self._buffer += _PACK(self._kernel.now_us, _CONTROLLER, broker, epoch, 0, 0)
+        if self.observers:
+            self._tell("controller", broker=broker, controller_epoch=epoch)
 
     def registered(self, broker: int, incarnation: int) -> None:
         """A session was opened."""
@@ -258,6 +265,12 @@ class Journal:
                 hw=replica.hw,
                 lost=ids,
             )
+
+    def deleted(self, broker: int, replica: Replica) -> None:
+        """A broker deleted its replica: it has an empty one now."""
+        self.divergence.ended(broker)
+        self.divergence.loaded(broker, replica)
+        self._note("deleted", broker)
 
     def link(self, step: str, source: int, target: int, value: int = 0) -> None:
         """A directed link was cut or healed, or became worse by some amount."""

@@ -6,6 +6,8 @@ DelayedFetch). A new HW ends the waiting of consumers only: an idle follower lea
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from sim.kernel import Kernel
@@ -40,7 +42,12 @@ class Serving(Node):
 
     Attributes:
         partition: the partition, once the log is loaded; requests arrive only after that.
-        known: the latest decision of the control plane that arrived.
+        broker_epoch: of its registration, -1 before the first: until then it answers nobody.
+        known: the partition's state as its metadata has it, None before any arrived.
+        live: registered brokers with their broker epochs, as its metadata has them.
+        holding: whether what needs the partition has to wait: before registration, while the ISR is being written (the
+            writer holds leaderIsrUpdateLock), while the disk does not answer.
+        held: what waits, with its handlers.
     """
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
@@ -48,7 +55,11 @@ class Serving(Node):
         self.settings = settings
         self.kernel = kernel
         self.partition: Partition | None = None
+        self.broker_epoch = -1
         self.known: LeaderAndIsr | None = None
+        self.live: dict[int, int] = {}
+        self.holding = True
+        self.held: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._parked_followers: list[FetchRequest] = []
         self._parked_consumers: list[FetchRequest] = []
 
@@ -59,6 +70,9 @@ class Serving(Node):
 
     def on_produce(self, request: ProduceRequest) -> None:
         """A producer sent a batch."""
+        if self.holding:
+            self.held.append((self.on_produce, request))
+            return
         assert self.partition is not None
         self.partition.produce(request, self.kernel.now_us)
 
@@ -67,6 +81,9 @@ class Serving(Node):
 
         The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
         """
+        if self.holding:
+            self.held.append((self.on_fetch, request))
+            return
         partition = self.partition
         assert partition is not None
         _, offset, epoch = request.positions[0]
@@ -93,7 +110,9 @@ class Serving(Node):
 
     def _expire_fetch(self, request: FetchRequest) -> None:
         # Whatever could give it another answer than an empty one would have ended its waiting.
-        if request.parked:
+        if self.holding:
+            self.held.append((self._expire_fetch, request))
+        elif request.parked:
             request.parked = False
             self._parked_followers.remove(request)
             self._reply_fetch(request, NONE, [])
@@ -148,6 +167,9 @@ class Serving(Node):
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower asks where an epoch ended."""
+        if self.holding:
+            self.held.append((self.on_epoch_end, request))
+            return
         assert self.partition is not None
         results = []
         for name, current_epoch, epoch in request.asks:
@@ -157,6 +179,9 @@ class Serving(Node):
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """A client or an out-of-range follower asks for an offset."""
+        if self.holding:
+            self.held.append((self.on_list_offsets, request))
+            return
         partition = self.partition
         assert partition is not None
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
@@ -164,9 +189,15 @@ class Serving(Node):
         self._reply(request.node, "on_list_offsets_reply", reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
-        """A client asks who leads."""
+        """A client asks who leads; one that this broker does not know to live is as good as none."""
+        if self.broker_epoch < 0:
+            self.held.append((self.on_metadata, request))
+            return
         known = self.known
-        reply = MetadataReply(request, known.leader if known else NO_LEADER, known.leader_epoch if known else -1)
+        if known is None or known.leader not in self.live:
+            reply = MetadataReply(request, NO_LEADER, -1)
+        else:
+            reply = MetadataReply(request, known.leader, known.leader_epoch)
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Any) -> None:

@@ -29,6 +29,7 @@ def acks_number(acks: str) -> int:
 class BrokerSettings:
     """One broker's settings; see `sim.config.KEYS` for the keys behind them."""
 
+    replication_factor: int
     min_insync_replicas: int
     unclean_election: bool
     lag_us: int
@@ -38,7 +39,11 @@ class BrokerSettings:
     heartbeat_us: int
     recovery_us: int
     supervisor_us: int
-    isr_retry_us: int
+    auto_balance: bool
+    balance_check_us: int
+    controller_socket_timeout_us: int
+    shutdown_tries: int
+    shutdown_backoff_us: int
     storage: StorageSettings
 
 
@@ -51,6 +56,7 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
 def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
     config = dict(items)
     return BrokerSettings(
+        replication_factor=_int(config, "default.replication.factor"),
         min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
         unclean_election=bool(config["unclean.leader.election.enable"]),
         lag_us=_us(config, "replica.lag.time.max.ms"),
@@ -60,7 +66,11 @@ def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
         heartbeat_us=_us(config, "sim.heartbeat.interval.ms"),
         recovery_us=_us(config, "sim.recovery.ms"),
         supervisor_us=_us(config, "sim.supervisor.restart.ms"),
-        isr_retry_us=_us(config, "sim.isr.change.timeout.ms"),
+        auto_balance=bool(config["auto.leader.rebalance.enable"]),
+        balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
+        controller_socket_timeout_us=_us(config, "controller.socket.timeout.ms"),
+        shutdown_tries=_int(config, "controlled.shutdown.max.retries"),
+        shutdown_backoff_us=_us(config, "controlled.shutdown.retry.backoff.ms"),
         storage=StorageSettings(
             flush_interval_messages=_int(config, "log.flush.interval.messages"),
             segment_bytes=_int(config, "log.segment.bytes"),

@@ -273,6 +273,23 @@ class Storage:
         empty = Storage(self._settings, self._writeback_phase_us)
         empty.clean_shutdown = False
         return empty
+    def delete_log(self, rules: Rules) -> tuple[Log, EpochCache, int]:
+        """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
+
+        Returns:
+            As `recover`.
+        """
+        self.log.truncate_fully(0)
+        self._written_us.clear()
+        self._synced = self.recovery_point = 0
+        self.segments = [0]
+        self.epoch_checkpoint.write([])
+        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
+            file.content = None
+        marker = self.clean_shutdown
+        recovered = self.recover(rules)
+        self.clean_shutdown = marker
+        return recovered
 
     def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).

@@ -56,7 +56,7 @@ def test_layers_import_downwards_only(name: str) -> None:
 
 
 MACHINE = ("config", "kernel", "network", "settings", "storage", "streams")
-HOSTS = ("broker", "client", "consumer", "control", "journal", "producer", "serving")
+HOSTS = ("broker", "client", "consumer", "controller", "journal", "producer", "serving", "zookeeper")
 GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},
     **{f"sim.{name}": "host" for name in HOSTS},

@@ -135,6 +135,7 @@ class Fetcher:
         failed: partitions that were given up until their next leader change.
         dead: an error ended the thread (rule ``append_error``).
         in_flight: the request that is waited for.
+        unclean_election: see above; may change.
     """
 
     __slots__ = (
@@ -143,7 +144,7 @@ class Fetcher:
         "_checks_epoch",
         "_host",
         "_truncates_to_hw",
-        "_unclean_election",
+        "unclean_election",
         "_with_epoch",
         "dead",
         "failed",
@@ -164,7 +165,7 @@ class Fetcher:
         self.in_flight: Request | None = None
         self._host = host
         self._backoff_us = backoff_us
-        self._unclean_election = unclean_election
+        self.unclean_election = unclean_election
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
         self._with_epoch = rules.follower_truncation == "leader-epoch-rounds"
         self._carries_epoch = rules.fetch_fencing == "leader-epoch"
@@ -349,7 +350,7 @@ class Fetcher:
         replica = fetch.replica
         if leader_leo >= replica.log.leo:
             fetch.state = State.ASKING_EARLIEST
-        elif self.rules.out_of_range == "halts" and not self._unclean_election:
+        elif self.rules.out_of_range == "halts" and not self.unclean_election:
             self.dead = True
             self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
         else:

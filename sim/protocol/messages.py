@@ -213,50 +213,88 @@ class LeaderAndIsr:
         self.controller_epoch = controller_epoch
 
 
-class IsrChange:
-    """A leader asks for another ISR, conditional on the partition epoch that it knows.
+class ControlRequest:
+    """What the three requests of a controller have in common.
 
-    `incarnations` are those of the members whose fetches the leader has seen, for rule ``isr_eligibility``.
+    Attributes:
+        controller: broker id of the controller.
+        controller_epoch: its epoch.
+        broker_epoch: of the registration that it is meant for.
+        state: how things stand.
     """
 
-    __slots__ = ("broker", "incarnations", "isr", "leader_epoch", "name", "partition_epoch")
+    __slots__ = ("broker_epoch", "controller", "controller_epoch", "state")
+
+    handler = ""
+    """Name of the handler at the receiving broker."""
+
+    def __init__(self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr) -> None:
+        self.controller = controller
+        self.controller_epoch = controller_epoch
+        self.broker_epoch = broker_epoch
+        self.state = state
+
+
+class LeaderAndIsrRequest(ControlRequest):
+    """Lead or follow."""
+
+    __slots__ = ()
+    handler = "on_leader_and_isr"
+
+
+class UpdateMetadataRequest(ControlRequest):
+    """Who leads, for clients; `live`: registered brokers with their broker epochs."""
+
+    __slots__ = ("live",)
+    handler = "on_update_metadata"
 
     def __init__(
-        self,
-        broker: int,
-        name: str,
-        isr: tuple[int, ...],
-        leader_epoch: int,
-        partition_epoch: int,
-        incarnations: dict[int, int],
+        self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int]
     ) -> None:
+        super().__init__(controller, controller_epoch, broker_epoch, state)
+        self.live = live
+
+
+class StopReplicaRequest(ControlRequest):
+    """Stop following; with `delete` the replica goes altogether."""
+
+    __slots__ = ("delete",)
+    handler = "on_stop_replica"
+
+    def __init__(
+        self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, *, delete: bool
+    ) -> None:
+        super().__init__(controller, controller_epoch, broker_epoch, state)
+        self.delete = delete
+
+
+class ControlReply:
+    """A broker's answer to a request of a controller."""
+
+    __slots__ = ("broker", "error", "request")
+
+    def __init__(self, broker: int, request: ControlRequest, error: str) -> None:
         self.broker = broker
-        self.name = name
-        self.isr = isr
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.incarnations = incarnations
+        self.request = request
+        self.error = error
 
 
-class Heartbeat:
-    """A broker's sign of life: registers a new incarnation, keeps a session open.
+class ControlledShutdown:
+    """A broker asks the controller to be relieved of its leaderships."""
 
-    `partition_epoch` is the newest that the broker has seen; the control plane sends again what it missed.
-    """
+    __slots__ = ("broker", "broker_epoch")
 
-    __slots__ = ("broker", "incarnation", "partition_epoch")
-
-    def __init__(self, broker: int, incarnation: int, partition_epoch: int) -> None:
+    def __init__(self, broker: int, broker_epoch: int) -> None:
         self.broker = broker
-        self.incarnation = incarnation
-        self.partition_epoch = partition_epoch
+        self.broker_epoch = broker_epoch
 
 
-class Goodbye:
-    """A broker announces that it shuts down; sent back as the answer."""
+class ControlledShutdownReply:
+    """Answer to that: an error, and how many partitions the broker still leads."""
 
-    __slots__ = ("broker", "incarnation")
+    __slots__ = ("error", "remaining", "request")
 
-    def __init__(self, broker: int, incarnation: int) -> None:
-        self.broker = broker
-        self.incarnation = incarnation
+    def __init__(self, request: ControlledShutdown, error: str, remaining: int) -> None:
+        self.request = request
+        self.error = error
+        self.remaining = remaining

@@ -173,6 +173,11 @@ RULES: Final[dict[str, RuleSpec]] = {
         "also those on dead ones, which leave the ISR.",
         "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
     ),
+    "stop_replica": RuleSpec(
+        ("unchecked", "checked"),
+        "Whether a broker refuses a StopReplica of an older leader epoch.",
+        "KIP-570 (2.6), KAFKA-9539",
+    ),
     # Clients.
     "list_offsets_guard": RuleSpec(
         ("no", "yes"),
@@ -239,6 +244,7 @@ class Rules:
     broker_epoch: str
     controller_writes: str
     controller_startup: str
+    stop_replica: str
     list_offsets_guard: str
     list_offsets_fencing: str
     client_metadata: str

@@ -1,0 +1,472 @@
+"""The elected controller: which broker leads, who is told, and what is kept in ZooKeeper.
+
+Kafka classes: KafkaController, PartitionStateMachine, ReplicaStateMachine, ControllerBrokerRequestBatch. Events are
+handled one at a time, in order of arrival. A handler is a generator: it yields what it wants done at ZooKeeper, and goes
+on with the result, so that everything may change between its steps. Controllers live in brokers; this one knows
+neither messages nor time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from sim.protocol import election
+from sim.protocol.messages import NONE, STALE_BROKER_EPOCH, LeaderAndIsr
+from sim.protocol.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
+NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+
+Change = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""What a decision makes of a partition's state: (leader, ISR, assignment)."""
+Decide = Callable[[LeaderAndIsr], Change | None]
+"""A decision on the state as ZooKeeper has it; None: leave it."""
+
+
+class ControllerMovedError(Exception):
+    """ZooKeeper refused a write since another controller was elected."""
+
+
+class Coordination(Protocol):
+    """What a controller does at ZooKeeper; each call is a round trip."""
+
+    def brokers(self) -> Mapping[int, int]:
+        """Registered brokers and their broker epochs; sets the watch again."""
+
+    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
+        """The partition's state, and the assignment that is asked for (empty: none)."""
+
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+        """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
+
+        Returns:
+            The state afterwards.
+
+        Raises:
+            ControllerMovedError: a newer controller stands in the way.
+        """
+
+    def reassigned(self) -> None:
+        """The assignment that was asked for is in place."""
+
+
+NOTHING: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
+"""What a controller knows before it has read anything."""
+
+Operation = Callable[[Coordination], Any]
+Steps = Generator[Operation, Any, None]
+
+
+class ControllerHost(Protocol):
+    """What a controller asks of its broker."""
+
+    def at_zookeeper(self, operation: Operation) -> None:
+        """Have something done; `Controller.answered` or `Controller.moved` follows."""
+
+    def broker_added(self, broker: int, broker_epoch: int) -> None:
+        """Requests to this broker may be sent from now on."""
+
+    def broker_removed(self, broker: int) -> None:
+        """Requests to this broker that are not sent yet are dropped."""
+
+    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
+        """Queue a request for a live broker."""
+
+    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Mapping[int, int]) -> None:
+        """Queue a request for a live broker."""
+
+    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
+        """Queue a request for a live broker."""
+
+    def active(self, epoch: int) -> None:
+        """This controller begins to work."""
+
+    def resigned(self) -> None:
+        """This controller works no more; nothing of its queues is sent."""
+
+
+class Controller:
+    """The controller of one broker, at work while it is elected.
+
+    Args:
+        broker: the broker that it lives in.
+        rules: that broker's rules.
+        host: that broker.
+        unclean_election: ``unclean.leader.election.enable``.
+
+    Attributes:
+        epoch: its controller epoch, -1 while it is not elected.
+        live: brokers that it knows to be registered, with their broker epochs.
+        shutting_down: those of them that announced a controlled shutdown.
+        state: the partition as it knows it; leader epoch -1 before the topic exists.
+        unclean_election: see above; may change.
+    """
+
+    def __init__(self, broker: int, rules: Rules, host: ControllerHost, *, unclean_election: bool) -> None:
+        self.broker = broker
+        self.epoch = -1
+        self.live: dict[int, int] = {}
+        self.shutting_down: dict[int, None] = {}
+        self.state = NOTHING
+        self.unclean_election = unclean_election
+        self._host = host
+        self._bumps = rules.registration_epoch == "bumped"
+        self._tells_bounces = rules.broker_epoch == "checked"
+        self._fenced = rules.controller_writes == "fenced"
+        self._starts_with_all = rules.controller_startup == "all-replicas"
+        self._queue: deque[Steps] = deque()
+        self._handling: Steps | None = None
+        self._finishing = False
+        self._target: tuple[int, ...] = ()
+
+    # The event queue.
+
+    def _put(self, steps: Steps) -> None:
+        if self.epoch < 0 or self._finishing:
+            return
+        self._queue.append(steps)
+        if self._handling is None:
+            self._next()
+
+    def _next(self) -> None:
+        while self._queue:
+            self._handling = self._queue.popleft()
+            if self._go_on(None):
+                return
+        self._handling = None
+
+    def _go_on(self, result: Any) -> bool:
+        """Run the present handler to its next wish; False when it is done."""
+        assert self._handling is not None
+        try:
+            operation = self._handling.send(result)
+        except StopIteration:
+            return False
+        self._host.at_zookeeper(operation)
+        return True
+
+    def answered(self, result: Any) -> None:
+        """ZooKeeper did what the present handler wanted."""
+        if self._handling is not None and not self._go_on(result):
+            self._handled()
+
+    def _handled(self) -> None:
+        if self._finishing:
+            self.resign()
+        else:
+            self._next()
+
+    def moved(self) -> None:
+        """ZooKeeper refused a write since there is a newer controller (ControllerMovedException)."""
+        if self._fenced:
+            self.resign()
+        else:  # The handler fails, the next event is looked at (StateChangeFailedException).
+            self._handling = None
+            self._handled()
+
+    # Life.
+
+    def elected(self, epoch: int) -> None:
+        """This broker was elected (KafkaController.onControllerFailover)."""
+        self.epoch = epoch
+        self._host.active(epoch)
+        self._put(self._failover())
+
+    def session_lost(self) -> None:
+        """The broker's session has expired: resign.
+
+        Unfenced, the handler at work is finished first, in the next session (KAFKA-6082).
+        """
+        if self._fenced or self._handling is None:
+            self.resign()
+        else:
+            self._queue.clear()
+            self._finishing = True
+
+    def resign(self) -> None:
+        """Another controller works, or is to be elected (onControllerResignation)."""
+        if self.epoch < 0:
+            return
+        self.epoch = -1
+        self._finishing = False
+        self._queue.clear()
+        self._handling = None
+        self.live.clear()
+        self.shutting_down.clear()
+        self.state = NOTHING
+        self._target = ()
+        self._host.resigned()
+
+    # Events.
+
+    def brokers_changed(self) -> None:
+        """A watch told that brokers came or went."""
+        self._put(self._brokers_changed())
+
+    def topic_created(self) -> None:
+        """A watch told of the topic."""
+        self._put(self._topic_created())
+
+    def isr_changed(self) -> None:
+        """A watch told that leaders changed their ISR, or that the ISR of a partition under reassignment changed."""
+        self._put(self._isr_changed())
+
+    def preferred_election(self) -> None:
+        """An administrator, or the regular check of balance, wants the preferred leader."""
+        self._put(self._preferred_election())
+
+    def reassignment_asked(self) -> None:
+        """A watch told that an administrator wants another assignment."""
+        self._put(self._isr_changed())
+
+    def settings_changed(self) -> None:
+        """Unclean election may be allowed now."""
+        self._put(self._elect_offline())
+
+    def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
+        """A broker asks to be relieved; `answer` is called with an error and how many partitions it still leads."""
+        if self.epoch < 0:
+            answer(NOT_CONTROLLER, 0)
+        else:
+            self._put(self._controlled_shutdown(broker, broker_epoch, answer))
+
+    # Handlers.
+
+    def _failover(self) -> Steps:
+        live: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
+        for broker, broker_epoch in sorted(live.items()):
+            self.live[broker] = broker_epoch
+            self._host.broker_added(broker, broker_epoch)
+        yield from self._read()
+        self._update_metadata(self.live)
+        if not self._exists:
+            yield from self._topic_created()
+            return
+        state = self.state
+        if self._bumps:
+            yield from self._amend(_same)
+            self._tell(self._replicas())
+        else:
+            self._tell(self._replicas(), update=False)
+        if self._starts_with_all:
+            for replica in state.replicas:
+                if replica not in self.live:
+                    yield from self._replica_offline(replica)
+        yield from self._elect_offline()
+        yield from self._reassign()
+
+    def _read(self) -> Steps:
+        self.state, self._target = yield lambda zookeeper: zookeeper.read()
+
+    @property
+    def _exists(self) -> bool:
+        return self.state.leader_epoch >= 0
+
+    def _topic_created(self) -> Steps:
+        """A new partition: all live replicas are in sync, the first of them leads."""
+
+        def decide(state: LeaderAndIsr) -> Change | None:
+            isr = tuple(broker for broker in state.replicas if broker in self.live)
+            created = state.partition_epoch >= 0 > state.leader_epoch
+            return (isr[0], isr, state.replicas) if isr and created else None
+
+        yield from self._amend(decide)
+        if self._exists:
+            self._tell(self._replicas())
+
+    def _brokers_changed(self) -> Steps:
+        found: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
+        known = self.live
+        came = sorted(broker for broker in found if broker not in known)
+        went = sorted(broker for broker in known if broker not in found)
+        bounced = sorted(broker for broker in found if broker in known and found[broker] > known[broker])
+        for broker in came:
+            self._add(broker, found[broker])
+        if came:
+            yield from self._brokers_came(came)
+        if bounced and self._tells_bounces:
+            self._remove(bounced)
+            yield from self._brokers_went(bounced)
+            for broker in bounced:
+                self._add(broker, found[broker])
+            yield from self._brokers_came(bounced)
+        elif bounced:  # The set of ids looks unchanged, so nothing is done (KAFKA-1120).
+            for broker in bounced:
+                known[broker] = found[broker]
+        if went:
+            self._remove(went)
+            yield from self._brokers_went(went)
+
+    def _add(self, broker: int, broker_epoch: int) -> None:
+        self.live[broker] = broker_epoch
+        self._host.broker_added(broker, broker_epoch)
+
+    def _remove(self, brokers: list[int]) -> None:
+        for broker in brokers:
+            del self.live[broker]
+            self._host.broker_removed(broker)
+
+    def _brokers_came(self, brokers: list[int]) -> Steps:
+        """KafkaController.onBrokerStartup."""
+        self._update_metadata(self.live)
+        if not self._exists:
+            return
+        if self._bumps and any(broker in self.state.replicas for broker in brokers):
+            yield from self._amend(_same)
+            self._tell(self._replicas())
+        else:
+            self._tell([broker for broker in brokers if broker in self.state.replicas], update=False)
+        yield from self._elect_offline()
+        yield from self._reassign()
+
+    def _brokers_went(self, brokers: list[int]) -> Steps:
+        """KafkaController.onBrokerFailure, onReplicasBecomeOffline."""
+        for broker in brokers:
+            self.shutting_down.pop(broker, None)
+        if not self._exists or self.state.leader in self.live:
+            self._update_metadata(self.live)
+        if not self._exists:
+            return
+        yield from self._elect_offline()
+        for broker in brokers:
+            if broker in self.state.replicas:
+                yield from self._replica_offline(broker)
+
+    def _elect_offline(self) -> Steps:
+        """Elect a leader if there is none that lives (PartitionStateMachine.triggerOnlinePartitionStateChange)."""
+        if not self._exists or self.state.leader in self.live:
+            return
+
+        def decide(state: LeaderAndIsr) -> Change | None:
+            if state.leader in self.live:
+                return None
+            choice = election.offline(state.replicas, state.isr, self._electable(), unclean=self.unclean_election)
+            return choice and (*choice, state.replicas)
+
+        yield from self._amend_and_tell(decide)
+
+    def _replica_offline(self, replica: int) -> Steps:
+        """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica)."""
+
+        def decide(state: LeaderAndIsr) -> Change | None:
+            if replica not in state.isr:
+                return None
+            return (*election.without(replica, state.leader, state.isr), state.replicas)
+
+        if replica in self.live:
+            self._host.send_stop_replica(replica, self.state, delete=False)
+        epoch = self.state.leader_epoch
+        yield from self._amend(decide)
+        # Sent again even where nothing changed, as Kafka does; its metadata would be what everybody has.
+        self._tell([broker for broker in self._replicas() if broker != replica], update=self.state.leader_epoch > epoch)
+
+    def _isr_changed(self) -> Steps:
+        """Leaders wrote their ISR: learn it, and let everybody know (IsrChangeNotification)."""
+        yield from self._read()
+        if self._exists:
+            self._update_metadata(self.live)
+            yield from self._reassign()
+
+    def _preferred_election(self) -> Steps:
+        def decide(state: LeaderAndIsr) -> Change | None:
+            choice = election.preferred(state.replicas, state.isr, self._electable())
+            return None if choice is None or choice[0] == state.leader else (*choice, state.replicas)
+
+        if self._exists:
+            yield from self._amend_and_tell(decide)
+
+    def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
+        """KafkaController.doControlledShutdown: leadership moves to another ISR member, followers leave the ISR."""
+        if broker not in self.live:
+            answer(BROKER_NOT_AVAILABLE, 0)
+            return
+        if self._tells_bounces and broker_epoch < self.live[broker]:
+            answer(STALE_BROKER_EPOCH, 0)
+            return
+        self.shutting_down[broker] = None
+        if self._exists and broker in self.state.replicas and len(self.state.replicas) > 1:
+            if self.state.leader == broker:
+                yield from self._amend_and_tell(self._move_leader)
+            else:
+                yield from self._replica_offline(broker)
+        answer(NONE, int(self.state.leader == broker))
+
+    def _move_leader(self, state: LeaderAndIsr) -> Change | None:
+        choice = election.controlled_shutdown(state.replicas, state.isr, self.live, self.shutting_down)
+        return choice and (*choice, state.replicas)
+
+    # Reassignment.
+
+    def _reassign(self) -> Steps:
+        """KafkaController.onPartitionReassignment: first all replicas, old and new; then, once the new ones are in
+        the ISR, those alone.
+        """
+        state, target = self.state, self._target
+        if not target or not self._exists:
+            return
+        if not set(target) <= set(state.isr):
+            both = (*target, *(broker for broker in state.replicas if broker not in target))
+            if set(both) != set(state.replicas):
+                yield from self._amend(lambda state: (state.leader, state.isr, both))
+                self._tell(self._replicas())
+            return
+        leaving = [broker for broker in state.replicas if broker not in target]
+
+        def decide(state: LeaderAndIsr) -> Change | None:
+            if state.leader in target and state.leader in self.live:
+                return state.leader, state.isr, state.replicas
+            choice = election.reassigned(target, state.isr, self._electable())
+            return choice and (*choice, state.replicas)
+
+        yield from self._amend(decide)
+        if self.state.leader not in target:
+            return
+        self._tell(self._replicas())
+        for broker in leaving:
+            yield from self._replica_offline(broker)
+        for broker in leaving:
+            if broker in self.live:
+                self._host.send_stop_replica(broker, self.state, delete=True)
+        yield from self._amend(lambda state: (state.leader, state.isr, target))
+        yield lambda zookeeper: zookeeper.reassigned()
+        self._target = ()
+        self._tell(self._replicas())
+
+    # Decisions and requests.
+
+    def _amend(self, decide: Decide) -> Steps:
+        epoch, fenced = self.epoch, self._fenced
+        self.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
+
+    def _amend_and_tell(self, decide: Decide) -> Steps:
+        epoch = self.state.leader_epoch
+        yield from self._amend(decide)
+        if self.state.leader_epoch > epoch:
+            self._tell(self._replicas())
+
+    def _electable(self) -> list[int]:
+        return [broker for broker in self.live if broker not in self.shutting_down]
+
+    def _replicas(self) -> list[int]:
+        """Live replicas of the partition, those that shut down included."""
+        return [broker for broker in self.state.replicas if broker in self.live]
+
+    def _tell(self, replicas: Iterable[int], *, update: bool = True) -> None:
+        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers (sendRequestsToBrokers)."""
+        for broker in replicas:
+            self._host.send_leader_and_isr(broker, self.state)
+        if update:
+            self._update_metadata(self.live)
+
+    def _update_metadata(self, brokers: Iterable[int]) -> None:
+        live = dict(self.live)
+        for broker in brokers:
+            self._host.send_update_metadata(broker, self.state, live)
+
+
+def _same(state: LeaderAndIsr) -> Change:
+    """A new leader epoch and nothing else."""
+    return state.leader, state.isr, state.replicas

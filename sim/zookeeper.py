@@ -1,0 +1,434 @@
+"""ZooKeeper: sessions with what is tied to them, and the few nodes that Kafka's controller and leaders work on.
+
+One ideal server: it is linearizable, and loses nothing when it stands still. Clients keep a session by pings; what a
+broker registered, and the controller's seat, go with its session. Watches are messages, and may come late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.config import Value
+from sim.journal import Journal
+from sim.kernel import Kernel
+from sim.network import Node
+from sim.protocol.controller import ControllerMovedError, Decide
+from sim.protocol.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, LeaderAndIsr
+from sim.protocol.partition import NO_LEADER
+
+ZOOKEEPER: Final = 0
+"""Node id of ZooKeeper."""
+
+
+class Register:
+    """A broker opens a session and registers in it."""
+
+    __slots__ = ("broker", "incarnation")
+
+    def __init__(self, broker: int, incarnation: int) -> None:
+        self.broker = broker
+        self.incarnation = incarnation
+
+
+class Registered:
+    """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
+
+    `controller` is whose seat it is, 0 if nobody's; `config` is the dynamic configuration.
+    """
+
+    __slots__ = ("broker_epoch", "config", "controller", "request")
+
+    def __init__(self, request: Register, broker_epoch: int, controller: int, config: dict[str, Value]) -> None:
+        self.request = request
+        self.broker_epoch = broker_epoch
+        self.controller = controller
+        self.config = config
+
+
+class Ping:
+    """A sign of life of a session; `partition_epoch` is the newest that the broker was told (for scripts)."""
+
+    __slots__ = ("broker", "broker_epoch", "partition_epoch")
+
+    def __init__(self, broker: int, broker_epoch: int, partition_epoch: int) -> None:
+        self.broker = broker
+        self.broker_epoch = broker_epoch
+        self.partition_epoch = partition_epoch
+
+
+class Request:
+    """Something that a broker wants done at ZooKeeper.
+
+    Attributes:
+        broker: who asks.
+        broker_epoch: in which session.
+        operation: what is done, with ZooKeeper as its argument.
+        done: called with the result, at the broker.
+        lasting: whether it outlives the session.
+    """
+
+    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation")
+
+    def __init__(
+        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool
+    ) -> None:
+        self.broker = broker
+        self.broker_epoch = -1
+        self.operation = operation
+        self.done = done
+        self.lasting = lasting
+
+
+MOVED: Final = object()
+"""Result of a write that was refused since the controller moved."""
+
+
+class Session:
+    """A broker's session; `last_us` is when it was last heard of."""
+
+    __slots__ = ("broker_epoch", "incarnation", "last_us")
+
+    def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
+        self.incarnation = incarnation
+        self.broker_epoch = broker_epoch
+        self.last_us = last_us
+
+
+class ZooKeeper(Node):
+    """The server.
+
+    Args:
+        topic: the partition.
+        replicas: its assignment, the preferred leader first.
+        brokers: how many brokers there are; when all have registered, an administrator creates the topic.
+        session_us: ``zookeeper.session.timeout.ms`` in us.
+        kernel: time and timers.
+        journal: where what is persisted is noted.
+
+    Attributes:
+        state: the partition's node; partition epoch -1 before the topic is created, leader epoch -1 before there was a
+            leader.
+        sessions: open sessions by broker.
+        controller: whose seat the controller's is, 0 if nobody's.
+        controller_epoch: of the latest controller.
+        target: the assignment that an administrator asks for, empty if none.
+        config: dynamic configuration.
+        changed: called after each decision and registration.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        replicas: tuple[int, ...],
+        brokers: int,
+        *,
+        session_us: int,
+        kernel: Kernel,
+        journal: Journal,
+    ) -> None:
+        super().__init__(ZOOKEEPER)
+        self.sessions: dict[int, Session] = {}
+        self.controller = 0
+        self.controller_epoch = 0
+        self.target: tuple[int, ...] = ()
+        self.config: dict[str, Value] = {}
+        self.changed: Callable[[], None] | None = None
+        self._zxid = 0
+        self._brokers = brokers
+        self._watches_brokers = False
+        self._session_us = session_us
+        self._kernel = kernel
+        self._journal = journal
+        self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
+        journal.isr(replicas, -1)
+
+    # Sessions.
+
+    def on_register(self, request: Register) -> None:
+        """Open a session, unless an earlier one holds the broker's registration (KafkaZkClient.registerBroker)."""
+        broker = request.broker
+        session = self.sessions.get(broker)
+        if session is None:
+            broker_epoch = self._register(broker, request.incarnation)
+        elif session.incarnation == request.incarnation:
+            broker_epoch = session.broker_epoch  # The answer was lost.
+        else:
+            broker_epoch = -1
+        self._send(broker, "on_registered", Registered(request, broker_epoch, self.controller, dict(self.config)))
+
+    def _register(self, broker: int, incarnation: int) -> int:
+        self._zxid += 1
+        now_us = self._kernel.now_us
+        session = self.sessions[broker] = Session(incarnation, self._zxid, now_us)
+        self._kernel.call_at(now_us + self._session_us, self.life, self._check_session, (broker, session))
+        self._journal.registered(broker, incarnation)
+        self._brokers_changed()
+        if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
+            self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
+            self._tell_controller("on_topic_created")
+        if self.changed is not None:
+            self.changed()
+        return session.broker_epoch
+
+    def on_ping(self, ping: Ping) -> None:
+        """Keep a session; one that has expired is told so."""
+        session = self.sessions.get(ping.broker)
+        if session is None or session.broker_epoch != ping.broker_epoch:
+            self.tell_expired(ping.broker, ping.broker_epoch)
+        else:
+            session.last_us = self._kernel.now_us
+
+    def _check_session(self, entry: tuple[int, Session]) -> None:
+        broker, session = entry
+        if self.sessions.get(broker) is not session:
+            return
+        due_us = session.last_us + self._session_us
+        if due_us > self._kernel.now_us:
+            self._kernel.call_at(due_us, self.life, self._check_session, entry)
+        else:
+            self.end_session(broker)
+
+    def end_session(self, broker: int) -> bool:
+        """A session expires or is closed: its nodes are gone. False if there is none."""
+        if self.sessions.pop(broker, None) is None:
+            return False
+        self._zxid += 1
+        self._journal.session_end(broker)
+        if self.controller == broker:
+            self.vacate()
+        self._brokers_changed()
+        return True
+
+    def tell_expired(self, broker: int, broker_epoch: int) -> None:
+        """Tell a broker that its session has expired."""
+        self._send(broker, "on_session_expired", broker_epoch)
+
+    def touch(self) -> None:
+        """It stood still and works again: all sessions get their full timeout."""
+        for session in self.sessions.values():
+            session.last_us = self._kernel.now_us
+
+    # Requests.
+
+    def on_request(self, request: Request) -> None:
+        """Do what a broker wants, if its session is open."""
+        session = self.sessions.get(request.broker)
+        if session is None or session.broker_epoch != request.broker_epoch:
+            self.tell_expired(request.broker, request.broker_epoch)
+            return
+        try:
+            result = request.operation(self)
+        except ControllerMovedError:
+            result = MOVED
+        self._send(request.broker, "on_zookeeper_reply", (request, result))
+
+    def _send(self, broker: int, handler: str, message: object) -> None:
+        channel = self.reach(broker)
+        if channel is not None:
+            channel.send(getattr(channel.target, handler), message)
+
+    # The controller's seat.
+
+    def elect(self, broker: int) -> int:
+        """Take the controller's seat if it is free.
+
+        Returns:
+            The controller epoch, 0 if somebody else has the seat.
+        """
+        if self.controller:
+            return self.controller_epoch if self.controller == broker else 0
+        self.controller = broker
+        self.controller_epoch += 1
+        self._journal.controller(broker, self.controller_epoch)
+        return self.controller_epoch
+
+    def vacate(self) -> None:
+        """The controller's node is gone: everybody who watches it is told."""
+        self.controller = 0
+        self._watches_brokers = False
+        for broker in sorted(self.sessions):
+            self._send(broker, "on_controller_gone", None)
+
+    def _tell_controller(self, handler: str) -> None:
+        if self.controller in self.sessions:
+            self._send(self.controller, handler, None)
+
+    def _brokers_changed(self) -> None:
+        if self._watches_brokers:
+            self._watches_brokers = False
+            self._tell_controller("on_brokers_changed")
+
+    # What a controller does here: see `sim.protocol.controller.Coordination`.
+
+    def brokers(self) -> dict[int, int]:
+        """See `Coordination.brokers`."""
+        self._watches_brokers = True
+        return {broker: session.broker_epoch for broker, session in sorted(self.sessions.items())}
+
+    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
+        """See `Coordination.read`."""
+        return self.state, self.target
+
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+        """See `Coordination.amend`.
+
+        Unfenced, a controller of an older epoch is found out only once a newer one has written.
+        """
+        newest = self.controller_epoch if fenced else self.state.controller_epoch
+        if newest > controller_epoch:
+            raise ControllerMovedError
+        change = decide(self.state)
+        if change is not None:
+            leader, isr, replicas = change
+            self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
+        return self.state
+
+    def reassigned(self) -> None:
+        """See `Coordination.reassigned`."""
+        self.target = ()
+
+    # What a leader does here.
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+    ) -> tuple[str, LeaderAndIsr]:
+        """Write an ISR, if nobody wrote since (ReplicationUtils.updateLeaderAndIsr).
+
+        Args:
+            known: leader, leader epoch, partition epoch and controller epoch as the leader knows them.
+            isr: the new ISR.
+            members: broker epochs of new members that must still be registered, None where nobody checks.
+
+        Returns:
+            An error, and the state afterwards. A write that is found to have been made already is a success.
+        """
+        state = self.state
+        if state.partition_epoch != known.partition_epoch:
+            same = (state.leader, state.leader_epoch, state.isr) == (known.leader, known.leader_epoch, isr)
+            return (NONE if same else INVALID_UPDATE_VERSION), state
+        if members is not None:
+            for member, broker_epoch in members.items():
+                session = self.sessions.get(member)
+                if session is None or session.broker_epoch != broker_epoch:
+                    return INELIGIBLE_REPLICA, state
+        self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
+        if self.target:
+            self._tell_controller("on_isr_changed")
+        return NONE, self.state
+
+    def notify_isr_change(self) -> None:
+        """A leader leaves a note that it changed the ISR."""
+        self._tell_controller("on_isr_changed")
+
+    def _write(
+        self, leader: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...], controller_epoch: int
+    ) -> None:
+        old = self.state
+        self._zxid += 1
+        self.state = LeaderAndIsr(
+            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch
+        )
+        if leader != old.leader:
+            self._journal.elected(leader, leader_epoch)
+        if isr != old.isr:
+            self._journal.isr(isr, leader_epoch)
+        if self.changed is not None:
+            self.changed()
+
+    # What an administrator does here.
+
+    def prefer(self) -> bool:
+        """Ask for a preferred election; False while there is no controller to hear it."""
+        self._tell_controller("on_preferred_election")
+        return bool(self.controller)
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """Ask for another assignment; False if it is in place, or another one is asked for already."""
+        if self.target or replicas == self.state.replicas:
+            return False
+        self.target = replicas
+        self._tell_controller("on_reassignment_asked")
+        return True
+
+    def set_config(self, key: str, value: Value) -> None:
+        """Change the dynamic configuration: all brokers are told."""
+        self.config[key] = value
+        for broker in sorted(self.sessions):
+            self._send(broker, "on_config_changed", (key, value))
+
+    # Scripts.
+
+    @property
+    def scripted(self) -> bool:
+        """Whether a script decides."""
+        return False
+
+    def release(self) -> None:
+        """Let controllers decide from now on; they always do."""
+
+
+class ScriptedZooKeeper(ZooKeeper):
+    """Leaves decisions to a script until `release`: no controller is elected, and nobody else writes the ISR.
+
+    A broker that starts is registered at once, and told how things stand over the connection to this node; what it missed
+    it is told again when it pings.
+    """
+
+    _scripted = True
+
+    @property
+    def scripted(self) -> bool:
+        """See `ZooKeeper.scripted`."""
+        return self._scripted
+
+    def decide(self, leader: int, isr: tuple[int, ...]) -> None:
+        """The script's decision: a new leader epoch, told to all registered brokers."""
+        self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
+        for broker in self.state.replicas:
+            if broker in self.sessions:
+                self._tell(broker)
+
+    def _tell(self, broker: int) -> None:
+        """Over the connection of the incarnation that is registered."""
+        channel = self.reach(broker)
+        if channel is None or self.state.leader_epoch < 0:
+            return
+        process: Any = channel.target
+        session = self.sessions[broker]
+        if process.incarnation == session.incarnation:
+            live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
+            channel.send(process.on_script, (self.state, live))
+
+    def on_register(self, request: Register) -> None:
+        """See `ZooKeeper.on_register`."""
+        session = self.sessions.get(request.broker)
+        if self._scripted and session is not None and session.incarnation < request.incarnation:
+            self.end_session(request.broker)
+        super().on_register(request)
+        if self._scripted:
+            self._tell(request.broker)
+
+    def on_ping(self, ping: Ping) -> None:
+        """See `ZooKeeper.on_ping`."""
+        super().on_ping(ping)
+        if self._scripted and ping.partition_epoch < self.state.partition_epoch and ping.broker in self.sessions:
+            self._tell(ping.broker)
+
+    def elect(self, broker: int) -> int:
+        """See `ZooKeeper.elect`."""
+        return 0 if self._scripted else super().elect(broker)
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+    ) -> tuple[str, LeaderAndIsr]:
+        """See `ZooKeeper.write_isr`."""
+        if self._scripted:
+            return INVALID_UPDATE_VERSION, self.state
+        return super().write_isr(known, isr, members)
+
+    def release(self) -> None:
+        """See `ZooKeeper.release`: the seat of the controller is free."""
+        if self._scripted:
+            self._scripted = False
+            self.vacate()
