@@ -17,7 +17,7 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache
-from sim.protocol.fetcher import FETCHING, Fetcher
+from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -25,6 +25,7 @@ from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
+    Ask,
     ControlledShutdown,
     ControlledShutdownReply,
     ControlReply,
@@ -404,7 +405,7 @@ class Broker(Serving):
             self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        restarts = partition.leader != decision.leader or self.rules.fetcher_restart == "newer-epoch"
+        restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, decision)
         partition.become_follower(decision)
         self.wake_all()
         fetcher = self._fetchers.get(decision.leader)
@@ -422,7 +423,7 @@ class Broker(Serving):
             self._journal.follow(self.node, partition, restarts=False)
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
-                self.settled(partition, decision.leader_epoch)
+                self.settled(partition, decision.leader_epoch, fetch.rounds)
 
     def _new_fetcher(self, leader: int) -> Fetcher:
         return Fetcher(
@@ -562,18 +563,18 @@ class Broker(Serving):
         """See `PartitionHost.replicated`."""
         self._journal.replicated(self.node, partition, follower, leo)
 
-    def settled(self, replica: Replica, leader_epoch: int) -> None:
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost.settled`."""
         assert replica is self.partition
-        self._journal.settled(self.node, leader_epoch)
+        self._journal.settled(self.node, leader_epoch, rounds)
 
     # Requests to a leader.
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
         """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
         leader = fetcher.leader
         node = self.node
-        request = FetchRequest(node, leader, node, self.broker_epoch, positions)
+        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs)
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             request.version = self.network.version
@@ -581,9 +582,11 @@ class Broker(Serving):
             self._watch(fetcher)
         return request
 
-    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
         """See `FetcherHost.send_epoch_end`."""
-        request = EpochEndRequest(self.node, asks, with_epoch=with_epoch)
+        request = EpochEndRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
         channel = self.reach(fetcher.leader)
         if channel is not None:
             channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]

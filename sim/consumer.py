@@ -63,7 +63,7 @@ class Consumer(Client):
         if self._reset is not None:
             self._send_reset()
             return
-        self._fetch = FetchRequest(self.node, self.leader, -1, 0, [(self.topic, self.position, NO_EPOCH)])
+        self._fetch = FetchRequest(self.node, self.leader, -1, 0, [(self.topic, self.position, NO_EPOCH, NO_EPOCH)], [])
         if self.network.loss:
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
         channel.send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]

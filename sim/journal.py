@@ -146,13 +146,13 @@ class Journal:
         if self.observers:
             self._tell("follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo)
 
-    def settled(self, broker: int, epoch: int) -> None:
-        """A follower completed its truncation."""
+    def settled(self, broker: int, epoch: int, rounds: int) -> None:
+        """A follower completed its truncation, after so many answers about epochs."""
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _SETTLED, broker, epoch, 0, 0)
         self.divergence.settled(broker, epoch, now_us)
         if self.observers:
-            self._tell("settled", broker=broker, leader_epoch=epoch)
+            self._tell("settled", broker=broker, leader_epoch=epoch, rounds=rounds)
 
     # Control plane.
 

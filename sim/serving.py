@@ -86,8 +86,8 @@ class Serving(Node):
             return
         partition = self.partition
         assert partition is not None
-        _, offset, epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch)
+        _, offset, epoch, last_epoch = request.positions[0]
+        error = partition.check_fetch(offset, epoch, last_epoch, client=request.replica < 0)
         if error:
             self._reply_fetch(request, error, [])
             return
@@ -101,12 +101,12 @@ class Serving(Node):
         now_us = self.kernel.now_us
         if offset < partition.log.leo:
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
-            partition.follower_fetched(request.replica, request.broker_epoch, offset, now_us)
+            partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
             request.parked = True
             self._parked_followers.append(request)
             self.kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
-            partition.follower_fetched(request.replica, request.broker_epoch, offset, now_us)
+            partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
 
     def _expire_fetch(self, request: FetchRequest) -> None:
         # Whatever could give it another answer than an empty one would have ended its waiting.
@@ -122,8 +122,8 @@ class Serving(Node):
         request.parked = False
         partition = self.partition
         assert partition is not None
-        _, offset, epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch)
+        _, offset, epoch, last_epoch = request.positions[0]
+        error = partition.check_fetch(offset, epoch, last_epoch, client=request.replica < 0)
         if error:
             self._reply_fetch(request, error, [])
         elif request.replica < 0:

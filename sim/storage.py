@@ -273,6 +273,7 @@ class Storage:
         empty = Storage(self._settings, self._writeback_phase_us)
         empty.clean_shutdown = False
         return empty
+
     def delete_log(self, rules: Rules) -> tuple[Log, EpochCache, int]:
         """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
 

@@ -15,7 +15,7 @@ STEPS: Final[dict[str, str]] = {
     "isr": "an ISR was persisted: isr, leader_epoch",
     "lead": "a broker became leader: leader_epoch, offset = LEO",
     "follow": "a broker became follower: leader, leader_epoch, offset = LEO",
-    "settled": "a follower finished truncation for its leader epoch",
+    "settled": "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
     "ack": "a producer received success: record = first id, offset = base offset, acks",
     "read": "a consumer was shown records: offset = first, last, leader_epoch of the answer",
     "end-offset": "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",

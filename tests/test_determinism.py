@@ -102,8 +102,9 @@ def brings_a_new_leo(handler: Handler, message: Any) -> bool:
     leader = handler.__self__  # type: ignore[attr-defined]
     if handler.__name__ != "on_fetch" or message.replica < 0 or not leader.leads:
         return False
-    _, offset, epoch = message.positions[0]
-    return not leader.partition.check_fetch(offset, epoch) and leader.partition.followers[message.replica].leo != offset
+    _, offset, epoch, last_epoch = message.positions[0]
+    refused = leader.partition.check_fetch(offset, epoch, last_epoch)
+    return not refused and leader.partition.followers[message.replica].leo != offset
 
 
 class Meddling(Kernel):

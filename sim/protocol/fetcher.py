@@ -16,13 +16,16 @@ from sim.protocol.messages import (
     EARLIEST,
     FENCED_LEADER_EPOCH,
     LATEST,
+    LOG_TRUNCATION,
     NO_EPOCH,
     OFFSET_OUT_OF_RANGE,
     UNSUPPORTED_VERSION,
+    Ask,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
     FetchRequest,
+    LeaderAndIsr,
     ListOffsetsReply,
     ListOffsetsRequest,
     Position,
@@ -43,6 +46,8 @@ class State(IntEnum):
     FETCHING = 1
     ASKING_LATEST = 2
     ASKING_EARLIEST = 3
+    AWAITING = 4
+    """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
 
 
 TRUNCATING: Final = State.TRUNCATING
@@ -52,10 +57,12 @@ FETCHING: Final = State.FETCHING
 class FetcherHost(Protocol):
     """What a fetcher asks of its broker."""
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
         """Send a fetch to the leader broker."""
 
-    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
         """Send OffsetsForLeaderEpoch to the leader broker."""
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
@@ -64,8 +71,8 @@ class FetcherHost(Protocol):
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """Call `Fetcher.step` at that time."""
 
-    def settled(self, replica: Replica, leader_epoch: int) -> None:
-        """Truncation for this leader epoch is complete."""
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+        """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it."""
 
     def halt(self, reason: str) -> None:
         """The broker exits."""
@@ -80,9 +87,10 @@ class PartitionFetch:
         initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
         state: what comes next.
         delayed_until_us: back-off after an error.
+        rounds: questions for an epoch's end that were answered.
     """
 
-    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "state")
+    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
 
     def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
         self.replica = replica
@@ -90,6 +98,23 @@ class PartitionFetch:
         self.initial_offset = initial_offset
         self.state = state
         self.delayed_until_us = 0
+        self.rounds = 0
+
+
+def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
+    """Whether a LeaderAndIsr makes a follower truncate and fetch anew (Partition.makeFollower).
+
+    Args:
+        rules: its rules, of which ``fetcher_restart`` decides.
+        leader: whom it followed before, 0 for none.
+        leader_epoch: under which it did.
+        decision: the LeaderAndIsr, which names another broker as the leader.
+    """
+    if rules.fetcher_restart == "newer-epoch":
+        return decision.leader_epoch > leader_epoch
+    if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
+        return True
+    return decision.leader != leader
 
 
 def truncation_state(
@@ -132,7 +157,7 @@ class Fetcher:
 
     Attributes:
         partitions: what is followed.
-        failed: partitions that were given up until their next leader change.
+        failed: partitions that were given up, or fenced, until their next leader change.
         dead: an error ended the thread (rule ``append_error``).
         in_flight: the request that is waited for.
         unclean_election: see above; may change.
@@ -140,11 +165,17 @@ class Fetcher:
 
     __slots__ = (
         "_backoff_us",
-        "_carries_epoch",
-        "_checks_epoch",
+        "_carries_last_epoch",
+        "_checks_fetch_replies",
+        "_checks_truncation_replies",
+        "_delays_truncation",
+        "_falls_back",
+        "_fences_fetches",
+        "_fences_truncation",
+        "_first_fetch_only",
         "_host",
+        "_in_session",
         "_truncates_to_hw",
-        "unclean_election",
         "_with_epoch",
         "dead",
         "failed",
@@ -152,6 +183,7 @@ class Fetcher:
         "leader",
         "partitions",
         "rules",
+        "unclean_election",
     )
 
     def __init__(
@@ -166,10 +198,17 @@ class Fetcher:
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
+        self._in_session = False
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
+        self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
         self._with_epoch = rules.follower_truncation == "leader-epoch-rounds"
-        self._carries_epoch = rules.fetch_fencing == "leader-epoch"
-        self._checks_epoch = rules.late_reply == "leader-epoch"
+        self._falls_back = rules.epoch_request_error == "high-watermark"
+        self._fences_fetches = rules.fetch_fencing == "leader-epoch"
+        self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
+        self._first_fetch_only = rules.session_epoch == "first-fetch"
+        self._fences_truncation = rules.truncation_fencing == "yes"
+        self._checks_fetch_replies = rules.late_reply == "leader-epoch"
+        self._checks_truncation_replies = rules.late_reply != "offset"
 
     def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
         """Follow with a partition; under an unchanged leader epoch the present state goes on.
@@ -184,6 +223,8 @@ class Fetcher:
         self.partitions[replica.name] = fetch
         if self._truncates_to_hw:
             self._truncate(fetch, replica.hw, complete=True)
+        elif self._delays_truncation:
+            fetch.state = State.AWAITING
         self.step(now_us)
 
     def remove(self, name: str) -> None:
@@ -195,38 +236,63 @@ class Fetcher:
         if self.in_flight is not None or self.dead:
             return
         positions: list[Position] = []
-        asks: list[Position] = []
+        fetched_epochs: list[int] = []
+        asks: list[Ask] = []
+        asked_epochs: list[int] = []
         wake_us = 0
         for name, fetch in self.partitions.items():
-            epoch = fetch.leader_epoch if self._carries_epoch else NO_EPOCH
             if fetch.delayed_until_us > now_us:
                 wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
-            elif fetch.state is FETCHING:
-                positions.append((name, fetch.replica.log.leo, epoch))
-            elif fetch.state is TRUNCATING:
+                continue
+            epoch = fetch.leader_epoch
+            if fetch.state is TRUNCATING:
                 latest = fetch.replica.epochs.latest
                 if latest is not None:
-                    asks.append((name, epoch, latest))
-                else:
-                    self._truncate(fetch, fetch.initial_offset, complete=True)
-                    positions.append((name, fetch.replica.log.leo, epoch))
+                    asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
+                    asked_epochs.append(epoch)
+                    continue
+                self._truncate(fetch, fetch.initial_offset, complete=True)
+            if fetch.state is FETCHING or fetch.state is State.AWAITING:
+                positions.append(self._position(name, fetch))
+                fetched_epochs.append(epoch)
             else:
                 timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
-                self.in_flight = self._host.send_list_offsets(self, name, timestamp, epoch)
+                fence = epoch if self._fences_fetches else NO_EPOCH
+                self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
         if asks:
-            self.in_flight = self._host.send_epoch_end(self, asks, with_epoch=self._with_epoch)
+            self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=self._with_epoch)
         elif positions:
-            self.in_flight = self._host.send_fetch(self, positions)
+            self.in_flight = self._host.send_fetch(self, positions, fetched_epochs)
         elif wake_us:
             self._host.wake_fetcher(self, wake_us)
 
+    def _position(self, name: str, fetch: PartitionFetch) -> Position:
+        """What a fetch says of a partition.
+
+        Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
+        fetches are as good as without one.
+        """
+        log = fetch.replica.log
+        if fetch.state is State.AWAITING:
+            return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
+        if not self._fences_fetches:
+            last = log.batches[-1].leader_epoch if self._carries_last_epoch and log.batches else NO_EPOCH
+            return name, log.leo, NO_EPOCH, last
+        return name, log.leo, NO_EPOCH if self._first_fetch_only and self._in_session else fetch.leader_epoch, NO_EPOCH
+
     def request_failed(self, request: Request, now_us: int) -> None:
-        """The connection broke or the request timed out: retry after the back-off. Never a reason to truncate."""
+        """The connection broke or the request timed out: retry after the back-off, in a new session.
+
+        It is no reason to truncate, but with rule ``epoch_request_error=high-watermark``.
+        """
         if request is not self.in_flight:
             return
         self.in_flight = None
+        self._in_session = False
         for fetch in self.partitions.values():
+            if self._falls_back and fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
+                self._truncate(fetch, fetch.initial_offset, complete=True)
             self._delay(fetch, now_us)
         self.step(now_us)
 
@@ -241,18 +307,22 @@ class Fetcher:
         if reply.request is not self.in_flight:
             return
         self.in_flight = None
-        asked = {name: epoch for name, epoch, _ in reply.request.asks}
+        asks = zip(reply.request.asks, reply.request.leader_epochs, strict=True)
+        asked = {name: leader_epoch for (name, _, _), leader_epoch in asks}
         for name, error, epoch, end_offset in reply.results:
             if name not in asked:
                 raise ValueError(f"reply for partition {name!r}, which was not asked for")
             fetch = self.partitions.get(name)
-            if fetch is None or fetch.state is not TRUNCATING or not self._fits(fetch, asked[name]):
+            if fetch is None or fetch.state is not TRUNCATING:
                 continue
-            if error == UNSUPPORTED_VERSION:
+            if self._checks_truncation_replies and asked[name] != fetch.leader_epoch:
+                continue
+            if error == UNSUPPORTED_VERSION or (error and self._falls_back):
                 self._truncate(fetch, fetch.initial_offset, complete=True)
             elif error:
                 self._on_error(fetch, name, error, asked[name], now_us)
             else:
+                fetch.rounds += 1
                 replica = fetch.replica
                 offset, complete = truncation_state(
                     replica.epochs, replica.log.leo, fetch.initial_offset, epoch, end_offset
@@ -264,10 +334,7 @@ class Fetcher:
         fetch.replica.truncate_to(offset)
         if complete:
             fetch.state = FETCHING
-            self._host.settled(fetch.replica, fetch.leader_epoch)
-
-    def _fits(self, fetch: PartitionFetch, asked_epoch: int) -> bool:
-        return not self._checks_epoch or asked_epoch in (NO_EPOCH, fetch.leader_epoch)
+            self._host.settled(fetch.replica, fetch.leader_epoch, fetch.rounds)
 
     # Fetching.
 
@@ -277,15 +344,22 @@ class Fetcher:
         if request is not self.in_flight:
             return
         self.in_flight = None
+        self._in_session = True
         partitions = self.partitions
-        for result, (name, offset, epoch) in zip(reply.results, request.positions, strict=True):
+        for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
+            name, offset = position[0], position[1]
             fetch = partitions.get(name)
-            if fetch is None or fetch.state is not FETCHING or fetch.replica.log.leo != offset:
+            if fetch is None:
                 continue
-            if self._checks_epoch and not self._fits(fetch, epoch):
+            awaited = fetch.state is State.AWAITING and offset == fetch.initial_offset
+            if not awaited and (fetch.state is not FETCHING or fetch.replica.log.leo != offset):
+                continue
+            if self._checks_fetch_replies and epoch != fetch.leader_epoch:
                 continue
             _, error, batches, hw, log_start, _ = result
             replica = fetch.replica
+            if awaited and not error:
+                self._truncate(fetch, offset, complete=True)
             if error:
                 self._on_error(fetch, name, error, epoch, now_us)
             elif not batches or self._append(name, replica, batches):
@@ -312,10 +386,23 @@ class Fetcher:
     def _on_error(self, fetch: PartitionFetch, name: str, error: str, asked_epoch: int, now_us: int) -> None:
         if error == OFFSET_OUT_OF_RANGE:
             fetch.state = State.ASKING_LATEST
+        elif error == LOG_TRUNCATION:
+            fetch.state = TRUNCATING
+            fetch.initial_offset = fetch.replica.hw
         elif error == FENCED_LEADER_EPOCH and asked_epoch == fetch.leader_epoch:
-            self._fail(name)
+            self._on_fenced(name, fetch, now_us)
         else:
             self._delay(fetch, now_us)
+
+    def _on_fenced(self, name: str, fetch: PartitionFetch, now_us: int) -> None:
+        """The leader knows a newer epoch, and this broker does not yet (AbstractFetcherThread.onPartitionFenced)."""
+        rule = self.rules.fenced_fetcher
+        if rule == "retries":
+            self._delay(fetch, now_us)
+        elif rule == "failed":
+            self._fail(name)
+        else:
+            self.remove(name)
 
     def _fail(self, name: str) -> None:
         self.remove(name)
@@ -339,7 +426,8 @@ class Fetcher:
         fetch = self.partitions.get(request.name)
         if fetch is not None and fetch.state in (State.ASKING_LATEST, State.ASKING_EARLIEST):
             if reply.error:
-                self._on_error(fetch, request.name, reply.error, request.leader_epoch, now_us)
+                asked_epoch = fetch.leader_epoch if request.leader_epoch == NO_EPOCH else request.leader_epoch
+                self._on_error(fetch, request.name, reply.error, asked_epoch, now_us)
             elif request.timestamp == LATEST:
                 self._on_latest(fetch, reply.offset)
             else:
@@ -360,4 +448,4 @@ class Fetcher:
         if leader_start > fetch.replica.log.leo:
             fetch.replica.truncate_fully(leader_start)
         fetch.state = FETCHING
-        self._host.settled(fetch.replica, fetch.leader_epoch)
+        self._host.settled(fetch.replica, fetch.leader_epoch, fetch.rounds)

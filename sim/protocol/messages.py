@@ -26,6 +26,8 @@ INVALID_REQUEST: Final = "INVALID_REQUEST"
 INELIGIBLE_REPLICA: Final = "INELIGIBLE_REPLICA"
 NEW_LEADER_ELECTED: Final = "NEW_LEADER_ELECTED"
 OPERATION_NOT_ATTEMPTED: Final = "OPERATION_NOT_ATTEMPTED"
+LOG_TRUNCATION: Final = "LOG_TRUNCATION"
+"""Rule ``fetch_fencing=last-epoch`` only: the follower's last record is not the leader's."""
 UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
 UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
@@ -62,8 +64,8 @@ class ProduceReply:
         self.base_offset = base_offset
 
 
-Position = tuple[str, int, int]
-"""(partition, fetch offset, current leader epoch or `NO_EPOCH`)"""
+Position = tuple[str, int, int, int]
+"""(partition, fetch offset, current leader epoch or `NO_EPOCH`, epoch of the last record or `NO_EPOCH`)"""
 
 
 class FetchRequest:
@@ -75,18 +77,29 @@ class FetchRequest:
         replica: broker id of who asks, -1 for a consumer.
         broker_epoch: of the follower's registration, -1 for a consumer or if unknown.
         positions: what is fetched.
+        leader_epochs: the leader epoch under which each position is fetched, whether the position names it or not: the
+            leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
         parked: while the leader lets it wait for data.
         version: of what brokers knew when it was sent; for the sender's use.
     """
 
-    __slots__ = ("broker_epoch", "leader", "node", "parked", "positions", "replica", "version")
+    __slots__ = ("broker_epoch", "leader", "leader_epochs", "node", "parked", "positions", "replica", "version")
 
-    def __init__(self, node: int, leader: int, replica: int, broker_epoch: int, positions: list[Position]) -> None:
+    def __init__(
+        self,
+        node: int,
+        leader: int,
+        replica: int,
+        broker_epoch: int,
+        positions: list[Position],
+        leader_epochs: list[int],
+    ) -> None:
         self.node = node
         self.leader = leader
         self.replica = replica
         self.broker_epoch = broker_epoch
         self.positions = positions
+        self.leader_epochs = leader_epochs
         self.parked = False
         self.version = -1
 
@@ -105,17 +118,26 @@ class FetchReply:
         self.results = results
 
 
-class EpochEndRequest:
-    """OffsetsForLeaderEpoch: (partition, current leader epoch or `NO_EPOCH`, epoch asked for) each.
+Ask = tuple[str, int, int]
+"""(partition, current leader epoch or `NO_EPOCH`, epoch asked for)"""
 
-    `with_epoch` asks for version 1, whose reply names the epoch that the offset belongs to (KIP-279).
+
+class EpochEndRequest:
+    """OffsetsForLeaderEpoch.
+
+    Attributes:
+        node: who asks.
+        asks: what is asked.
+        leader_epochs: see `FetchRequest`.
+        with_epoch: whether this is version 1, whose reply names the epoch that the offset belongs to (KIP-279).
     """
 
-    __slots__ = ("asks", "node", "with_epoch")
+    __slots__ = ("asks", "leader_epochs", "node", "with_epoch")
 
-    def __init__(self, node: int, asks: list[Position], *, with_epoch: bool) -> None:
+    def __init__(self, node: int, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool) -> None:
         self.node = node
         self.asks = asks
+        self.leader_epochs = leader_epochs
         self.with_epoch = with_epoch
 
 

@@ -16,6 +16,7 @@ from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
+    LOG_TRUNCATION,
     NEW_LEADER_ELECTED,
     NO_EPOCH,
     NONE,
@@ -135,12 +136,17 @@ class Partition(Replica):
         "_answers_epochs",
         "_asks_controller",
         "_checks_alive",
+        "_compares_last_epoch",
         "_epoch_at_election",
-        "_fencing",
+        "_fences_clients",
+        "_fences_fetches",
+        "_fences_truncation",
         "_guards_latest",
+        "_hw_needs_epoch",
         "_hw_needs_min_isr",
         "_join_epoch_start",
         "_lag_us",
+        "_names_epochs",
         "broker",
         "delayed",
         "epoch_start",
@@ -192,8 +198,13 @@ class Partition(Replica):
         self._asks_controller = rules.isr_update == "alter-partition"
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._guards_latest = rules.list_offsets_guard == "yes"
-        self._fencing = rules.fetch_fencing == "leader-epoch"
-        self._answers_epochs = rules.follower_truncation != "high-watermark"
+        self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
+        self._fences_fetches = rules.fetch_fencing == "leader-epoch"
+        self._compares_last_epoch = rules.fetch_fencing == "last-epoch"
+        self._fences_truncation = rules.truncation_fencing == "yes"
+        self._fences_clients = rules.list_offsets_fencing == "yes"
+        self._names_epochs = rules.follower_truncation == "leader-epoch-rounds"
+        self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
 
     # Leadership.
 
@@ -265,7 +276,7 @@ class Partition(Replica):
 
     def check_epoch(self, current_leader_epoch: int) -> str:
         """Compare the epoch in a request with ours (Partition.checkCurrentLeaderEpoch); `NO_EPOCH` always passes."""
-        if not self._fencing or current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
             return NONE
         return FENCED_LEADER_EPOCH if current_leader_epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
 
@@ -303,26 +314,33 @@ class Partition(Replica):
 
     # Replication.
 
-    def check_fetch(self, offset: int, current_leader_epoch: int) -> str:
-        """Whether a fetch may be served: leadership, epoch, then range (the epoch check comes first)."""
-        if self._fencing:
+    def check_fetch(
+        self, offset: int, current_leader_epoch: int, last_epoch: int = NO_EPOCH, *, client: bool = False
+    ) -> str:
+        """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record."""
+        if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):
             error = self.check_epoch(current_leader_epoch)
             if error:
                 return error
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
         log = self.log
-        if log.log_start <= offset <= log.leo:
-            return NONE
-        return OFFSET_OUT_OF_RANGE
+        if not log.log_start <= offset <= log.leo:
+            return OFFSET_OUT_OF_RANGE
+        if self._compares_last_epoch and last_epoch != NO_EPOCH:
+            own = self.epochs.epoch_for_offset(offset - 1)
+            if own is not None and own != last_epoch:
+                return LOG_TRUNCATION
+        return NONE
 
-    def follower_fetched(self, follower: int, broker_epoch: int, offset: int, now_us: int) -> None:
+    def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
 
-        Replica.updateFetchState, then ISR expansion, then the HW (Partition.updateFollowerFetchState).
+        Replica.updateFetchState, then ISR expansion, then the HW (Partition.updateFollowerFetchState). With rule
+        ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
         """
         state = self.followers.get(follower)
-        if state is None:
+        if state is None or (self._hw_needs_epoch and leader_epoch != self.leader_epoch):
             return
         leader_leo = self.log.leo
         if offset >= leader_leo:
@@ -453,9 +471,10 @@ class Partition(Replica):
     def end_offset_for(self, current_leader_epoch: int, epoch: int, *, with_epoch: bool) -> tuple[str, int, int]:
         """Answer OffsetsForLeaderEpoch: (error, epoch, end offset), -1 where undefined.
 
-        Version 0 (KIP-101) names no epoch. The epoch check comes before the leadership check.
+        Version 0 (KIP-101) names no epoch, nor does a leader that does not know version 1. The epoch check comes before
+        the leadership check.
         """
-        error = self.check_epoch(current_leader_epoch)
+        error = self.check_epoch(current_leader_epoch) if self._fences_truncation else NONE
         if not error and not self.is_leader:
             error = NOT_LEADER_OR_FOLLOWER
         if not error and not self._answers_epochs:
@@ -463,11 +482,12 @@ class Partition(Replica):
         if error:
             return error, *UNDEFINED
         found, end_offset = self.epochs.end_offset_for(epoch, self.log.leo)
-        return NONE, found if with_epoch else -1, end_offset
+        return NONE, found if with_epoch and self._names_epochs else -1, end_offset
 
     def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
         """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard)."""
-        error = self.check_epoch(current_leader_epoch)
+        fences = self._fences_fetches if replica else self._fences_clients
+        error = self.check_epoch(current_leader_epoch) if fences else NONE
         if not error and not self.is_leader:
             error = NOT_LEADER_OR_FOLLOWER
         if error:

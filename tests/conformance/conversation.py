@@ -78,9 +78,9 @@ class LeaderLogs:
 
     def fetch(self, position: Position) -> FetchResult:
         """One partition's part of a fetch: at most one batch."""
-        name, offset, epoch = position
+        name, offset, epoch, last_epoch = position
         partition = self.partitions[name]
-        error = partition.check_fetch(offset, epoch)
+        error = partition.check_fetch(offset, epoch, last_epoch)
         batches = [] if error else partition.read_uncommitted(offset)[:1]
         return name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch
 
@@ -110,7 +110,7 @@ class Replies:
 
     def fetched(self, request: FetchRequest) -> list[FetchResult] | None:
         """See `Leader`."""
-        return [(name, NONE, [], self.hw, 0, epoch) for name, _, epoch in request.positions]
+        return [(name, NONE, [], self.hw, 0, epoch) for name, _, epoch, _ in request.positions]
 
     def offset(self, request: ListOffsetsRequest) -> tuple[str, int]:
         """See `Leader`."""

@@ -32,15 +32,18 @@ _STEP_US: Final = 50_000
 _LIMIT_US: Final = 300 * SECOND_US
 
 
-def make_cluster(brokers: int, rules: Rules, settings: Mapping[str, Value], *, scripted: bool = False) -> Cluster:
-    """A cluster with one partition that has a replica on every broker."""
+def make_cluster(
+    brokers: int, rules: Rules, settings: Mapping[str, Value], *, scripted: bool = False, controller_apart: bool = False
+) -> Cluster:
+    """A cluster with one partition that has a replica on every broker; the controller may be one broker more."""
+    total = brokers + controller_apart
     return Cluster(
-        brokers=brokers,
+        brokers=total,
         config=resolve({"default.replication.factor": brokers}, settings),
         broker_config={},
-        rules=dict.fromkeys(range(1, brokers + 1), rules),
-        control_rules=rules,
+        rules=dict.fromkeys(range(1, total + 1), rules),
         scripted=scripted,
+        first=total if controller_apart else 1,
         kernel=Kernel(),
         streams=Streams(0),
     )
@@ -54,10 +57,19 @@ class RunningCluster:
         rules: of all of them.
         settings: configuration that differs from the defaults.
         acks: of all writes.
+        controller_apart: whether the controller is one broker more.
     """
 
-    def __init__(self, brokers: int, rules: Rules, settings: Mapping[str, Value], acks: int = -1) -> None:
-        self.cluster = make_cluster(brokers, rules, settings)
+    def __init__(
+        self,
+        brokers: int,
+        rules: Rules,
+        settings: Mapping[str, Value],
+        acks: int = -1,
+        *,
+        controller_apart: bool = False,
+    ) -> None:
+        self.cluster = make_cluster(brokers, rules, settings, controller_apart=controller_apart)
         self.acks = acks
         self.written = 0
         self.cluster.boot()
@@ -181,7 +193,7 @@ class StandIn(Node):
         self._kernel.call_at(self._kernel.now_us + SECOND_US // 2, self.life, self._answer_fetch, request)
 
     def _answer_fetch(self, request: FetchRequest) -> None:
-        results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch) for name, _, epoch in request.positions]
+        results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch) for name, _, epoch, _ in request.positions]
         self._send(request.node, "on_fetch_reply", FetchReply(request, results))
 
     def _send(self, node: int, handler: str, reply: Any) -> None:
@@ -238,7 +250,7 @@ class FollowingBroker:
         self.truncated_to = None
         brokers = self._cluster.replicas
         decision = LeaderAndIsr(self.partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
-        self._cluster.running[FOLLOWER].on_leader_and_isr(decision)
+        self._cluster.running[FOLLOWER].on_script((decision, dict.fromkeys(brokers, 1)))
         self._pass_time()
         return self._fetch() is not before
 

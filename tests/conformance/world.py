@@ -10,20 +10,18 @@ from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.fetcher import Fetcher
 from sim.protocol.log import Log
-from sim.protocol.messages import EpochEndRequest, FetchRequest, ListOffsetsRequest, Position, ProduceRequest
+from sim.protocol.messages import Ask, EpochEndRequest, FetchRequest, ListOffsetsRequest, Position, ProduceRequest
 from sim.protocol.modes import MODES
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
-from sim.protocol.rules import RULES, Rules
+from sim.protocol.rules import Rules
 from sim.settings import broker_settings
 from sim.storage import Storage
 from tests.conformance.cases import TableError
 
 KIP101: Final = MODES["kip101"].rules
-LATEST: Final = Rules(**{name: spec.values[-1] for name, spec in RULES.items()}).override(
-    {"follower_truncation": "leader-epoch-rounds"}
-)
-"""The newest value of every rule, with a truncation phase of its own (inter-broker protocol before 2.7)."""
+LATEST: Final = MODES["kip320"].rules.override({"truncate_at_leo": "drops-epochs"})
+"""The newest ZooKeeper rules, with the one fix of a later release that the tables show (KAFKA-10706)."""
 LEADER: Final = 1
 FOLLOWER: Final = 2
 
@@ -161,13 +159,15 @@ class RecordingHost:
         """See `PartitionHost`."""
         self.answers.append((error, base_offset))
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
         """See `FetcherHost`."""
-        return FetchRequest(FOLLOWER, LEADER, FOLLOWER, 1, positions)
+        return FetchRequest(FOLLOWER, LEADER, FOLLOWER, 1, positions, leader_epochs)
 
-    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
         """See `FetcherHost`."""
-        return EpochEndRequest(FOLLOWER, asks, with_epoch=with_epoch)
+        return EpochEndRequest(FOLLOWER, asks, leader_epochs, with_epoch=with_epoch)
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost`."""
@@ -176,7 +176,7 @@ class RecordingHost:
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost`; drivers read the back-off from the fetch states."""
 
-    def settled(self, replica: Replica, leader_epoch: int) -> None:
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost`."""
         self.settlements.append(replica.name)
 

@@ -98,12 +98,15 @@ class Requests:
         return answer(self._subject(op), current, epoch)
 
     def restart(self, _: Fields) -> Seen:
-        """A record before the first restart, and one after each; all of the only replica."""
+        """A record before the first restart, and one after each; all of the only replica.
+
+        The source test never restarts the controller, which holds no replica.
+        """
         if self.given["replicas"] != 1:
             raise TableError("only a single replica is restarted")
         running = self.restarted
         if running is None:
-            running = self.restarted = RunningCluster(1, self.rules, {})
+            running = self.restarted = RunningCluster(1, self.rules, {}, controller_apart=True)
             running.write(1)
         running.stop(1)
         running.start(1)

@@ -69,7 +69,7 @@ class Machine:
 
     def increment_hw(self, op: Fields) -> None:
         """The other ISR member fetches from an offset: the one way in which a leader raises its HW."""
-        self.partition.follower_fetched(FOLLOWER, 1, op["to"], 0)
+        self.partition.follower_fetched(FOLLOWER, 1, op["to"], self.partition.leader_epoch, 0)
 
     def adopt_hw(self, op: Fields) -> Seen:
         """A follower hears of its leader's HW."""

@@ -30,6 +30,9 @@ REPAIRED = {
     "isr_eligibility": "registered",
     "list_offsets_guard": "yes",
     "fetch_fencing": "leader-epoch",
+    "session_epoch": "every-fetch",
+    "truncation_fencing": "yes",
+    "fenced_fetcher": "failed",
 }
 """All that later releases repaired, on top of kip101."""
 

@@ -13,7 +13,7 @@ from sim.protocol.partition import Partition
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
     from sim.protocol.fetcher import Fetcher
-    from sim.protocol.messages import Position
+    from sim.protocol.messages import Ask, Position
     from sim.protocol.replica import Replica
     from sim.protocol.rules import Rules
 
@@ -68,12 +68,14 @@ class Recorder:
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         self.calls.append(("answer", request.first_id, error, base_offset))
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position]) -> FetchRequest:
-        self.sent.append(FetchRequest(1, fetcher.leader, 1, 1, positions))
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+        self.sent.append(FetchRequest(1, fetcher.leader, 1, 1, positions, leader_epochs))
         return self.sent[-1]  # type: ignore[no-any-return]
 
-    def send_epoch_end(self, fetcher: Fetcher, asks: list[Position], *, with_epoch: bool) -> EpochEndRequest:
-        self.sent.append(EpochEndRequest(1, asks, with_epoch=with_epoch))
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
+        self.sent.append(EpochEndRequest(1, asks, leader_epochs, with_epoch=with_epoch))
         return self.sent[-1]  # type: ignore[no-any-return]
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
@@ -83,8 +85,8 @@ class Recorder:
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         self.calls.append(("wake", at_us))
 
-    def settled(self, replica: Replica, leader_epoch: int) -> None:
-        self.calls.append(("settled", leader_epoch, replica.log.leo))
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+        self.calls.append(("settled", leader_epoch, replica.log.leo, rounds))
 
     def halt(self, reason: str) -> None:
         self.calls.append(("halt", reason))

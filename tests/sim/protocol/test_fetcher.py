@@ -5,23 +5,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.protocol.batch import Batch
-from sim.protocol.fetcher import Fetcher, truncation_state
+from sim.protocol.fetcher import Fetcher, restarts_fetcher, truncation_state
 from sim.protocol.messages import (
     EARLIEST,
     FENCED_LEADER_EPOCH,
     LATEST,
+    LOG_TRUNCATION,
     NO_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
     EpochEndReply,
     FetchReply,
     FetchRequest,
     ListOffsetsReply,
 )
-from tests.sim.protocol.recording import HW, KIP101, Recorder, filled
+from tests.sim.protocol.recording import HW, KIP101, Recorder, decision, filled
 
 if TYPE_CHECKING:
     from sim.protocol.partition import Partition
@@ -78,7 +80,7 @@ class Follower:
 
 def test_hw_truncates_to_its_high_watermark_before_it_asks_anybody() -> None:
     follower = Follower({1: 4}, HW, hw=2).follow()
-    assert follower.host.calls == [("truncated", 2, 2), ("settled", 5, 2)]
+    assert follower.host.calls == [("truncated", 2, 2), ("settled", 5, 2, 0)]
     assert follower.fetches_from == 2
 
 
@@ -88,7 +90,7 @@ def test_kip101_asks_where_its_latest_epoch_ended_and_truncates_to_that() -> Non
     assert not follower.asked.with_epoch
     assert follower.replica.log.leo == 8
     follower.ends(6)
-    assert follower.host.of("settled") == [(5, 6)]
+    assert follower.host.of("settled") == [(5, 6, 1)]
     assert follower.fetches_from == 6
 
 
@@ -108,7 +110,19 @@ def test_without_an_answer_it_falls_back_to_its_high_watermark(error: str) -> No
 def test_without_epochs_it_truncates_to_its_high_watermark_unasked() -> None:
     follower = Follower({}, KIP101).follow()
     assert follower.fetches_from == 0
-    assert follower.host.of("settled") == [(5, 0)]
+    assert follower.host.of("settled") == [(5, 0, 0)]
+
+
+@pytest.mark.parametrize("error", [NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, None])
+def test_the_text_of_kip_279_falls_back_to_the_high_watermark_after_any_error(error: str | None) -> None:
+    follower = Follower({1: 4}, KIP279.override({"epoch_request_error": "high-watermark"}), hw=3).follow()
+    if error is None:
+        follower.fetcher.request_failed(follower.asked, follower.now_us)
+        follower.back_off()
+    else:
+        follower.ends(-1, error=error)
+    assert follower.fetches_from == 3
+    assert follower.host.of("settled") == [(5, 3, 0)]
 
 
 def test_an_error_delays_and_never_truncates() -> None:
@@ -129,7 +143,7 @@ def test_kip279_asks_again_until_the_epochs_agree() -> None:
     assert follower.asked.asks == [("t-0", NO_EPOCH, 1)]
     assert follower.host.of("settled") == []
     follower.ends(3, epoch=1)
-    assert follower.host.of("settled") == [(5, 3)]
+    assert follower.host.of("settled") == [(5, 3, 2)]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +176,64 @@ def test_the_same_leader_epoch_changes_nothing_and_a_newer_one_begins_anew() -> 
     follower.follow(6)
     follower.brings()
     assert follower.asked.asks == [("t-0", NO_EPOCH, 1)]
+
+
+def test_the_delayed_truncation_keeps_the_log_until_the_leaders_records_have_come() -> None:
+    follower = Follower({1: 4}, HW.override({"follower_truncation": "high-watermark-delayed"}), hw=2).follow()
+    assert (follower.fetches_from, follower.host.calls) == (2, [])
+    follower.brings(error=NOT_LEADER_OR_FOLLOWER)
+    assert follower.replica.log.leo == 4
+    follower.back_off()
+    follower.brings(Batch(2, 2, 5, 20), hw=2)
+    assert follower.host.of("truncated") == [(2, 2)]
+    assert follower.host.of("settled") == [(5, 2, 0)]
+    assert (follower.replica.log.leo, follower.replica.log.batches[-1].first_id) == (3, 20)
+    assert follower.fetches_from == 3
+
+
+def test_it_truncates_though_the_leader_has_nothing_beyond_its_high_watermark() -> None:
+    follower = Follower({1: 4}, HW.override({"follower_truncation": "high-watermark-delayed"}), hw=2).follow()
+    follower.brings(hw=1)
+    assert (follower.replica.log.leo, follower.replica.hw) == (2, 1)
+
+
+def test_it_goes_by_the_leaders_end_where_that_is_before_its_high_watermark() -> None:
+    rules = HW.override({"follower_truncation": "high-watermark-delayed", "out_of_range": "truncates"})
+    follower = Follower({1: 4}, rules, hw=3).follow()
+    follower.brings(error=OFFSET_OUT_OF_RANGE)
+    follower.lists(1)
+    assert follower.fetches_from == 1
+
+
+@pytest.mark.parametrize(("rule", "carried"), [("no", NO_EPOCH), ("yes", 5)])
+def test_whether_questions_carry_the_leader_epoch_is_a_rule(rule: str, carried: int) -> None:
+    follower = Follower({1: 4}, KIP101.override({"truncation_fencing": rule})).follow()
+    assert follower.asked.asks == [("t-0", carried, 1)]
+    assert follower.asked.leader_epochs == [5]
+    follower.ends(4)
+    assert follower.asked.positions == [("t-0", 4, NO_EPOCH, NO_EPOCH)]
+
+
+@pytest.mark.parametrize(("rule", "leo"), [("offset", 2), ("truncation-epoch", 4), ("leader-epoch", 4)])
+def test_whether_an_answer_for_an_earlier_leader_epoch_truncates_is_a_rule(rule: str, leo: int) -> None:
+    follower = Follower({1: 4}, KIP101.override({"late_reply": rule})).follow(5)
+    follower.follow(6)
+    follower.ends(2)
+    assert follower.replica.log.leo == leo
+
+
+@pytest.mark.parametrize(
+    ("rule", "restarts"),
+    [
+        ("leader-id-changed", [True, False, False, False]),
+        ("epoch-missed", [True, False, False, True]),
+        ("newer-epoch", [True, False, True, True]),
+    ],
+)
+def test_which_decisions_make_it_begin_anew_is_a_rule(rule: str, restarts: list[bool]) -> None:
+    rules = HW.override({"fetcher_restart": rule})
+    cases = [(3, decision(2, 6)), (2, decision(2, 5)), (2, decision(2, 6)), (2, decision(2, 7))]
+    assert [restarts_fetcher(rules, leader, 5, newer) for leader, newer in cases] == restarts
 
 
 # Fetching.
@@ -198,10 +270,10 @@ def test_an_answer_whose_offset_no_longer_fits_is_dropped() -> None:
     assert follower.fetches_from == 1
 
 
-@pytest.mark.parametrize(("rule", "leo"), [("offset", 3), ("leader-epoch", 2)])
+@pytest.mark.parametrize(("rule", "leo"), [("offset", 3), ("truncation-epoch", 3), ("leader-epoch", 2)])
 def test_whether_an_answer_to_an_earlier_epoch_is_taken_is_a_rule(rule: str, leo: int) -> None:
     follower = Follower({1: 2}, HW.override({"late_reply": rule, "fetch_fencing": "leader-epoch"}), hw=2).follow(5)
-    assert follower.asked.positions == [("t-0", 2, 5)]
+    assert follower.asked.positions == [("t-0", 2, 5, NO_EPOCH)]
     follower.follow(6)
     follower.brings(Batch(2, 2, 5, 9))
     assert follower.replica.log.leo == leo
@@ -215,20 +287,56 @@ def test_what_is_no_longer_followed_takes_nothing() -> None:
     assert follower.fetcher.in_flight is None
 
 
-@pytest.mark.parametrize("error", [NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH])
+@pytest.mark.parametrize("error", [NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION])
 def test_a_passing_error_delays(error: str) -> None:
     follower = Follower({1: 2}, HW, hw=2).follow()
     follower.brings(error=error)
     assert follower.host.of("wake") == [(10 + BACKOFF_US,)]
 
 
-def test_a_fenced_partition_is_given_up_until_its_next_leader() -> None:
-    follower = Follower({1: 2}, HW.override({"fetch_fencing": "leader-epoch"}), hw=2).follow(5)
+@pytest.mark.parametrize(("rule", "followed", "failed"), [("removed", False, set()), ("failed", False, {"t-0"})])
+def test_a_fenced_partition_waits_for_its_next_leader(rule: str, followed: bool, failed: set[str]) -> None:
+    rules = HW.override({"fetch_fencing": "leader-epoch", "fenced_fetcher": rule, "session_epoch": "every-fetch"})
+    follower = Follower({1: 2}, rules, hw=2).follow(5)
     follower.brings(error=FENCED_LEADER_EPOCH)
-    assert follower.fetcher.failed == {"t-0"}
+    assert ("t-0" in follower.fetcher.partitions, follower.fetcher.failed) == (followed, failed)
     follower.follow(6)
     assert follower.fetcher.failed == set()
-    assert follower.asked.positions == [("t-0", 2, 6)]
+    assert follower.asked.positions == [("t-0", 2, 6, NO_EPOCH)]
+
+
+def test_the_text_of_kip_320_retries_when_fenced() -> None:
+    rules = HW.override({"fetch_fencing": "leader-epoch", "fenced_fetcher": "retries"})
+    follower = Follower({1: 2}, rules, hw=2).follow(5)
+    follower.brings(error=FENCED_LEADER_EPOCH)
+    follower.back_off()
+    assert follower.fetches_from == 2
+
+
+@pytest.mark.parametrize(("rule", "later"), [("first-fetch", NO_EPOCH), ("every-fetch", 5)])
+def test_which_fetches_of_a_session_carry_the_leader_epoch_is_a_rule(rule: str, later: int) -> None:
+    rules = HW.override({"fetch_fencing": "leader-epoch", "session_epoch": rule})
+    follower = Follower({1: 2}, rules, hw=2).follow(5)
+    carried = [follower.asked.positions[0][2]]
+    for error in (NONE, NOT_LEADER_OR_FOLLOWER):
+        follower.brings(error=error)
+        if error:
+            follower.back_off()
+        carried.append(follower.asked.positions[0][2])
+    follower.fetcher.request_failed(follower.asked, follower.now_us)
+    follower.back_off()
+    assert [*carried, follower.asked.positions[0][2]] == [5, later, later, 5]
+
+
+def test_the_first_draft_of_kip_320_sends_the_epoch_of_the_last_record_and_truncates_where_it_is_refused() -> None:
+    follower = Follower({1: 2, 3: 1}, KIP279.override({"fetch_fencing": "last-epoch"}), hw=3).follow(5)
+    follower.ends(3, epoch=3)
+    assert follower.asked.positions == [("t-0", 3, NO_EPOCH, 3)]
+    follower.replica.set_hw(1)
+    follower.brings(error=LOG_TRUNCATION)
+    assert follower.asked.asks == [("t-0", NO_EPOCH, 3)]
+    follower.ends(-1)
+    assert follower.asked.positions == [("t-0", 1, NO_EPOCH, 1)]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +392,7 @@ def test_a_leader_that_begins_later_means_starting_anew(start: int, fetched: int
     follower.lists(start)
     assert follower.fetches_from == fetched
     assert follower.replica.log.log_start == (9 if start == 9 else 0)
-    assert follower.host.of("settled")[-1] == (5, fetched)
+    assert follower.host.of("settled")[-1] == (5, fetched, 0)
 
 
 def test_an_error_while_asking_for_offsets_delays() -> None:

@@ -8,6 +8,7 @@ from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
     INVALID_UPDATE_VERSION,
     LATEST,
+    LOG_TRUNCATION,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -38,19 +39,19 @@ def test_the_high_watermark_is_the_smallest_leo_in_the_isr() -> None:
     one = partition(host)
     one.become_leader(decision(isr=(1, 2)), 0)
     one.produce(produce(0, count=3), 0)
-    one.follower_fetched(2, 1, 2, LAG_US * 2)
+    one.follower_fetched(2, 1, 2, one.leader_epoch, LAG_US * 2)
     assert one.hw == 2
-    one.follower_fetched(2, 1, 3, LAG_US * 2)
+    one.follower_fetched(2, 1, 3, one.leader_epoch, LAG_US * 2)
     assert host.of("hw") == [(0, 2), (2, 3)]
 
 
 def test_it_waits_for_a_follower_that_is_catching_up() -> None:
     one = partition(Recorder())
     one.become_leader(decision(isr=(1, 2)), 0)
-    one.follower_fetched(3, 1, 0, 10)  # Caught up, and proposed to join; that is refused:
+    one.follower_fetched(3, 1, 0, one.leader_epoch, 10)  # Caught up, and proposed to join; that is refused:
     one.become_leader(decision(isr=(1, 2)), 10)
     one.produce(produce(0, acks=1), 10)
-    one.follower_fetched(2, 1, 1, 10 + LAG_US)
+    one.follower_fetched(2, 1, 1, one.leader_epoch, 10 + LAG_US)
     assert one.hw == 0
     one.advance_hw(11 + LAG_US)
     assert one.hw == 1
@@ -59,16 +60,16 @@ def test_it_waits_for_a_follower_that_is_catching_up() -> None:
 def test_a_new_leaders_is_frozen_until_every_member_has_fetched() -> None:
     one = filled(Recorder(), {0: 5}, hw=2)
     one.become_leader(decision(), 0)
-    one.follower_fetched(2, 1, 5, 1)
+    one.follower_fetched(2, 1, 5, one.leader_epoch, 1)
     assert one.hw == 2
-    one.follower_fetched(3, 1, 4, 1)
+    one.follower_fetched(3, 1, 4, one.leader_epoch, 1)
     assert one.hw == 4
 
 
 def test_a_leader_in_another_epoch_remembers_what_it_knew() -> None:
     one = filled(Recorder(), {0: 5}, hw=2)
     one.become_leader(decision(), 0)
-    one.follower_fetched(2, 1, 5, 1)
+    one.follower_fetched(2, 1, 5, one.leader_epoch, 1)
     one.become_leader(decision(epoch=2, isr=(1, 2)), LAG_US * 2)
     assert one.hw == 5
 
@@ -95,9 +96,9 @@ def test_acks_decide_when_a_write_is_answered() -> None:
     for first_id, acks in enumerate((0, 1, -1)):
         one.produce(produce(first_id, acks), 0)
     assert host.of("answer") == [(1, NONE, 1)]
-    one.follower_fetched(2, 1, 2, LAG_US * 2)
+    one.follower_fetched(2, 1, 2, one.leader_epoch, LAG_US * 2)
     assert host.of("answer")[1:] == []
-    one.follower_fetched(2, 1, 3, LAG_US * 2)
+    one.follower_fetched(2, 1, 3, one.leader_epoch, LAG_US * 2)
     assert host.of("answer")[1:] == [(2, NONE, 2)]
 
 
@@ -140,9 +141,9 @@ def test_what_a_follower_needs_to_join(rule: str, needed: int) -> None:
     host = Recorder()
     one = filled(host, {0: 3}, HW.override({"isr_join": rule}), hw=1)
     one.become_leader(decision(isr=(1, 3)), LAG_US * 2)
-    one.follower_fetched(2, 1, needed - 1, LAG_US * 2)
+    one.follower_fetched(2, 1, needed - 1, one.leader_epoch, LAG_US * 2)
     assert host.of("isr") == []
-    one.follower_fetched(2, 1, needed, LAG_US * 2)
+    one.follower_fetched(2, 1, needed, one.leader_epoch, LAG_US * 2)
     assert host.of("isr") == [((1, 2, 3),)]
 
 
@@ -150,9 +151,9 @@ def test_a_locked_partition_proposes_nothing_and_what_is_persisted_counts_from_t
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     assert (one.locked, one.isr, one.pending) == (True, (1,), (1, 2))
-    one.follower_fetched(3, 1, 0, LAG_US * 2)
+    one.follower_fetched(3, 1, 0, one.leader_epoch, LAG_US * 2)
     one.shrink_isr(LAG_US * 4)
     assert host.of("isr") == [((1, 2),)]
     one.isr_persisted((1, 2), 7, LAG_US * 4)
@@ -165,12 +166,12 @@ def test_a_refused_write_changes_nothing_and_is_tried_again_when_there_is_reason
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_refused(INVALID_UPDATE_VERSION, LAG_US * 2)
     assert (one.locked, one.isr, one.pending, one.partition_epoch) == (False, (1,), (), 1)
     one.produce(produce(0), LAG_US * 4)
     assert one.hw == 1
-    one.follower_fetched(2, 1, 1, LAG_US * 4)
+    one.follower_fetched(2, 1, 1, one.leader_epoch, LAG_US * 4)
     assert host.of("isr") == [((1, 2),), ((1, 2),)]
 
 
@@ -179,8 +180,8 @@ def test_a_zookeeper_that_answers_at_once_is_no_different() -> None:
     host.zookeeper = 2
     one = filled(host, {0: 2})
     one.become_leader(decision(isr=(1, 3)), 0)
-    one.follower_fetched(3, 1, 2, 0)
-    one.follower_fetched(2, 1, 2, 0)
+    one.follower_fetched(3, 1, 2, one.leader_epoch, 0)
+    one.follower_fetched(2, 1, 2, one.leader_epoch, 0)
     assert (one.isr, one.locked, one.hw) == ((1, 2, 3), False, 2)
 
 
@@ -190,7 +191,7 @@ def test_a_shrunk_isr_lets_the_high_watermark_move_and_writes_complete(rule: str
     one = partition(host, HW.override({"isr_update": rule}), min_insync_replicas=2)
     one.become_leader(decision(), 0)
     one.produce(produce(0), 0)
-    one.follower_fetched(2, 1, 1, 0)
+    one.follower_fetched(2, 1, 1, one.leader_epoch, 0)
     one.shrink_isr(LAG_US + 1)
     assert (one.hw, host.of("answer")) == (0, [])
     one.isr_persisted((1, 2), 2, LAG_US + 1)
@@ -204,13 +205,13 @@ def test_an_expansion_asked_of_the_controller_holds_the_high_watermark_but_is_no
     host = Recorder()
     one = partition(host, ALTER, min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     assert (one.locked, one.isr, one.pending) == (False, (1,), (1, 2))
     one.produce(produce(0), LAG_US * 4)
     one.produce(produce(1, acks=1), LAG_US * 4)
     assert (one.hw, host.of("answer")) == (0, [(0, NOT_ENOUGH_REPLICAS, -1), (1, NONE, 0)])
     one.isr_persisted((1, 2), 2, LAG_US * 4)
-    one.follower_fetched(2, 1, 1, LAG_US * 4)
+    one.follower_fetched(2, 1, 1, one.leader_epoch, LAG_US * 4)
     assert (one.hw, one.isr) == (1, (1, 2))
 
 
@@ -230,7 +231,7 @@ def test_what_becomes_of_a_proposal_depends_on_the_controllers_error(
     host = Recorder()
     one = partition(host, ALTER)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_refused(error, LAG_US * 2)
     assert (one.pending, one.isr, len(host.of("isr"))) == (pending, (1,), proposals)
     assert one.followers[2].holds_hw == bool(pending)
@@ -239,7 +240,7 @@ def test_what_becomes_of_a_proposal_depends_on_the_controllers_error(
 def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None:
     one = partition(Recorder(), ALTER)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 2)
     one.isr_persisted((1, 2), 9, LAG_US * 2)
     one.isr_refused("UNKNOWN_SERVER_ERROR", LAG_US * 2)
@@ -252,7 +253,7 @@ def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pend
 ) -> None:
     one = partition(Recorder(), ALTER)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
-    one.follower_fetched(2, 1, 0, LAG_US * 2)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_persisted((1, 2), partition_epoch, LAG_US * 2, leader_epoch=leader_epoch)
     assert (one.isr, one.pending) == ((1,), (1, 2))
     one.isr_persisted((1, 2), 1, LAG_US * 2, leader_epoch=1)
@@ -265,7 +266,7 @@ def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_ru
     host.dead = {2}
     one = partition(host, HW.override({"isr_eligibility": rule}))
     one.become_leader(decision(isr=(1,)), 0)
-    one.follower_fetched(2, 1, 0, 0)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, 0)
     assert bool(host.of("isr")) == joins
     one.isr_refused(INVALID_UPDATE_VERSION, 0)
     one.produce(produce(0), 0)
@@ -288,7 +289,7 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     one = filled(Recorder(), {0: 5}, hw=2)
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), 0)
-    one.follower_fetched(2, 1, 5, 1)
+    one.follower_fetched(2, 1, 5, one.leader_epoch, 1)
     again = decision(isr=(1, 2))
     again.partition_epoch = 8
     one.become_leader(again, 9)
@@ -310,10 +311,10 @@ def test_members_that_lag_are_proposed_to_leave() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(), 0)
-    one.follower_fetched(2, 1, 0, 5)
-    one.follower_fetched(3, 1, 0, 5)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, 5)
+    one.follower_fetched(3, 1, 0, one.leader_epoch, 5)
     one.produce(produce(0, acks=1), 10)
-    one.follower_fetched(3, 1, 1, 20)
+    one.follower_fetched(3, 1, 1, one.leader_epoch, 20)
     one.shrink_isr(5 + LAG_US)
     assert host.of("isr") == []
     one.shrink_isr(6 + LAG_US)
@@ -324,8 +325,8 @@ def test_a_silent_follower_that_has_everything_stays() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(), 0)
-    one.follower_fetched(2, 1, 0, 5)
-    one.follower_fetched(3, 1, 0, 5)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, 5)
+    one.follower_fetched(3, 1, 0, one.leader_epoch, 5)
     one.shrink_isr(LAG_US * 9)
     assert host.of("isr") == []
 
@@ -334,19 +335,30 @@ def test_having_reached_the_leo_of_the_fetch_before_counts_as_caught_up_then() -
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1, 2)), 0)
-    one.follower_fetched(2, 1, 0, 0)
+    one.follower_fetched(2, 1, 0, one.leader_epoch, 0)
     for fetched in range(1, 5):
         one.produce(produce(fetched, acks=1), fetched * LAG_US)
-        one.follower_fetched(2, 1, fetched - 1, fetched * LAG_US)
+        one.follower_fetched(2, 1, fetched - 1, one.leader_epoch, fetched * LAG_US)
     one.shrink_isr(4 * LAG_US)
     assert host.of("isr") == []
+
+
+@pytest.mark.parametrize(("rule", "known"), [("no", (0, 30, True)), ("yes", (-1, 0, False))])
+def test_whether_fetches_of_another_leader_epoch_count_is_a_rule(rule: str, known: tuple[int, int, bool]) -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"hw_needs_epoch": rule}))
+    one.become_leader(decision(epoch=3, isr=(1, 2)), 0)
+    one.follower_fetched(2, 1, 0, 2, 30)
+    one.follower_fetched(3, 1, 0, 2, 30)
+    state = one.followers[2]
+    assert (state.leo, state.caught_up_us, bool(host.of("isr"))) == known
 
 
 def test_fetches_of_strangers_teach_nothing() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(), 0)
-    one.follower_fetched(9, 1, 0, 0)
+    one.follower_fetched(9, 1, 0, one.leader_epoch, 0)
     assert host.of("replicated") == []
 
 
@@ -367,6 +379,39 @@ def test_a_fetch_is_checked_for_epoch_then_leadership_then_range() -> None:
     assert one.check_fetch(9, NO_EPOCH) == NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.parametrize(("rule", "error"), [("no", NONE), ("yes", FENCED_LEADER_EPOCH)])
+def test_epochs_of_clients_have_a_rule_of_their_own(rule: str, error: str) -> None:
+    rules = HW.override({"list_offsets_fencing": rule})
+    one = filled(Recorder(), {1: 3}, rules)
+    one.become_leader(decision(epoch=4, isr=(1,)), 0)
+    assert one.check_fetch(3, 3, client=True) == error
+    assert one.list_offset(LATEST, 3, replica=False)[0] == error
+    assert (one.check_fetch(3, 3), one.list_offset(LATEST, 3, replica=True)[0]) == (NONE, NONE)
+
+
+@pytest.mark.parametrize(("rule", "error"), [("no", NONE), ("yes", FENCED_LEADER_EPOCH)])
+def test_so_have_those_of_questions_about_epochs(rule: str, error: str) -> None:
+    one = filled(Recorder(), {1: 3}, KIP101.override({"truncation_fencing": rule}))
+    one.become_leader(decision(epoch=4), 0)
+    assert one.end_offset_for(3, 1, with_epoch=False)[0] == error
+    assert one.check_fetch(3, 3) == NONE
+
+
+def test_the_first_draft_of_kip_320_compares_the_epoch_of_the_last_record() -> None:
+    rules = KIP101.override({"fetch_fencing": "last-epoch"})
+    one = filled(Recorder(), {1: 3, 4: 2}, rules)
+    one.become_leader(decision(epoch=5), 0)
+    fetches = ((5, 4), (5, 3), (3, 1), (4, 1), (3, NO_EPOCH), (9, 3))
+    assert [one.check_fetch(offset, 2, last) for offset, last in fetches] == [
+        NONE,
+        LOG_TRUNCATION,
+        NONE,
+        LOG_TRUNCATION,
+        NONE,
+        OFFSET_OUT_OF_RANGE,
+    ]
+
+
 def test_without_fencing_any_epoch_will_do() -> None:
     one = filled(Recorder(), {1: 3}, hw=2)
     one.become_leader(decision(epoch=4), 0)
@@ -384,11 +429,19 @@ def test_the_end_of_an_epoch_is_told_by_a_leader_that_knows_epochs() -> None:
     assert one.end_offset_for(NO_EPOCH, 1, with_epoch=True) == (NOT_LEADER_OR_FOLLOWER, -1, -1)
     one.become_leader(decision(epoch=4), 0)
     assert one.end_offset_for(NO_EPOCH, 1, with_epoch=False) == (NONE, -1, 3)
-    assert one.end_offset_for(NO_EPOCH, 2, with_epoch=True) == (NONE, 2, 5)
     assert one.end_offset_for(NO_EPOCH, 4, with_epoch=True) == (NONE, -1, -1)
-    before = filled(Recorder(), {1: 3}, HW)
-    before.become_leader(decision(epoch=4), 0)
-    assert before.end_offset_for(NO_EPOCH, 1, with_epoch=False) == (UNSUPPORTED_VERSION, -1, -1)
+    for before in ("high-watermark", "high-watermark-delayed"):
+        old = filled(Recorder(), {1: 3}, HW.override({"follower_truncation": before}))
+        old.become_leader(decision(epoch=4), 0)
+        assert old.end_offset_for(NO_EPOCH, 1, with_epoch=False) == (UNSUPPORTED_VERSION, -1, -1)
+
+
+@pytest.mark.parametrize(("rule", "epoch"), [("leader-epoch", -1), ("leader-epoch-rounds", 2)])
+def test_a_leader_names_the_epoch_if_it_would_ask_for_it_itself(rule: str, epoch: int) -> None:
+    one = filled(Recorder(), {1: 3, 2: 2}, KIP101.override({"follower_truncation": rule}))
+    one.become_leader(decision(epoch=4), 0)
+    assert one.end_offset_for(NO_EPOCH, 2, with_epoch=True) == (NONE, epoch, 5)
+    assert one.end_offset_for(NO_EPOCH, 2, with_epoch=False) == (NONE, -1, 5)
 
 
 @pytest.mark.parametrize(("rule", "last"), [("first-append", 2), ("election", 4)])
