@@ -9,10 +9,10 @@ from reports.console import pairs
 from sim.config import KEYS, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from reports.console import Ui
-    from scenarios.scenario import AlsoOccurs, Expectation, Pattern, Probe, Scenario, Step
+    from scenarios.scenario import AlsoOccurs, Expectation, FinalLog, Pattern, Probe, Scenario, Step
 
 
 def as_json(scenario: Scenario) -> dict[str, Any]:
@@ -49,11 +49,14 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
 
 def _sections(scenario: Scenario) -> dict[str, list[str]]:
     return {
+        "Brokers of another mode": [f"{broker}: {mode}" for broker, mode in scenario.broker_modes.items()],
         "Workload": [_bounds(asdict(scenario.workload))] if scenario.workload else [],
         "Faults, drawn from the seed": [_bounds(asdict(scenario.faults))] if scenario.faults else [],
         "Script": [_step(step) for step in scenario.script],
         "Story, in this order": [_probe(probe) for probe in scenario.story],
+        "Final logs": [_final(final) for final in scenario.final],
         "Expected": [f"{mode}: {expectation(expected)}" for mode, expected in scenario.expect.items()],
+        "It occurs with other rules": [f"{mode}: {pairs(rules)}" for mode, rules in scenario.broken_by.items()],
         "Known to occur as well": [_also(also) for also in scenario.also],
     }
 
@@ -84,8 +87,18 @@ def _step(step: Step) -> str:
 
 
 def _probe(probe: Probe) -> str:
-    only = f" (where {pairs(dict(probe.rules))})" if probe.rules else ""
-    return _pattern(probe.pattern) + only
+    return _pattern(probe.pattern) + _where(probe.rules)
+
+
+def _final(final: FinalLog) -> str:
+    leo = "" if final.leo is None else f" up to {final.leo}"
+    return f"broker {final.broker}: {' '.join(final.batches) or 'nothing'}{leo}{_where(final.rules)}"
+
+
+def _where(rules: Mapping[str, tuple[str, ...]]) -> str:
+    """What a probe or a final log is restricted to."""
+    alternatives = {name: "|".join(values) for name, values in rules.items()}
+    return f" (where {pairs(alternatives)})" if rules else ""
 
 
 def _pattern(pattern: Pattern) -> str:

@@ -57,7 +57,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "end-offsets": Action("let the consumer ask ListOffsets(latest)"),
     "delete-records": Action("move the log start", {"offset": Param("offset", required=True)}),
     "start": Action("start a stopped broker", {"broker": _BROKER}),
-    "heal": Action("end every cut"),
+    "heal": Action("end every cut, or those of one link", {"from": Param("endpoint"), "to": Param("endpoint")}),
     "pause-consumer": Action("let the consumer stop fetching"),
     "resume-consumer": Action("let the consumer fetch again"),
     "wait": Action("nothing but wait"),

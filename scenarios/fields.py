@@ -118,12 +118,25 @@ def rule(pair: tuple[str, object], _: Facts) -> str:
     return value
 
 
+def rule_values(pair: tuple[str, object], facts: Facts) -> tuple[str, ...]:
+    """A rule's value, or a list of them."""
+    name, values = pair
+    return tuple(rule((name, value), facts) for value in _items(values) or [values])
+
+
 def sections(value: object, _: Facts) -> object:
     """Part the number of brokers from their sections; ``brokers = 3`` is short for ``brokers.count = 3``."""
     if not isinstance(value, Mapping):
         return {"count": value}
-    rest = {key: keys for key, keys in value.items() if key != "count"}
+    rest = {key: _section(keys) for key, keys in value.items() if key != "count"}
     return {**({"count": value["count"]} if "count" in value else {}), "sections": rest}
+
+
+def _section(keys: object) -> dict[str, object]:
+    """Part a broker's mode from its configuration keys."""
+    if not isinstance(keys, Mapping) or "mode" not in keys:
+        return {"keys": keys}
+    return {"mode": keys["mode"], "keys": {key: value for key, value in keys.items() if key != "mode"}}
 
 
 def section(key: str, facts: Facts) -> int:

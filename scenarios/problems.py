@@ -11,9 +11,9 @@ from sim.errors import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-LISTS: Final = ("script", "story", "also")
+LISTS: Final = ("script", "story", "final", "also")
 """Arrays of tables; their entries are counted from 1."""
-_NOT_WRITTEN: Final = ("sections", "[key]")
+_NOT_WRITTEN: Final = ("sections", "keys", "[key]")
 """Parts of a path that no file shows."""
 _CLIPPED: Final = 60
 

@@ -22,9 +22,11 @@ from faults.injection import Injection, draw_plan
 from faults.plan import Limits, Plan
 from faults.power_loss import SPREAD_US
 from faults.promise import Promise
+from scenarios import final_logs
+from scenarios.final_logs import VALIDATION_IDS
 from scenarios.rows import Row
 from scenarios.scenario import Scenario
-from scenarios.script import Script, Story, StoryError
+from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
 from scenarios.workload import draw_sends
 from sim.checkers import committed_loss, exposed_loss
@@ -45,8 +47,6 @@ FIRST_FAULT_US: Final = 5_000_000
 FIRST_BURST_US: Final = 1_000_000
 PAUSE_US: Final = 1_000_000
 """Between the end of a script and healing."""
-VALIDATION_IDS: Final = 1 << 40
-"""Records written by validation have ids from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,9 @@ class _Run:
         drawn = self._draw_settings()
         self.config = resolve(scenario.config, drawn)
         self.rules: Rules = mode_named(mode).rules.override(overrides)
+        broker_rules = dict.fromkeys(range(1, scenario.brokers + 1), self.rules)
+        for broker, own_mode in scenario.broker_modes.items():
+            broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
         self.kernel = kernel or self._kernel()
         self.cluster = Cluster(
             brokers=scenario.brokers,
@@ -112,7 +115,7 @@ class _Run:
             broker_config={
                 broker: resolve(scenario.config, drawn, keys) for broker, keys in scenario.broker_config.items()
             },
-            rules=dict.fromkeys(range(1, scenario.brokers + 1), self.rules),
+            rules=broker_rules,
             scripted=scenario.control == "scripted",
             kernel=self.kernel,
             streams=self.streams,
@@ -120,10 +123,11 @@ class _Run:
         self.injection = Injection(self.cluster)
         self.plan = Plan()
         self.convergence = Convergence(self.cluster, VALIDATION_IDS)
-        batches: dict[str, int] = {}
-        self.story = Story(scenario.story, self.rules, batches)
+        self.rules_in_force = RulesInForce(self.rules, broker_rules)
+        self.batches: dict[str, int] = {}
+        self.story = Story(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
-        self.script = Script(scenario.script, self.cluster, self.injection, acks, batches)
+        self.script = Script(scenario.script, self.cluster, self.injection, acks, self.batches)
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
@@ -217,6 +221,8 @@ class _Run:
         for violation in ledger.violations:
             violation.inside = promise.covers(violation)
         self.story.check()
+        final = {broker: storage.log for broker, storage in cluster.storages.items()}
+        final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
     # What is kept.
 

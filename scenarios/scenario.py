@@ -86,12 +86,30 @@ class Step:
 class Probe:
     """One sentence of the story: `pattern` must happen after the probe before it.
 
-    `rules` restricts it to brokers' rules (``{"follower_truncation": "high-watermark"}``): the probe is skipped
-    where a rule has another value.
+    `rules` restricts it to rules of the broker that it names, or of the mode
+    (``{"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}``): the probe is skipped where a rule has
+    another value.
     """
 
     pattern: Pattern
-    rules: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalLog:
+    """What a broker's log must hold at the end, but for what validation wrote.
+
+    Attributes:
+        broker: whose log.
+        batches: names of the scripted batches, in order; a batch that was appended twice stands twice.
+        leo: the offset after them, where validation's records begin; it shows a hole.
+        rules: as in `Probe`: it must only hold so where the broker's rules have these values.
+    """
+
+    broker: int
+    batches: tuple[str, ...]
+    leo: int | None = None
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +163,16 @@ class Scenario:
         control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
         config: keys set for the cluster (only those the file sets).
         broker_config: keys set for one broker.
+        broker_modes: brokers whose rules are those of a mode of their own (mixed versions).
         draw_config: keys drawn per seed from a list of values.
         workload: bursts, or None when the script sends everything.
         faults: what a drawn plan is drawn from, or None.
         script: the scripted part.
         story: ordered probes.
+        final: final logs.
         expect: mode -> expectation.
+        broken_by: mode that is expected to be clean -> rule values with which a kind under test does occur: each of
+            them alone, or, where later rules shield one another, together.
         also: further kinds that are known to occur.
         settle_us: time that convergence is given beyond the default deadline.
         source: what a command line calls it: its name, or the path of its file.
@@ -164,12 +186,15 @@ class Scenario:
     control: str
     config: Mapping[str, Value] = field(default_factory=dict)
     broker_config: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
+    broker_modes: Mapping[int, str] = field(default_factory=dict)
     draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     workload: Bursts | None = None
     faults: FaultDraw | None = None
     script: tuple[Step, ...] = ()
     story: tuple[Probe, ...] = ()
+    final: tuple[FinalLog, ...] = ()
     expect: Mapping[str, Expectation] = field(default_factory=dict)
+    broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
     settle_us: int = 0
     source: str = ""
@@ -188,7 +213,7 @@ class Scenario:
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
         plain = self.to_json()
-        for key in ("title", "description", "expect", "also", "source", "overrides", "schema_version"):
+        for key in ("title", "description", "expect", "broken_by", "also", "source", "overrides", "schema_version"):
             del plain[key]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -210,7 +235,11 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     if plain["faults"] is not None:
         plain["faults"] = FaultDraw(**_tuples(plain["faults"]))
     plain["script"] = tuple(_step(step) for step in plain["script"])
-    plain["story"] = tuple(Probe(_pattern(probe["pattern"]), probe["rules"]) for probe in plain["story"])
+    plain["story"] = tuple(Probe(_pattern(probe["pattern"]), _rules(probe["rules"])) for probe in plain["story"])
+    plain["final"] = tuple(
+        FinalLog(**_tuples({**final, "rules": _rules(final["rules"])})) for final in plain.get("final", ())
+    )
+    plain["broker_modes"] = {int(broker): mode for broker, mode in plain.get("broker_modes", {}).items()}
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
     plain["overrides"] = tuple(plain.get("overrides", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
@@ -219,6 +248,11 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def _rules(data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Rule filters; earlier versions stored one value each."""
+    return {name: (value,) if isinstance(value, str) else tuple(value) for name, value in data.items()}
 
 
 def _pattern(data: Mapping[str, Any]) -> Pattern:

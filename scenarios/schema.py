@@ -68,7 +68,8 @@ Replicas = Annotated[list[Annotated[int, _check(fields.replica)]], Field(min_len
 _KEYED = BeforeValidator(_checked(fields.keyed))
 Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
 Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
-RuleValues = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
+RuleValue = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
+RuleValues = Annotated[dict[str, Annotated[Any, _check(fields.rule_values)]], _KEYED]
 ModeName = Annotated[str, _word("mode", MODES)]
 
 PARAMS: Final[dict[str, Any]] = {
@@ -91,9 +92,14 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class _Section(_Table):
+    mode: ModeName | None = None
+    keys: Settings
+
+
 class _Brokers(_Table):
     count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
-    sections: dict[Annotated[str, _check(fields.section)], Settings] = {}
+    sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
 
 
 class _Workload(_Table):
@@ -122,6 +128,13 @@ class _Pattern(_Table):
 
 
 class _Probe(_Pattern):
+    rules: RuleValues = {}
+
+
+class _FinalLog(_Table):
+    broker: Broker
+    batches: list[Annotated[str, _check(fields.batch)]]
+    leo: Natural | None = None
     rules: RuleValues = {}
 
 
@@ -165,7 +178,9 @@ class _File(_Table):
     faults: _Faults | None = None
     script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
     story: list[_Probe] = []
+    final: list[_FinalLog] = []
     expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
+    broken_by: dict[ModeName, RuleValue] = {}
     also: list[_Also] = []
 
 
@@ -175,6 +190,7 @@ TABLES: Final[dict[str, type[_Table]]] = {
     "faults": _Faults,
     "when": _Pattern,
     "story": _Probe,
+    "final": _FinalLog,
     "also": _Also,
     **LINES,
 }
@@ -226,7 +242,8 @@ def _plain(file: _File) -> dict[str, Any]:
     return {
         **plain,
         "brokers": brokers["count"],
-        "broker_config": brokers["sections"],
+        "broker_config": {broker: part["keys"] for broker, part in brokers["sections"].items() if part["keys"]},
+        "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
         "script": [_step(line) for line in plain["script"]],
         "story": [{"rules": probe.pop("rules"), "pattern": probe} for probe in plain["story"]],
         "settle_us": settle_us,

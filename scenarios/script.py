@@ -7,6 +7,7 @@ probes that must come true in order; if one does not, the run is an error, whate
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from simpy.events import Event
@@ -59,24 +60,38 @@ def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The rules of one run.
+
+    Attributes:
+        mode: those of the mode, and of the control plane.
+        brokers: those of each broker.
+    """
+
+    mode: Rules
+    brokers: Mapping[int, Rules]
+
+    def fit(self, wanted: Mapping[str, tuple[str, ...]], broker: int | None) -> bool:
+        """Whether the rules of a broker, or those of the mode, have one of the wanted values each."""
+        rules = self.mode if broker is None else self.brokers.get(broker, self.mode)
+        return all(getattr(rules, name) in values for name, values in wanted.items())
+
+
 class Story:
     """Ticks probes off in order.
 
     Args:
         probes: the story.
-        rules: the cluster's rules: probes for other rule values are left out.
+        rules: the mode's rules, and those of each broker: probes for other rule values are left out.
         batches: batch names; filled while the script runs.
 
     Attributes:
         met: (what the probe says, when it came true or None), in order.
     """
 
-    def __init__(self, probes: tuple[Probe, ...], rules: Rules, batches: Mapping[str, int]) -> None:
-        self._patterns = [
-            probe.pattern
-            for probe in probes
-            if all(getattr(rules, name) == value for name, value in probe.rules.items())
-        ]
+    def __init__(self, probes: tuple[Probe, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
+        self._patterns = [probe.pattern for probe in probes if rules.fit(probe.rules, probe.pattern.broker)]
         self._batches = batches
         self._times: list[int] = []
 
@@ -171,13 +186,21 @@ class Script:
         elif action == "start":
             cluster.start(params["broker"])
         elif action == "heal":
-            cluster.heal_links()
+            self._heal(params)
         elif action == "pause-consumer":
             cluster.consumer.pause()
         elif action == "resume-consumer":
             cluster.consumer.resume()
         elif action != "wait":
             self._injection.strike(_fault(action, params, cluster.kernel.now_us))
+
+    def _heal(self, params: Mapping[str, Any]) -> None:
+        if not params:
+            self._cluster.heal_links()
+            return
+        one, other = _node(params["from"]), _node(params["to"])
+        while self._cluster.heal(one, other) or self._cluster.heal(other, one):
+            pass
 
     def _produce(self, params: Mapping[str, Any]) -> None:
         records = params.get("records", 1)

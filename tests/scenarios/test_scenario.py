@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenarios import catalogue
-from scenarios.scenario import SCHEMA_VERSION, AlsoOccurs, Expectation, Step, from_json
+from scenarios.scenario import SCHEMA_VERSION, AlsoOccurs, Expectation, FinalLog, Scenario, Step, from_json
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -22,6 +22,29 @@ def test_a_newer_version_is_refused() -> None:
         from_json(newer)
 
 
+def test_what_earlier_versions_stored_is_read() -> None:
+    scenario = catalogue.load("hw-two-failovers")
+    stored = scenario.to_json()
+    for name in ("final", "broken_by", "broker_modes"):
+        del stored[name]
+    for probe in stored["story"]:
+        probe["rules"] = {name: values[0] for name, values in probe["rules"].items()}
+    firsts = [
+        replace(probe, rules={name: values[:1] for name, values in probe.rules.items()}) for probe in scenario.story
+    ]
+    assert from_json(stored) == replace(scenario, story=tuple(firsts), final=(), broken_by={}, broker_modes={})
+
+
+def test_a_scenario_in_full_survives_json() -> None:
+    scenario = Scenario(
+        "a", "t", "", 2, "scripted",
+        broker_modes={2: "kip101"},
+        final=(FinalLog(1, ("m1", "m2"), 3, {"isr_join": ("high-watermark", "leader-epoch-start")}),),
+        broken_by={"kip101": {"follower_truncation": "high-watermark"}},
+    )  # fmt: skip
+    assert from_json(json.loads(json.dumps(scenario.to_json()))) == scenario
+
+
 def test_drawn() -> None:
     assert catalogue.load("power").drawn
     assert not catalogue.load("canary").drawn
@@ -33,6 +56,7 @@ def test_drawn() -> None:
         {"title": "x"},
         {"description": "x"},
         {"expect": {"hw": Expectation("may-violate")}},
+        {"broken_by": {"kip101": {"follower_truncation": "high-watermark"}}},
         {"also": (AlsoOccurs("divergence", ("hw",), "inside", "x"),)},
     ],
 )
@@ -52,6 +76,8 @@ def test_hash_leaves_out_what_is_said_about_a_scenario(change: dict[str, Any]) -
         {"draw_config": {"acks": ("1",)}},
         {"script": (Step("heal"),)},
         {"settle_us": 1},
+        {"broker_modes": {1: "kip101"}},
+        {"final": (FinalLog(1, ("m1",)),)},
     ],
 )
 def test_hash_covers_settings_and_story(change: dict[str, Any]) -> None:

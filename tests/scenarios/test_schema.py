@@ -9,6 +9,7 @@ from scenarios.scenario import (
     Bursts,
     Expectation,
     FaultDraw,
+    FinalLog,
     Pattern,
     Probe,
     Scenario,
@@ -85,6 +86,7 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
     default.replication.factor = 2
     unclean.leader.election.enable = true
     [brokers.2]
+    mode = "kip101"
     log.flush.interval.messages = "never"
     [[script]]
     do = "produce"
@@ -106,9 +108,17 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
     step = "truncate"
     broker = 1
     offset = 1
-    rules = { follower_truncation = "high-watermark" }
+    rules = { follower_truncation = "high-watermark", isr_join = ["high-watermark", "leader-epoch-start"] }
+    [[final]]
+    broker = 2
+    batches = ["m1"]
+    leo = 3
+    rules = { append_check = "first-offset" }
     [expect]
     hw = "violates:stuck-replica|divergence"
+    kip101 = "clean:divergence"
+    [broken_by]
+    kip101 = { follower_truncation = "high-watermark" }
     [[also]]
     kind = "exposed-loss"
     modes = ["hw"]
@@ -123,15 +133,27 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
         control="scripted",
         config={"default.replication.factor": 2, "unclean.leader.election.enable": True},
         broker_config={2: {"log.flush.interval.messages": NEVER}},
+        broker_modes={2: "kip101"},
         script=(
             Step("produce", params={"batch": "m1", "records": 3, "acks": "all"}),
             Step("cut", Pattern("ack", batch="m1"), 2005, {"from": 1, "to": "control", "both_ways": True}),
         ),
         story=(
             Probe(Pattern("isr", isr=(1, 2), leader_epoch=4)),
-            Probe(Pattern("truncate", broker=1, offset=1), {"follower_truncation": "high-watermark"}),
+            Probe(
+                Pattern("truncate", broker=1, offset=1),
+                {
+                    "follower_truncation": ("high-watermark",),
+                    "isr_join": ("high-watermark", "leader-epoch-start"),
+                },
+            ),
         ),
-        expect={"hw": Expectation("violates", ("stuck-replica", "divergence"))},
+        final=(FinalLog(2, ("m1",), 3, {"append_check": ("first-offset",)}),),
+        expect={
+            "hw": Expectation("violates", ("stuck-replica", "divergence")),
+            "kip101": Expectation("clean", ("divergence",)),
+        },
+        broken_by={"kip101": {"follower_truncation": "high-watermark"}},
         also=(AlsoOccurs("exposed-loss", ("hw",), "outside", "r"),),
         settle_us=7000,
     )
@@ -176,6 +198,7 @@ def test_the_number_of_brokers_has_a_short_form() -> None:
         ('do = "power-loss"\nbrokers = [3, 1]', {"brokers": [3, 1]}),
         ('do = "cut"\nfrom = "control"\nto = 2\nboth_ways = false', {"from": "control", "to": 2, "both_ways": False}),
         ('do = "delete-records"\noffset = 0', {"offset": 0}),
+        ('do = "heal"\nfrom = 1\nto = "control"', {"from": 1, "to": "control"}),
         ('do = "produce"\nbatch = "m2"', {"batch": "m2", "records": 1}),
         ('do = "wait"', {}),
     ],
@@ -257,6 +280,12 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
             "brokers.count = 3\nbrokers.2.min.insync.replica = 1",
             "brokers.2: unknown configuration key 'min.insync.replica'; did you mean 'min.insync.replicas'?",
         ),
+        (
+            "brokers.count = 3",
+            "brokers.count = 3\nbrokers.2.mode = 'kip11'",
+            "brokers.2.mode = 'kip11': no such mode; did you mean 'kip101'?",
+        ),
+        ("brokers.count = 3", "brokers.count = 3\nbrokers.2 = 5", "brokers.2 = 5: a table is needed"),
         ("factor = 3", "factor = 4", "config: default.replication.factor = 4: there are only 3 brokers"),
         ("scripted", "scribted", "control = 'scribted': no such control plane; did you mean 'scripted'?"),
         ("[[script]]", "[[skript]]", "unknown key 'skript'; did you mean 'script'?"),
@@ -330,6 +359,22 @@ def test_wrong_rules_of_a_probe() -> None:
         "story 1: rules: rule follower_truncation has no value 'high-watermrk'; did you mean 'high-watermark'?",
         "story 1: rules: unknown rule 'isr_joint'; did you mean 'isr_join'?",
         "story 1: rules: rule fetch_fencing has no value '1'; one of: no, last-epoch, leader-epoch",
+    )
+
+
+def test_wrong_final_logs() -> None:
+    final = "[[final]]\nbroker = 4\nbatches = ['m7']\nrules = { isr_join = ['high-watermark', 'any'] }"
+    assert problems(f"{HEAD}{SENDS}{final}{EXPECT}") == (
+        "final 1: broker = 4: the brokers are 1 to 3",
+        "final 1: batches = 'm7': no line of the script sends it; did you mean 'm1'?",
+        "final 1: rules: rule isr_join has no value 'any'; one of: high-watermark, leader-epoch-start",
+    )
+
+
+def test_wrong_rules_that_break_a_mode() -> None:
+    assert problems(f"{HEAD}{SENDS}{EXPECT}[broken_by]\nhv = {{}}\nkip101.isr_join = ['high-watermark']") == (
+        "broken_by.hv: no such mode; did you mean 'hw'?",
+        "broken_by.kip101: rule isr_join has no value \"['high-watermark']\"; did you mean 'high-watermark'?",
     )
 
 

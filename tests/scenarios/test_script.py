@@ -9,12 +9,12 @@ from faults.injection import Injection
 from scenarios.catalogue import load
 from scenarios.run import run, run_row
 from scenarios.scenario import Pattern, Probe, Step
-from scenarios.script import Script, Story, StoryError, describe, matches
+from scenarios.script import RulesInForce, Script, Story, StoryError, describe, matches
 from sim.protocol.modes import MODES
 from tests.sim.world import World
 
 APPEND = {"t": 5, "step": "append", "broker": 2, "offset": 1, "leader_epoch": 3, "record": 7}
-RULES = MODES["hw"].rules
+RULES = RulesInForce(MODES["hw"].rules, {2: MODES["kip101"].rules})
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,16 @@ def test_a_story_is_ticked_off_in_order() -> None:
 
 
 def test_probes_for_other_rules_are_left_out() -> None:
-    probes = (Probe(Pattern("kill"), {"follower_truncation": "leader-epoch"}), Probe(Pattern("append")))
+    epochs = {"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}
+    probes = (Probe(Pattern("kill"), epochs), Probe(Pattern("halt", broker=1), epochs), Probe(Pattern("append")))
     assert [said for said, _ in Story(probes, RULES, {}).met] == ["append"]
+
+
+def test_a_probe_is_about_the_rules_of_the_broker_that_it_names() -> None:
+    probe = Probe(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark", "leader-epoch")})
+    assert Story((probe,), RULES, {}).met
+    other = Probe(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark",)})
+    assert not Story((other,), RULES, {}).met
 
 
 def play(world: World, *lines: Step, seconds: float = 10) -> Script:
@@ -109,6 +117,19 @@ def test_a_step_that_happened_since_the_line_before_counts() -> None:
     world = World().ready()
     play(world, do("produce", batch="m1"), do("end-offsets", Pattern("append", broker=1), 1_000), seconds=5)
     assert world.of("end-offset")
+
+
+def test_one_link_can_be_healed() -> None:
+    world = World().ready()
+    play(
+        world,
+        do("cut", from_=1, to=2),
+        do("cut", from_="control", to=3, both_ways=False),
+        do("cut", from_=2, to=1, both_ways=False),
+        do("heal", from_=2, to=1),
+        seconds=1,
+    )
+    assert sorted((step["source"], step["target"]) for step in world.of("heal")) == [(1, 2), (2, 1), (2, 1)]
 
 
 def test_a_script_can_be_the_control_plane_and_the_operator() -> None:

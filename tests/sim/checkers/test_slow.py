@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios import run as run_module
+from scenarios import final_logs
 from scenarios.catalogue import load, names
 from scenarios.run import run
 from sim.checkers import slow
@@ -66,7 +66,7 @@ def test_agrees_with_the_incremental_checkers_on_stories(name: str, mode: str) -
 
 
 def test_validation_is_recognised_by_its_record_ids() -> None:
-    assert slow.VALIDATION_IDS == run_module.VALIDATION_IDS
+    assert slow.VALIDATION_IDS == final_logs.VALIDATION_IDS
 
 
 # Hand-made traces: two brokers, broker 1 leads epoch 0 and replicates two records to broker 2.
