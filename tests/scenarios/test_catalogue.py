@@ -12,34 +12,17 @@ from scenarios.scenario import Expectation
 from sim.errors import InputError
 
 ROOT = Path(catalogue.__file__).parents[1]
-GIVEN = {
-    "kip101-scenario-1": ("scripted", "committed-loss", ["hw"], ["kip101"]),
-    "hw-two-failovers": ("simple", "committed-loss", ["hw"], ["kip101"]),
-    "kip101-scenario-2": ("simple", "divergence", ["hw"], ["kip101"]),
-    "kip101-scenario-2-batches": ("simple", "stuck-replica|divergence", ["hw"], ["kip101"]),
-    "canary": ("simple", "committed-loss", ["hw"], []),
-}
-"""Scenario -> control plane, kind under test, modes that violate, modes that are clean."""
 
 
 def test_names() -> None:
-    assert catalogue.names() == sorted([*GIVEN, "power"])
+    files = {file.stem for file in (ROOT / "scenarios/files").iterdir()}
+    assert set(catalogue.names()) == files
+    assert catalogue.names() == sorted(files)
 
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_a_bundled_scenario_is_called_like_its_file(name: str) -> None:
     assert catalogue.load(name).name == name
-
-
-@pytest.mark.parametrize("name", GIVEN)
-def test_scripted_scenarios_expect_what_is_given(name: str) -> None:
-    control, kinds, violates, clean = GIVEN[name]
-    scenario = catalogue.load(name)
-    assert scenario.control == control
-    expected = {mode: Expectation("violates", tuple(kinds.split("|"))) for mode in violates}
-    expected |= {mode: Expectation("clean", tuple(kinds.split("|"))) for mode in clean}
-    assert scenario.expect == expected
-    assert scenario.story
 
 
 def test_power_may_violate() -> None:

@@ -7,34 +7,15 @@ from dataclasses import replace
 import pytest
 
 from faults.plan import plan_from_json
-from scenarios.catalogue import load, names
+from scenarios.catalogue import load
 from scenarios.rows import COLUMNS
 from scenarios.run import run, run_row
-from scenarios.scenario import Expectation, Scenario
+from scenarios.scenario import Expectation, FinalLog, Scenario
 from sim.config import NEVER
 from sim.control import SimpleControl
 from sim.errors import InputError
 
-CELLS = [(name, mode) for name in names() for mode in load(name).expect if not load(name).drawn]
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
-
-
-@pytest.mark.parametrize(("name", "mode"), CELLS)
-def test_stories_happen_and_end_as_expected(name: str, mode: str) -> None:
-    for seed in range(3):
-        result = run(load(name), mode, seed)
-        assert result.row["error"] == ""
-        assert result.row["expected"], result.violations
-        assert all(probe["met_at_us"] is not None for probe in result.probes)
-
-
-@pytest.mark.parametrize(("name", "mode"), [cell for cell in CELLS if cell[1] == "kip101"])
-def test_without_the_repairing_rule_each_story_fails(name: str, mode: str) -> None:
-    scenario = load(name)
-    tested = set(scenario.expect[mode].kinds)
-    broken = {"follower_truncation": "high-watermark", "append_check": "last-offset"}
-    assert not tested & set(run_row(scenario, mode, 1)["violations"].split(","))
-    assert tested & set(run_row(scenario, mode, 1, broken)["violations"].split(","))
 
 
 def test_the_canary_is_expected_to_fail_and_must_not_when_it_is_repaired() -> None:
@@ -42,6 +23,21 @@ def test_the_canary_is_expected_to_fail_and_must_not_when_it_is_repaired() -> No
     assert run_row(canary, "hw", 1)["expected"]
     repaired = run_row(canary, "hw", 1, {"follower_truncation": "leader-epoch"})
     assert (repaired["verdict"], repaired["expected"]) == ("ok", False)
+
+
+def test_brokers_can_have_a_mode_of_their_own() -> None:
+    mixed = load("mixed-versions")
+    assert "committed-loss" in run_row(mixed, "kip320", 1)["violations"]
+    result = run(replace(mixed, broker_modes={}), "kip320", 1)
+    assert (result.row["mode"], result.violations) == ("kip320", [])
+    assert result.row["error"].startswith("story did not happen: no step 'truncate broker=1 offset=1'")
+
+
+def test_a_final_log_that_is_not_the_story_fails_the_run() -> None:
+    scenario = load("kip101-scenario-1")
+    row = run_row(replace(scenario, final=(FinalLog(2, ("m2",)),)), "kip101", 1)
+    assert row["verdict"] == "error"
+    assert row["error"] == "final log of broker 2: m1 m2 up to 2, where the story has m2"
 
 
 def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:

@@ -1,0 +1,96 @@
+"""Scripted scenarios against `expectations.toml`, which was given and is not to be tuned."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from scenarios.catalogue import load, names
+from scenarios.run import run, run_row
+from sim.protocol.modes import MODES
+from sim.protocol.rules import RULES
+
+GIVEN: Final[dict[str, dict[str, Any]]] = tomllib.loads(
+    Path(__file__).with_name("expectations.toml").read_text(encoding="utf-8")
+)
+VERDICTS: Final = {"violates": ("violates",), "clean": ("clean",), "derive": ("violates", "clean")}
+SCRIPTED: Final = {name: load(name) for name in names() if not load(name).drawn}
+ROWS: Final = {
+    name: row
+    for name, row in GIVEN.items()
+    if name in SCRIPTED and any(mode in MODES for given in VERDICTS for mode in row.get(given, ()))
+}
+"""Rows that name a mode that exists, as far as their scenarios are written."""
+CELLS: Final = [(name, mode) for name, scenario in SCRIPTED.items() for mode in scenario.expect]
+BROKEN: Final = [(name, mode) for name, scenario in SCRIPTED.items() for mode in scenario.broken_by]
+SEEDS: Final = range(5)
+WITHOUT_RULE: Final = {"jepsen-2013-clean"}
+"""Scenarios whose clean modes no rule can break: there a setting makes the difference."""
+
+
+def occurs(name: str, mode: str, seed: int, rules: dict[str, str]) -> bool:
+    """Whether a kind under test occurs in a story that happens."""
+    row = run_row(SCRIPTED[name], mode, seed, rules)
+    assert row["error"] == ""
+    return not set(SCRIPTED[name].expect[mode].kinds).isdisjoint(row["violations"].split(","))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_scenario_expects_what_is_given(name: str) -> None:
+    row, scenario = ROWS[name], SCRIPTED[name]
+    assert (scenario.control == "scripted") == (row["control"] == "textbook")
+    for given, verdicts in VERDICTS.items():
+        for mode in set(row.get(given, ())) & MODES.keys():
+            expectation = scenario.expect[mode]
+            assert expectation.verdict in verdicts, mode
+            assert expectation.kinds == tuple(row["kind"].split("|"))
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_a_scenario_tells_a_story(name: str) -> None:
+    assert SCRIPTED[name].story
+    assert SCRIPTED[name].description
+
+
+@pytest.mark.parametrize(("name", "mode"), CELLS)
+def test_a_story_happens_and_ends_as_expected(name: str, mode: str) -> None:
+    for seed in SEEDS:
+        result = run(SCRIPTED[name], mode, seed)
+        assert result.row["error"] == "", seed
+        assert result.row["expected"], (seed, result.violations)
+
+
+@pytest.mark.parametrize("name", sorted(ROWS.keys() - WITHOUT_RULE))
+def test_it_is_known_what_repairs_each_clean_mode(name: str) -> None:
+    scenario = SCRIPTED[name]
+    clean = {mode for mode in ROWS[name].get("clean", ()) if mode in MODES}
+    assert clean <= scenario.broken_by.keys()
+    for mode, rules in scenario.broken_by.items():
+        assert scenario.expect[mode].verdict == "clean"
+        assert rules
+        for rule, value in rules.items():
+            assert value in RULES[rule].values
+            assert value != getattr(MODES[mode].rules, rule)
+
+
+@pytest.mark.parametrize(("name", "mode"), BROKEN)
+def test_without_the_repairing_rule_the_kind_occurs(name: str, mode: str) -> None:
+    rules = dict(SCRIPTED[name].broken_by[mode])
+    for seed in SEEDS[:2]:
+        assert occurs(name, mode, seed, rules), seed
+
+
+@pytest.mark.parametrize(("name", "mode"), [cell for cell in BROKEN if len(SCRIPTED[cell[0]].broken_by[cell[1]]) > 1])
+def test_of_rules_that_shield_one_another_no_smaller_set_does(name: str, mode: str) -> None:
+    rules = SCRIPTED[name].broken_by[mode].items()
+    for fewer in combinations(rules, len(rules) - 1):
+        assert not occurs(name, mode, 1, dict(fewer)), fewer
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip101", "kip279"])
+def test_any_look_at_a_missed_epoch_repairs_kafka_7164(mode: str) -> None:
+    assert not occurs("kafka-7164", mode, 1, {"fetcher_restart": "newer-epoch"})
