@@ -86,7 +86,9 @@ def test_the_description_has_the_last_leader_and_isr(highwater: Callable[..., Ca
 
 def test_all_expected_modes_are_replayed(highwater: Callable[..., Call], here: Path) -> None:
     assert highwater("replay", "kip101-scenario-1", "--seed", "0").code == 0
-    assert sorted(folder.name for folder in (here / "store/kip101-scenario-1/seeds").iterdir()) == ["0-hw", "0-kip101"]
+    assert sorted(folder.name for folder in (here / "store/kip101-scenario-1/seeds").iterdir()) == [
+        f"0-{mode}" for mode in ("hw", "kip101", "kip279", "kip320")
+    ]
 
 
 def test_an_earlier_replay_is_replaced(highwater: Callable[..., Call], here: Path) -> None:

@@ -38,7 +38,7 @@ def test_the_repaired_canary_is_a_failure(highwater: Callable[..., Call]) -> Non
 def test_json_is_one_object(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "kip101-scenario-1", "--json")
     assert call.code == call.json["exit_code"] == 0
-    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101"]
+    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101", "kip279", "kip320"]
     assert call.json["schema_version"] == 1
     hw = call.json["runs"][0]
     assert hw["row"]["verdict"] == "violation"
@@ -48,7 +48,7 @@ def test_json_is_one_object(highwater: Callable[..., Call]) -> None:
 
 def test_the_worst_run_decides(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "kip101-scenario-1", *REPAIRED, "--json")
-    assert [run["row"]["expected"] for run in call.json["runs"]] == [False, True]
+    assert [run["row"]["expected"] for run in call.json["runs"]] == [False, True, True, True]
     assert call.code == 1
 
 
@@ -94,7 +94,10 @@ def test_the_trace_is_json_lines_after_a_header(highwater: Callable[..., Call], 
 
 def test_a_trace_needs_one_mode_and_a_folder(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("run", "kip101-scenario-1", "--trace", tmp_path / "trace.jsonl")
-    assert (call.code, call.err) == (2, "highwater: --trace writes one run; choose one with --mode: hw, kip101\n")
+    assert (call.code, call.err) == (
+        2,
+        "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320\n",
+    )
     call = highwater("run", "canary", "--trace", tmp_path / "none" / "trace.jsonl")
     assert call.code == 2
     assert "cannot be written" in call.err
