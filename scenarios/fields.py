@@ -17,7 +17,18 @@ from sim.config import KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import check as check_rule
 
-VIOLATIONS: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression", "stuck-replica", "no-progress")
+VIOLATIONS: Final = (
+    "committed-loss",
+    "exposed-loss",
+    "divergence",
+    "hw-regression",
+    "consumer-skip",
+    "duplicate",
+    "reordered",
+    "ack-under-min-isr",
+    "stuck-replica",
+    "no-progress",
+)
 """Kinds of violations that an expectation may name."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99

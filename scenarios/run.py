@@ -29,7 +29,7 @@ from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
 from scenarios.workload import draw_sends
-from sim.checkers import committed_loss, exposed_loss
+from sim.checkers import committed_loss, exposed_loss, idempotence
 from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
@@ -116,6 +116,7 @@ class _Run:
                 broker: resolve(scenario.config, drawn, keys) for broker, keys in scenario.broker_config.items()
             },
             rules=broker_rules,
+            client_rules=self.rules,
             scripted=scenario.control == "scripted",
             kernel=self.kernel,
             streams=self.streams,
@@ -207,6 +208,7 @@ class _Run:
             log = leader.partition.log
             self.losses = committed_loss.check(ledger, [log], log.log_start, now_us)
             exposed_loss.check(ledger, log, now_us)
+            idempotence.check(ledger, log, now_us)
         else:
             logs = [storage.log for storage in cluster.storages.values()]
             self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)

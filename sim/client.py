@@ -12,6 +12,7 @@ from sim.kernel import Kernel
 from sim.network import Channel, Network, Node
 from sim.protocol.messages import MetadataReply, MetadataRequest
 from sim.protocol.partition import NO_LEADER
+from sim.protocol.rules import Rules
 from sim.settings import ClientSettings
 
 
@@ -26,6 +27,7 @@ class Access:
         kernel: time and timers.
         network: what they join.
         journal: where acknowledgements, reads and end offsets are noted.
+        rules: the clients' rules.
     """
 
     topic: str
@@ -34,6 +36,7 @@ class Access:
     kernel: Kernel
     network: Network
     journal: Journal
+    rules: Rules
 
 
 class Client(Node):
@@ -51,6 +54,7 @@ class Client(Node):
         super().__init__(node)
         self.topic = access.topic
         self.settings = access.settings
+        self.rules = access.rules
         self.kernel = access.kernel
         self.journal = access.journal
         self.network = access.network
@@ -62,6 +66,7 @@ class Client(Node):
         self._failures = 0
         self._refreshing = False
         self._version = -1
+        self._tries = 0
 
     def begin(self) -> None:
         """Look for the leader."""
@@ -93,8 +98,8 @@ class Client(Node):
     def retry_later(self, *, always: bool = False) -> None:
         """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
 
-        Asking again and again while nothing changes at any broker leads to the same failure. Those tries are left out:
-        the one that is made is the first after a change.
+        When every broker was asked, asking again while nothing changes at any of them leads to the same failure. Those
+        tries are left out: the one that is made is the first after a change.
 
         Args:
             always: the failure may pass without a change at a broker (a lost message), so the next try is made.
@@ -110,7 +115,7 @@ class Client(Node):
         return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
 
     def _refresh_due(self, _: object) -> None:
-        if self._version == self.network.version:
+        if self._version == self.network.version and self._tries >= len(self._brokers):
             self.network.retry_after_change(self._backoff_us, self.life, self._refresh_due, None)
         else:
             self._refreshing = False
@@ -122,7 +127,10 @@ class Client(Node):
         """Ask the next broker that can be reached who leads."""
         if self._asked is not None:
             return
-        self._version = self.network.version
+        if self._version != self.network.version:
+            self._version = self.network.version
+            self._tries = 0
+        self._tries += 1
         for _ in self._brokers:
             broker = self._brokers[self._turn % len(self._brokers)]
             self._turn += 1

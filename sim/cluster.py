@@ -45,6 +45,7 @@ class Cluster:
         config: full configuration of the cluster.
         broker_config: full configuration of brokers that differ.
         rules: rules of each broker.
+        client_rules: rules of producers and consumers.
         scripted: whether a script decides elections and ISR.
         first: the broker that is started first, and so becomes controller.
         kernel: time.
@@ -63,6 +64,7 @@ class Cluster:
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
         rules: Mapping[int, Rules],
+        client_rules: Rules,
         scripted: bool,
         first: int = 1,
         kernel: Kernel,
@@ -104,7 +106,9 @@ class Cluster:
             journal=self.journal,
         )
         self._first = first
-        self._access = Access(TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal)
+        self._access = Access(
+            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal, client_rules
+        )
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
 

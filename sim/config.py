@@ -64,6 +64,11 @@ KEYS: Final[dict[str, Key]] = {
     "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
     "retry.backoff.max.ms": Key(1_000, "ms that the back-off grows to", minimum=1),
     "max.in.flight.requests.per.connection": Key(5, "unanswered produce requests of a producer", minimum=1),
+    "enable.idempotence": Key(
+        False,
+        "does the producer number its batches, at most 5 of them in flight (Kafka's default is true from 3.0 on; here "
+        "workloads are shared with 0.10.2, which has none)",
+    ),
     "metadata.max.age.ms": Key(300_000, "ms until a client refreshes metadata unasked", minimum=1),
     # Consumer.
     "auto.offset.reset": Key("latest", "where a consumer goes when out of range", ("earliest", "latest", "none")),

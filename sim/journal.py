@@ -33,6 +33,7 @@ _LEAD = _CODE["lead"]
 _FOLLOW = _CODE["follow"]
 _SETTLED = _CODE["settled"]
 _ACK = _CODE["ack"]
+_PRODUCER_ID = _CODE["producer-id"]
 _READ = _CODE["read"]
 _END_OFFSET = _CODE["end-offset"]
 _RECOVERED = _CODE["recovered"]
@@ -82,6 +83,11 @@ class Journal:
         if self.ledger.missing:
             self.ledger.appended(broker, batch, now_us)
         if self.observers:
+            sequence = {
+                "producer_id": batch.producer_id,
+                "producer_epoch": batch.producer_epoch,
+                "sequence": batch.base_sequence,
+            }
             self._tell(
                 "append",
                 broker=broker,
@@ -90,6 +96,7 @@ class Journal:
                 leader_epoch=batch.leader_epoch,
                 record=batch.first_id,
                 leo=replica.log.leo,
+                **(sequence if batch.producer_id >= 0 else {}),
             )
 
     def truncate(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
@@ -195,6 +202,12 @@ class Journal:
         self.ledger.acks.append(Ack(request.first_id, request.count, base_offset, request.acks, now_us))
         if self.observers:
             self._tell("ack", record=request.first_id, count=request.count, offset=base_offset, acks=request.acks)
+
+    def producer_id(self, node: int, producer_id: int, producer_epoch: int) -> None:
+        """An idempotent producer has another id or epoch."""
+        self._buffer += _PACK(self._kernel.now_us, _PRODUCER_ID, 0, producer_epoch, producer_id, node)
+        if self.observers:
+            self._tell("producer-id", producer_id=producer_id, producer_epoch=producer_epoch)
 
     def read(self, batches: list[Batch], position: int, leader_epoch: int) -> None:
         """A consumer was shown batches, the first from its position on."""

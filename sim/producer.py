@@ -1,16 +1,20 @@
 """A producer: sends batches at intended times, retries, and gives up after ``delivery.timeout.ms``.
 
-Not idempotent: a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer, Sender,
-RecordAccumulator.
+Without ``enable.idempotence`` a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer,
+Sender, RecordAccumulator.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 
 from sim.client import Access, Client
+from sim.protocol.batch import NO_SEQUENCE, Sequence
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 
 
 class Send:
@@ -22,9 +26,12 @@ class Send:
         acks: 0, 1 or -1 (all).
         due_us: intended time.
         done: called with the base offset when it is acknowledged.
+        sequence: what an idempotent producer gave it.
+        rewritten: see `sim.protocol.producer_sequences.Sequenced`.
+        number: in the order of handing over.
     """
 
-    __slots__ = ("acks", "count", "done", "due_us", "first_id")
+    __slots__ = ("acks", "count", "done", "due_us", "first_id", "number", "rewritten", "sequence")
 
     def __init__(
         self, first_id: int, count: int, acks: int, due_us: int, done: Callable[[int], None] | None = None
@@ -34,6 +41,9 @@ class Send:
         self.acks = acks
         self.due_us = due_us
         self.done = done
+        self.sequence: Sequence = NO_SEQUENCE
+        self.rewritten = False
+        self.number = 0
 
 
 class Producer(Client):
@@ -49,9 +59,15 @@ class Producer(Client):
         self._plan: list[Send] = []
         self._queue: deque[Send] = deque()
         self._in_flight: dict[ProduceRequest, Send] = {}
+        self._handed_over = 0
         self._oldest_us = 0
         self._watching = False
         self._paused = False
+        self._sequences = self._idempotence() if self.settings.idempotence else None
+
+    def _idempotence(self) -> ProducerSequences:
+        ids = count(1)
+        return ProducerSequences(self.rules, lambda: next(ids), partial(self.journal.producer_id, self.node))
 
     def schedule(self, sends: list[Send]) -> None:
         """Hand over batches at their due times, which ascend."""
@@ -68,6 +84,8 @@ class Producer(Client):
 
     def send(self, send: Send) -> None:
         """Hand over a batch now."""
+        self._handed_over += 1
+        send.number = self._handed_over
         self._queue.append(send)
         self._pump()
 
@@ -86,11 +104,18 @@ class Producer(Client):
             self.retry_later()
             return
         now_us = self.kernel.now_us
+        sequences = self._sequences
         while queue and len(self._in_flight) < self.settings.max_in_flight:
-            send = queue.popleft()
-            if now_us - send.due_us >= self.settings.delivery_timeout_us:
+            send = queue[0]
+            given_up = now_us - send.due_us >= self.settings.delivery_timeout_us
+            if sequences is not None:
+                if not (given_up or sequences.may_send(send)):
+                    break
+                given_up = sequences.leave(send, given_up=given_up)
+            queue.popleft()
+            if given_up:
                 continue
-            request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks)
+            request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
             channel.send(channel.target.on_produce, request)  # type: ignore[attr-defined]
             if send.acks:
                 if not self._in_flight:
@@ -119,16 +144,21 @@ class Producer(Client):
         if send is None:
             return
         self._oldest_us = self.kernel.now_us
+        sequences = self._sequences
         if reply.error == NONE:
             self.succeeded()
+            if sequences is not None:
+                sequences.completed(send)
             self.journal.ack(reply.request, reply.base_offset)
             if send.done is not None:
                 send.done(reply.base_offset)
             self._pump()
         else:
-            self._requeue([send])
+            if sequences is None or sequences.refused(send, reply.error):
+                self._requeue([send])
             self._paused = True
-            self.retry_later()
+            # A refused sequence is another one next time, or its turn has come: no broker has to change for that.
+            self.retry_later(always=reply.error in SEQUENCE_ERRORS)
 
     def leader_known(self) -> None:
         """See `Client.leader_known`."""
@@ -143,5 +173,5 @@ class Producer(Client):
         self._paused = True
 
     def _requeue(self, sends: list[Send]) -> None:
-        for send in sorted(sends, key=lambda entry: entry.first_id, reverse=True):
+        for send in sorted(sends, key=lambda entry: entry.number, reverse=True):
             self._queue.appendleft(send)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sim.config import Value
+from sim.config import NEVER, Value
+from sim.protocol.producer_state import RETAINED
 from sim.storage import StorageSettings
 
 
@@ -94,6 +95,7 @@ class ClientSettings:
     retry_us: int
     retry_max_us: int
     max_in_flight: int
+    idempotence: bool
     metadata_age_us: int
     offset_reset: str
     end_offsets_us: int
@@ -107,13 +109,15 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
 @lru_cache(maxsize=256)
 def _client_settings(items: tuple[tuple[str, Value], ...]) -> ClientSettings:
     config = dict(items)
+    idempotence = bool(config["enable.idempotence"])
     return ClientSettings(
         acks=acks_number(str(config["acks"])),
         request_timeout_us=_us(config, "request.timeout.ms"),
         delivery_timeout_us=_us(config, "delivery.timeout.ms"),
         retry_us=_us(config, "retry.backoff.ms"),
         retry_max_us=_us(config, "retry.backoff.max.ms"),
-        max_in_flight=_int(config, "max.in.flight.requests.per.connection"),
+        max_in_flight=min(_int(config, "max.in.flight.requests.per.connection"), RETAINED if idempotence else NEVER),
+        idempotence=idempotence,
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),
         end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),

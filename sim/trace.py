@@ -7,7 +7,8 @@ from typing import Any, Final
 SCHEMA_VERSION: Final = 1
 
 STEPS: Final[dict[str, str]] = {
-    "append": "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id",
+    "append": "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id; "
+    "producer_id, producer_epoch and sequence of an idempotent producer's",
     "truncate": "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
     "replicated": "a leader learnt a follower's LEO: follower, offset = LEO",
     "hw": "a broker's high watermark moved: offset = HW",
@@ -35,6 +36,7 @@ STEPS: Final[dict[str, str]] = {
     "controller": "a broker became controller: controller_epoch",
     "deleted": "a broker deleted its replica, which was reassigned",
     "converged": "the cluster is whole again and answered a write and a read",
+    "producer-id": "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch",
     "pause": "a process (0: the control plane) stands still",
     "resume": "a process goes on",
     "slow": "a directed link takes longer: source, target, value = us",

@@ -40,7 +40,7 @@ def running_cluster(mode: str) -> tuple[Cluster, CountingKernel]:
         config=resolve({"default.replication.factor": 3}),
         broker_config={},
         rules=dict.fromkeys((1, 2, 3), rules),
-        control_rules=rules,
+        client_rules=rules,
         scripted=False,
         kernel=kernel,
         streams=Streams(1),

@@ -4,8 +4,9 @@ It shares no code with the incremental checkers and the ledger. Each broker's lo
 steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 
-Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``stuck-replica``, ``no-progress``,
-and that the trace itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
+Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``duplicate``, ``reordered``,
+``stuck-replica``, ``no-progress``, and that the trace itself is consistent: LEOs, numbers of removed batches and lost
+records fit the rebuilt logs.
 
 Does not verify: whether a violation is inside the promise; what was lost in which crash; stories. Taken as they are:
 the HWs that steps report, and that an exposure received in the microsecond in which a request was sent came before it.
@@ -139,6 +140,7 @@ class _Judge:
         self._isr = self._replicas
         self._elected = 0
         self._epoch = -1
+        self._senders: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._acks: list[Step] = []
         self._reads: list[Step] = []
         self._exposed: list[tuple[int, int, int]] = []
@@ -185,6 +187,9 @@ class _Judge:
     def _append(self, step: Step) -> None:
         copy = self._copies[step["broker"]]
         copy.append(step["offset"], step["last"], step["leader_epoch"], step["record"])
+        if "producer_id" in step:
+            place = (step["offset"], step["leader_epoch"], step["record"])
+            self._senders[place] = (step["producer_id"], step["producer_epoch"], step["sequence"])
         self._expect(step, "LEO", copy.leo, step["leo"])
 
     def _truncate(self, step: Step) -> None:
@@ -280,6 +285,7 @@ class _Judge:
         self._committed_loss([leader] if leader else list(self._copies.values()))
         if leader:
             self._exposed_loss(leader)
+            self._idempotence(leader)
 
     def _leader(self) -> _Copy | None:
         """Who was elected, runs, and leads in the current leader epoch."""
@@ -302,6 +308,21 @@ class _Judge:
                 record = shown["record"] + offset - shown["offset"]
                 if not leader.holds(offset, record):
                     self._find("exposed-loss", f"record {record}, shown at offset {offset} at {shown['t']} us")
+
+    def _idempotence(self, leader: _Copy) -> None:
+        """Each record once and in order, as far as one producer in one epoch wrote them."""
+        written: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for base, last, epoch, first in leader.batches:
+            if last >= leader.start and (base, epoch, first) in self._senders:
+                *sender, sequence = self._senders[base, epoch, first]
+                records = written.setdefault((sender[0], sender[1]), [])
+                records += [(sequence + place, first + place) for place in range(last - base + 1)]
+        for by, records in written.items():
+            once = list(dict.fromkeys(records))
+            if len({record for _, record in records}) < len(records):
+                self._find("duplicate", f"producer {by} wrote records twice")
+            if once != sorted(once):
+                self._find("reordered", f"producer {by} did not write in order")
 
     def _convergence(self, leader: _Copy | None) -> None:
         """A leader; all in the ISR and running; logs that end alike; one acks=all write acknowledged and read."""

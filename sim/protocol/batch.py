@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+Sequence = tuple[int, int, int]
+"""(producer id, producer epoch, sequence of the first record) of an idempotent producer's batch"""
+NO_SEQUENCE: Final[Sequence] = (-1, -1, -1)
+"""Of a batch whose producer is not idempotent."""
+
 
 class Batch:
     """A record batch as it stands in a log.
@@ -14,15 +21,29 @@ class Batch:
         last_offset: offset of the last record.
         leader_epoch: epoch of the leader that appended it (partitionLeaderEpoch).
         first_id: id of the first record.
+        producer_id: id of the idempotent producer that sent it, else -1.
+        producer_epoch: that producer's epoch, else -1.
+        base_sequence: sequence number of the first record within that epoch, else -1.
     """
 
-    __slots__ = ("base_offset", "first_id", "last_offset", "leader_epoch")
+    __slots__ = (
+        "base_offset",
+        "base_sequence",
+        "first_id",
+        "last_offset",
+        "leader_epoch",
+        "producer_epoch",
+        "producer_id",
+    )
 
-    def __init__(self, base_offset: int, last_offset: int, leader_epoch: int, first_id: int) -> None:
+    def __init__(
+        self, base_offset: int, last_offset: int, leader_epoch: int, first_id: int, sequence: Sequence = NO_SEQUENCE
+    ) -> None:
         self.base_offset = base_offset
         self.last_offset = last_offset
         self.leader_epoch = leader_epoch
         self.first_id = first_id
+        self.producer_id, self.producer_epoch, self.base_sequence = sequence
 
     @property
     def count(self) -> int:

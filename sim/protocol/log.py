@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from sim.protocol.batch import Batch
+from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -35,7 +35,7 @@ class Log:
         self.leo = log_start
         self.check_first_offset = check_first_offset
 
-    def append_new(self, first_id: int, count: int, leader_epoch: int) -> Batch:
+    def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append as leader: records get the next offsets.
 
         Returns:
@@ -43,7 +43,7 @@ class Log:
         """
         base = self.leo
         last = base + count - 1
-        batch = Batch(base, last, leader_epoch, first_id)
+        batch = Batch(base, last, leader_epoch, first_id, sequence)
         self.batches.append(batch)
         self.lasts.append(last)
         self.leo = last + 1

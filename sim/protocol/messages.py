@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from sim.protocol.batch import Batch
+from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 NONE: Final = ""
 NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"
 NOT_ENOUGH_REPLICAS: Final = "NOT_ENOUGH_REPLICAS"
 NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+OUT_OF_ORDER_SEQUENCE_NUMBER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+INVALID_PRODUCER_EPOCH: Final = "INVALID_PRODUCER_EPOCH"
 OFFSET_OUT_OF_RANGE: Final = "OFFSET_OUT_OF_RANGE"
 OFFSET_NOT_AVAILABLE: Final = "OFFSET_NOT_AVAILABLE"
 FENCED_LEADER_EPOCH: Final = "FENCED_LEADER_EPOCH"
@@ -41,16 +43,22 @@ EARLIEST: Final = -2
 
 
 class ProduceRequest:
-    """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all)."""
+    """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
 
-    __slots__ = ("acks", "client", "count", "first_id", "name")
+    `sequence` is that of an idempotent producer.
+    """
 
-    def __init__(self, client: int, name: str, first_id: int, count: int, acks: int) -> None:
+    __slots__ = ("acks", "client", "count", "first_id", "name", "sequence")
+
+    def __init__(
+        self, client: int, name: str, first_id: int, count: int, acks: int, sequence: Sequence = NO_SEQUENCE
+    ) -> None:
         self.client = client
         self.name = name
         self.first_id = first_id
         self.count = count
         self.acks = acks
+        self.sequence = sequence
 
 
 class ProduceReply:

@@ -5,9 +5,12 @@ Kafka classes: cluster.Partition, cluster.Replica, DelayedProduce. Sources of th
 
 from __future__ import annotations
 
+from bisect import insort
+from operator import itemgetter
 from typing import Final, Protocol
 
-from sim.protocol.batch import Batch
+from sim.protocol import producer_state
+from sim.protocol.batch import NO_SEQUENCE, Batch
 from sim.protocol.epochs import UNDEFINED, EpochCache
 from sim.protocol.log import Log
 from sim.protocol.messages import (
@@ -137,6 +140,7 @@ class Partition(Replica):
         "_asks_controller",
         "_checks_alive",
         "_compares_last_epoch",
+        "_dedups",
         "_epoch_at_election",
         "_fences_clients",
         "_fences_fetches",
@@ -205,6 +209,7 @@ class Partition(Replica):
         self._fences_clients = rules.list_offsets_fencing == "yes"
         self._names_epochs = rules.follower_truncation == "leader-epoch-rounds"
         self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
+        self._dedups = rules.producer_dedup == "yes"
 
     # Leadership.
 
@@ -285,7 +290,8 @@ class Partition(Replica):
     def produce(self, request: ProduceRequest, now_us: int) -> None:
         """Append a client's batch and answer it now or when the HW has passed it (ReplicaManager.appendRecords).
 
-        acks=all is refused before the append while the ISR is below ``min.insync.replicas``.
+        acks=all is refused before the append while the ISR is below ``min.insync.replicas``. Of an idempotent producer
+        what the log holds already is not appended again, and what leaves a gap is refused.
         """
         if not self.is_leader:
             self.host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
@@ -294,13 +300,29 @@ class Partition(Replica):
         if acks_all and len(self.isr) < self.min_insync_replicas:
             self.host.answer_produce(request, NOT_ENOUGH_REPLICAS, -1)
             return
-        batch = self.append_new(request.first_id, request.count, self.leader_epoch)
+        sequence = request.sequence
+        if sequence is not NO_SEQUENCE and self._dedups:
+            error, known = producer_state.check(self.log.batches, sequence, request.count)
+            if error or known is not None:
+                self._answer_known(request, error, known)
+                return
+        batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
         if acks_all:
             self.delayed.append((batch.last_offset + 1, request, batch.base_offset))
         elif request.acks == 1:
             self.host.answer_produce(request, NONE, batch.base_offset)
         if len(self.isr) == 1:
             self.advance_hw(now_us)
+
+    def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
+        """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW."""
+        if known is None:
+            self.host.answer_produce(request, error, -1)
+        elif request.acks == -1:
+            insort(self.delayed, (known.last_offset + 1, request, known.base_offset), key=itemgetter(0))
+            self._complete_writes()
+        else:
+            self.host.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
         enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sim.protocol.batch import Batch
+from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.epochs import EpochCache
 from sim.protocol.log import Log
 from sim.protocol.rules import Rules
@@ -52,7 +52,7 @@ class Replica:
         self.host = host
         self._drops_epochs_at_leo = rules.truncate_at_leo == "drops-epochs"
 
-    def append_new(self, first_id: int, count: int, leader_epoch: int) -> Batch:
+    def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append records as leader; the epoch is noted in the cache first (UnifiedLog.append).
 
         Returns:
@@ -61,7 +61,7 @@ class Replica:
         epochs = self.epochs.epochs
         if not epochs or epochs[-1] != leader_epoch:
             self.epochs.assign(leader_epoch, self.log.leo)
-        batch = self.log.append_new(first_id, count, leader_epoch)
+        batch = self.log.append_new(first_id, count, leader_epoch, sequence)
         self.host.appended(self, batch)
         return batch
 

@@ -42,6 +42,7 @@ def make_cluster(
         config=resolve({"default.replication.factor": brokers}, settings),
         broker_config={},
         rules=dict.fromkeys(range(1, total + 1), rules),
+        client_rules=rules,
         scripted=scripted,
         first=total if controller_apart else 1,
         kernel=Kernel(),

@@ -89,3 +89,57 @@ def test_refusals_are_retried_until_the_isr_is_large_enough() -> None:
     world.run(10)
     assert [step["record"] for step in world.of("ack")] == [0]
     assert world.logs == [[0]] * 2
+
+
+IDEMPOTENT: dict[str, bool] = {"enable.idempotence": True}
+
+
+def test_an_idempotent_producer_repeats_without_doubling() -> None:
+    world = World(config=IDEMPOTENT).ready()
+    world.cluster.cut(1, 1001)
+    world.write()
+    assert world.logs[0] == [0]
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[0]] * 3
+    assert [step["offset"] for step in world.of("ack", record=0)] == [0]
+
+
+def test_where_brokers_ignore_producer_ids_it_does_double() -> None:
+    world = World(config=IDEMPOTENT, rules={"producer_dedup": "no"}).ready()
+    world.cluster.cut(1, 1001)
+    world.write()
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[0, 0]] * 3
+
+
+def test_after_a_failover_an_idempotent_producer_goes_on_in_order() -> None:
+    world = World(config=IDEMPOTENT).ready()
+    world.write(2)
+    world.cluster.kill(1)
+    for count in (1, 3, 1):
+        world.write(count, seconds=0)
+    world.run(30)
+    assert world.logs[1] == list(range(7))
+    assert not world.of("producer-id")
+
+
+@pytest.mark.parametrize(
+    ("recovery", "acked", "producer"), [("epoch-bump", [0, 5, 6, 7], (1, 1)), ("new-producer-id", [0, 5, 7], (2, 0))]
+)
+def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
+    recovery: str, acked: list[int], producer: tuple[int, int]
+) -> None:
+    config = {**IDEMPOTENT, "unclean.leader.election.enable": True, "replica.lag.time.max.ms": 2_000}
+    world = World(brokers=2, config=config, rules={"producer_recovery": recovery}).ready()
+    world.write(5, acks=1)  # Something for the log to know the producer by.
+    world.cluster.cut(2, 1)
+    world.run(10)
+    world.write(acks=1)
+    world.cluster.kill(1)
+    world.run(30)
+    world.write(seconds=5)
+    world.write(seconds=5)
+    assert [(step["producer_id"], step["producer_epoch"]) for step in world.of("producer-id")] == [producer]
+    assert [step["record"] for step in world.of("ack")] == acked

@@ -43,7 +43,7 @@ class World:
             config=resolve({"default.replication.factor": brokers}, config or {}),
             broker_config={},
             rules=dict.fromkeys(range(1, brokers + 1), chosen),
-            control_rules=chosen,
+            client_rules=chosen,
             scripted=scripted,
             kernel=Kernel(),
             streams=Streams(seed),

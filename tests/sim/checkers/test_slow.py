@@ -53,6 +53,7 @@ def test_agrees_under_any_rules_and_settings(power: Scenario, ties: str) -> None
             "unclean.leader.election.enable": stream.random() < 0.5,
             "log.segment.bytes": stream.choice([500, 1 << 30]),
             "replica.lag.time.max.ms": stream.choice([2_000, 30_000]),
+            "enable.idempotence": stream.random() < 0.5,
             "auto.offset.reset": stream.choice(["earliest", "latest", "none"]),
         }
         rules = {name: stream.choice(spec.values) for name, spec in RULES.items()}
@@ -142,6 +143,22 @@ def test_without_a_leader_a_record_on_any_replica_is_not_lost() -> None:
 
 def test_another_record_where_one_was_shown_is_an_exposed_loss() -> None:
     assert judged(*BEGIN, shown(11, 0), *END) == {"exposed-loss"}
+
+
+def test_what_an_idempotent_producer_wrote_twice_or_out_of_order_is_found() -> None:
+    def written(*records: int) -> set[str]:
+        named = {"producer_id": 1, "producer_epoch": 0}
+        own = [{**append(broker, 1 + place, record), **named, "sequence": record}
+               for place, record in enumerate(records) for broker in (1, 2)]  # fmt: skip
+        last = len(records) + 1
+        end = [append(broker, last, VALIDATION) for broker in (1, 2)]
+        return judged(
+            *BEGIN, *own, *end, hw(1, last + 1), hw(2, last + 1), ack(VALIDATION, last), shown(VALIDATION, last)
+        )
+
+    assert written(11, 12, 13) == set()
+    assert written(11, 12, 11) == {"duplicate"}
+    assert written(11, 13, 12) == {"reordered"}
 
 
 def test_an_end_offset_below_an_exposed_one_of_no_newer_epoch_is_a_regression() -> None:

@@ -1,0 +1,38 @@
+"""What an idempotent producer is promised: each record once, in the order of sending.
+
+Verifies, at the end of validation, in the leader's log: ``duplicate``, no record stands at two offsets; ``reordered``,
+records stand in the order in which they were sent, which is that of their sequences. Both within one epoch of one
+producer id only: a producer that starts a new one after a gap (KIP-360) may write again what the log holds.
+
+Does not verify: producers that are not idempotent; whether a producer numbers its batches in the order in which it was
+handed them; what was truncated away; without a leader, anything.
+"""
+
+from __future__ import annotations
+
+from sim.ledger import Ledger, Violation
+from sim.protocol.log import Log
+
+
+def check(ledger: Ledger, log: Log, now_us: int) -> None:
+    """Look through the final log; at most one violation of each kind, with all records."""
+    places: dict[tuple[int, int], dict[int, int]] = {}
+    newest: dict[tuple[int, int], int] = {}
+    twice: dict[int, str] = {}
+    late: dict[int, str] = {}
+    for batch in log.batches:
+        if batch.producer_id < 0:
+            continue
+        key = (batch.producer_id, batch.producer_epoch)
+        known = places.setdefault(key, {})
+        if batch.first_id in known:
+            detail = f"record {batch.first_id} stands at offsets {known[batch.first_id]} and {batch.base_offset}"
+            twice.update(dict.fromkeys(batch.ids(), detail))
+        elif batch.base_sequence < newest.get(key, -1):
+            detail = f"record {batch.first_id} stands at offset {batch.base_offset}, behind what was sent after it"
+            late.update(dict.fromkeys(batch.ids(), detail))
+        known.setdefault(batch.first_id, batch.base_offset)
+        newest[key] = max(newest.get(key, -1), batch.base_sequence)
+    for kind, found in (("duplicate", twice), ("reordered", late)):
+        if found:
+            ledger.violations.append(Violation(kind, now_us, next(iter(found.values())), frozenset(found)))
