@@ -7,8 +7,26 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
-from faults import controlled_restart, cut, kill, power_loss
-from faults.plan import LEADER, Fault, Limits, Plan, hash_of
+from faults import (
+    controlled_restart,
+    controller_failover,
+    controller_pause,
+    corrupt_tail,
+    cut,
+    disk_replaced,
+    duplicate,
+    kill,
+    lossy,
+    pause,
+    power_loss,
+    preferred_election,
+    reassignment,
+    retention,
+    session_expiry,
+    slow,
+    zombie,
+)
+from faults.plan import CONTROLLER, LEADER, Fault, Limits, Plan, hash_of
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
 from sim.streams import Streams, integer, sample
@@ -30,8 +48,31 @@ class Injector(Protocol):
 
 
 INJECTORS: Final[dict[str, Injector]] = {
-    injector.KIND: injector for injector in (kill, power_loss, controlled_restart, cut)
+    injector.KIND: injector
+    for injector in (
+        kill,
+        power_loss,
+        controlled_restart,
+        disk_replaced,
+        corrupt_tail,
+        pause,
+        cut,
+        slow,
+        lossy,
+        duplicate,
+        retention,
+        session_expiry,
+        zombie,
+        controller_failover,
+        controller_pause,
+        preferred_election,
+        reassignment,
+    )
 }
+_LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})
+"""Kinds whose targets are the two ends of one link."""
+_STOPS: Final = frozenset({kill.KIND, power_loss.KIND, controlled_restart.KIND, disk_replaced.KIND, corrupt_tail.KIND})
+"""Kinds that stop a broker. When their time is over it is started even if they had found it stopped."""
 
 
 def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], limits: Limits) -> Plan:
@@ -50,8 +91,8 @@ def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], li
 
 @dataclass(frozen=True, slots=True)
 class Realised:
-    """A fault as it happened to one target (a cut: to a link, from the first node to the second, perhaps both ways):
-    when, and whether it took effect.
+    """A fault as it happened to one target (or to a link, from the first node to the second, perhaps both ways): when,
+    and whether it took effect.
     """
 
     kind: str
@@ -73,6 +114,7 @@ class Injection:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.realised: list[Realised] = []
+        self._in_force: list[tuple[Fault, int]] = []
 
     def schedule(self, plan: Plan) -> None:
         """Let all faults of a plan strike at their times."""
@@ -82,10 +124,11 @@ class Injection:
     def strike(self, fault: Fault) -> None:
         """Let a fault strike now, whatever its time says."""
         if LEADER in fault.targets:
-            leader = self._leader()
-            fault = replace(fault, targets=tuple(leader if node == LEADER else node for node in fault.targets))
+            fault = replace(fault, targets=_put(fault.targets, LEADER, self._leader()))
+        if CONTROLLER in fault.targets:
+            fault = replace(fault, targets=_put(fault.targets, CONTROLLER, self._cluster.controller))
         kernel = self._cluster.kernel
-        targets = fault.targets if fault.kind != cut.KIND else fault.targets[:1]
+        targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
         for position, target in enumerate(targets):
             delay_us = fault.delays_us[position] if fault.delays_us else 0
             if delay_us:
@@ -97,8 +140,10 @@ class Injection:
         fault, target = entry
         kernel = self._cluster.kernel
         effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
-        struck = fault.targets if fault.kind == cut.KIND else (target,)
+        struck = fault.targets if fault.kind in _LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
+        if effective or fault.kind in _STOPS:
+            self._in_force.append(entry)
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
 
@@ -108,12 +153,19 @@ class Injection:
         return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
 
     def _undo(self, entry: tuple[Fault, int]) -> None:
-        fault, target = entry
-        INJECTORS[fault.kind].undo(self._cluster, fault, target)
+        if entry in self._in_force:
+            self._in_force.remove(entry)
+            fault, target = entry
+            INJECTORS[fault.kind].undo(self._cluster, fault, target)
 
     def heal(self) -> None:
-        """Undo everything: all cuts end, every stopped broker is started once. What runs is left alone."""
+        """Undo everything: links are as they were, what stands still goes on, every stopped broker is started once.
+
+        What runs is left alone.
+        """
         self._cluster.heal_links()
+        for entry in [entry for entry in self._in_force if entry[0].kind not in _STOPS]:
+            self._undo(entry)
         for broker in self._cluster.settings:
             self._cluster.start(broker)
 
@@ -129,3 +181,7 @@ class Injection:
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""
         return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]
+
+
+def _put(targets: tuple[int, ...], name: int, node: int) -> tuple[int, ...]:
+    return tuple(node if target == name else target for target in targets)

@@ -12,11 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sim.streams import choice
+from sim.streams import choice, integer
+from sim.zookeeper import ZOOKEEPER
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""Version 1 lacks `Fault.value` and `Fault.replicas`."""
 LEADER: Final = -1
 """As a target: whoever leads when the fault strikes."""
+CONTROLLER: Final = -2
+"""As a target: the active controller when the fault strikes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +30,13 @@ class Fault:
     Attributes:
         kind: name of its injector.
         at_us: when it strikes.
-        targets: brokers, or `LEADER`; for a cut, source and target (0: the control plane).
-        lasts_us: for a cut, until it is healed; for a stopped broker, until it is started again; -1: until the end.
+        targets: brokers, `LEADER` or `CONTROLLER`; of a link, source and target (0: ZooKeeper, which also stands
+            for the whole cluster).
+        lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
         delays_us: for several targets, how long after `at_us` each is struck (empty: all at once).
-        both_ways: for a cut, whether the other direction is cut, too.
+        both_ways: for a link, whether the other direction is concerned, too.
+        value: how much, in the unit of its kind: us, batches, or parts of a thousand.
+        replicas: for a reassignment, the new assignment.
     """
 
     kind: str
@@ -38,6 +45,13 @@ class Fault:
     lasts_us: int = -1
     delays_us: tuple[int, ...] = ()
     both_ways: bool = False
+    value: int = 0
+    replicas: tuple[int, ...] = ()
+
+    def row(self) -> tuple[str | int, ...]:
+        """What a plan's hash is made of; faults that version 1 had keep theirs."""
+        more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
+        return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +59,24 @@ class Limits:
     """What faults are drawn within; pairs are inclusive bounds in us.
 
     Attributes:
-        brokers: the brokers that may be struck.
+        brokers: the brokers that may be struck: those with a replica.
         window_us: when faults strike.
         restart_us: until a stopped broker is started again.
-        cut_us: how long a cut lasts.
+        cut_us: how long a cut lasts, or whatever else is wrong with a link.
+        pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
+        slow_us: what a slow link adds to its latency.
+        loss_permille: of a thousand messages, those that a lossy link loses.
+        all_brokers: the brokers that may get a replica.
     """
 
     brokers: tuple[int, ...]
     window_us: tuple[int, int]
     restart_us: tuple[int, int]
     cut_us: tuple[int, int]
+    pause_us: tuple[int, int]
+    slow_us: tuple[int, int]
+    loss_permille: tuple[int, int]
+    all_brokers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +91,11 @@ class Plan:
 
     def plan_hash(self) -> str:
         """Hash of the plan (16 hex digits)."""
-        return hash_of(
-            (fault.kind, fault.at_us, *fault.targets, fault.lasts_us, *fault.delays_us, fault.both_ways)
-            for fault in self.faults
-        )
+        return hash_of(fault.row() for fault in self.faults)
 
 
 def plan_from_json(data: Mapping[str, Any]) -> Plan:
-    """Rebuild a plan.
+    """Rebuild a plan of this version or an older one.
 
     Raises:
         ValueError: `schema_version` is newer than this code knows.
@@ -92,6 +111,8 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
                 fault["lasts_us"],
                 tuple(fault["delays_us"]),
                 fault["both_ways"],
+                fault.get("value", 0),
+                tuple(fault.get("replicas", ())),
             )
             for fault in data["faults"]
         )
@@ -103,6 +124,25 @@ def aim(stream: random.Random, brokers: Sequence[int]) -> int:
     at_leader = stream.getrandbits(1)
     broker = choice(stream, brokers)
     return LEADER if at_leader else broker
+
+
+def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
+    """Two brokers (one may be whoever leads then), or a broker and ZooKeeper; one way or both."""
+    at_us = integer(stream, *limits.window_us)
+    source = aim(stream, limits.brokers)
+    target = choice(stream, [node for node in (ZOOKEEPER, *limits.brokers) if node != source])
+    turned = bool(stream.getrandbits(1))
+    both_ways = bool(stream.getrandbits(1))
+    targets = (target, source) if turned else (source, target)
+    return Fault(kind, at_us, targets, integer(stream, *limits.cut_us), both_ways=both_ways)
+
+
+def directions(fault: Fault) -> list[tuple[int, int]]:
+    """The directed links that a fault of a link is about; none between a broker and itself."""
+    source, target = fault.targets
+    if source == target:
+        return []
+    return [(source, target), (target, source)] if fault.both_ways else [(source, target)]
 
 
 def hash_of(rows: Iterable[tuple[str | int, ...]]) -> str:

@@ -1,6 +1,7 @@
 """What a mode promises to survive, judged per record on the faults as they were realised.
 
-P0, always needed: no unclean election in effect, no corruption of synced data, synced metadata survives.
+P0, always needed: no unclean election in effect, no corruption of synced data, synced metadata survives. A disk that is
+replaced corrupts nothing: it is a lossy end for all that it held.
 
 ``hw``, ``kip101`` (and later modes without ELR) promise a record under P0, from its commit on, if for every lossy end
 of a member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another
@@ -21,13 +22,14 @@ class Promise:
 
     Args:
         ledger: what happened.
-        unclean_election: whether unclean election was in effect (breaks P0).
+        unclean_election: whether unclean election is configured. That breaks P0, as does one that was switched on or
+            that happened.
         hw_waits_for_min_isr: rule ``hw_needs_min_isr``; without it, what only acks=1 covered may be shown and lost.
     """
 
     def __init__(self, ledger: Ledger, *, unclean_election: bool, hw_waits_for_min_isr: bool) -> None:
         self._ledger = ledger
-        self._p0 = not unclean_election
+        self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
         self._hw_waits = hw_waits_for_min_isr
         self._lossy = [end for end in ledger.ends if end.lost]
         self._changes = self._times_of_change()

@@ -44,6 +44,12 @@ class Action:
 _BROKER: Final = Param("broker", required=True)
 _ISR: Final = Param("replicas", required=True)
 _RESTART: Final = Param("ms")
+_PERMILLE: Final = Param("permille", required=True)
+_LINK: Final = {
+    "from": Param("endpoint", required=True),
+    "to": Param("endpoint", required=True),
+    "both_ways": Param("flag", default=True),
+}
 
 ACTIONS: Final[dict[str, Action]] = {
     "produce": Action(
@@ -57,7 +63,12 @@ ACTIONS: Final[dict[str, Action]] = {
     "end-offsets": Action("let the consumer ask ListOffsets(latest)"),
     "delete-records": Action("move the log start", {"offset": Param("offset", required=True)}),
     "start": Action("start a stopped broker", {"broker": _BROKER}),
-    "heal": Action("end every cut, or those of one link", {"from": Param("endpoint"), "to": Param("endpoint")}),
+    "heal": Action(
+        "end every cut and whatever else is wrong with links, or with one link",
+        {"from": Param("endpoint"), "to": Param("endpoint")},
+    ),
+    "resume": Action("take a pause of a process back", {"node": Param("endpoint", required=True)}),
+    "set-config": Action("change settings of the topic while brokers run", {"config": Param("dynamic", required=True)}),
     "pause-consumer": Action("let the consumer stop fetching"),
     "resume-consumer": Action("let the consumer fetch again"),
     "wait": Action("nothing but wait"),
@@ -78,13 +89,58 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "cut": Action(
         "cut a link; without for_ms until a heal",
-        {
-            "from": Param("endpoint", required=True),
-            "to": Param("endpoint", required=True),
-            "both_ways": Param("flag", default=True),
-            "for_ms": Param("ms"),
-        },
+        {**_LINK, "for_ms": Param("ms")},
         fault=True,
+    ),
+    "slow": Action(
+        "slow a link down by so many ms; without for_ms until a heal",
+        {**_LINK, "by_ms": Param("ms", required=True), "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "lossy": Action(
+        "let a link lose so many messages of a thousand; without for_ms until a heal",
+        {**_LINK, "permille": _PERMILLE, "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "duplicate": Action(
+        "let so many of a thousand requests to a broker arrive twice, of kinds that senders repeat",
+        {"broker": _BROKER, "permille": _PERMILLE, "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "pause": Action(
+        "let a process stand still; without for_ms until a resume",
+        {"node": Param("endpoint", required=True), "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "disk-replaced": Action(
+        "stop a machine and replace its disk by an empty one; without restart_ms it stays down until a start",
+        {"broker": _BROKER, "restart_ms": _RESTART},
+        fault=True,
+    ),
+    "corrupt-tail": Action(
+        "kill a process and make the newest batches of its log unreadable; without restart_ms it stays down until a "
+        "start",
+        {"broker": _BROKER, "batches": Param("count", default=1), "restart_ms": _RESTART},
+        fault=True,
+    ),
+    "retention": Action(
+        "let the leader delete the oldest records, so many of a thousand committed ones",
+        {"permille": _PERMILLE},
+        fault=True,
+    ),
+    "session-expiry": Action("end a broker's session while its process lives", {"broker": _BROKER}, fault=True),
+    "zombie": Action(
+        "end a broker's session, which it does not notice; without for_ms until the end",
+        {"broker": _BROKER, "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "controller-failover": Action("delete the controller's node, so that the brokers elect anew", fault=True),
+    "controller-pause": Action(
+        "let the controller's process stand still; without for_ms until the end", {"for_ms": Param("ms")}, fault=True
+    ),
+    "preferred-election": Action("ask for the first replica to lead", fault=True),
+    "reassignment": Action(
+        "give the partition other replicas", {"replicas": Param("brokers", required=True)}, fault=True
     ),
 }
 """Value of `do` -> what it does and takes."""

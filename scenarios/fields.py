@@ -32,6 +32,8 @@ VIOLATIONS: Final = (
 """Kinds of violations that an expectation may name."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
+DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+"""Keys of a topic that may be changed while brokers run."""
 _FACTOR: Final = "default.replication.factor"
 
 
@@ -202,6 +204,14 @@ def action(do: str, facts: Facts) -> str:
     if ACTIONS[do].scripted_only and not facts.scripted:
         raise ValueError('it needs control = "scripted"')
     return do
+
+
+def dynamic(settings: dict[str, Value], _: Facts) -> dict[str, Value]:
+    """Settings that a script may change while the cluster runs."""
+    for key in settings:
+        if key not in DYNAMIC:
+            raise ValueError(f"{key} cannot be changed while brokers run{did_you_mean(key, DYNAMIC)}")
+    return settings
 
 
 def acks(value: object, _: Facts) -> Value:

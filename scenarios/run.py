@@ -182,7 +182,16 @@ class _Run:
         faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
-        limits = Limits(self.cluster.replicas, window_us, faults.restart_us, faults.cut_us)
+        limits = Limits(
+            self.cluster.replicas,
+            window_us,
+            faults.restart_us,
+            faults.cut_us,
+            faults.pause_us,
+            faults.slow_us,
+            faults.loss_permille,
+            tuple(self.cluster.settings),
+        )
         self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
         self.injection.schedule(self.plan)
         if workload is not None:

@@ -70,7 +70,7 @@ class Step:
     """One line of a script: wait for `when` after the line before, then `after_us` more, then `do`.
 
     Attributes:
-        do: ``produce``, ``elect``, ``isr``, ``end-offsets``, ``delete-records``, ``start``, ``heal`` or a fault kind.
+        do: one of `scenarios.actions.ACTIONS`.
         when: step to wait for; None: go on at once.
         after_us: delay after that.
         params: what the action takes (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
@@ -121,7 +121,10 @@ class FaultDraw:
         count: how many faults.
         kinds: fault kinds, each a file of `faults`.
         restart_us: time until a broker that was stopped is started again.
-        cut_us: how long a cut lasts.
+        cut_us: how long a cut lasts, or whatever else is wrong with a link.
+        pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
+        slow_us: what a slow link adds to its latency.
+        loss_permille: of a thousand messages, those that a lossy link loses.
     """
 
     horizon_us: int
@@ -129,6 +132,9 @@ class FaultDraw:
     kinds: tuple[str, ...]
     restart_us: tuple[int, int]
     cut_us: tuple[int, int]
+    pause_us: tuple[int, int] = (1_000_000, 40_000_000)
+    slow_us: tuple[int, int] = (10_000, 2_000_000)
+    loss_permille: tuple[int, int] = (20, 500)
 
 
 @dataclass(frozen=True, slots=True)

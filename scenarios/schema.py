@@ -83,7 +83,9 @@ PARAMS: Final[dict[str, Any]] = {
     "endpoint": Annotated[Any, _check(fields.endpoint)],
     "offset": Natural,
     "ms": Natural,
+    "permille": Annotated[int, Field(ge=0, le=1_000)],
     "flag": bool,
+    "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],
 }
 """Kind of a parameter in `scenarios.actions` -> its type."""
 
@@ -116,6 +118,9 @@ class _Faults(_Table):
     kinds: Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)]
     restart_ms: Pair
     cut_ms: Pair
+    pause_ms: Pair | None = None
+    slow_ms: Pair | None = None
+    loss_permille: Annotated[list[Annotated[int, Field(ge=0, le=1_000)]], _check(fields.pair)] | None = None
 
 
 class _Pattern(_Table):
@@ -238,7 +243,8 @@ def _plain(file: _File) -> dict[str, Any]:
     brokers = plain.pop("brokers")
     settle_us = 1000 * plain.pop("settle_ms")
     if plain["faults"] is not None:
-        plain["faults"] = {_us(name): _scaled(name, value) for name, value in plain["faults"].items()}
+        given = {name: value for name, value in plain["faults"].items() if value is not None}
+        plain["faults"] = {_us(name): _scaled(name, value) for name, value in given.items()}
     return {
         **plain,
         "brokers": brokers["count"],

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults import controlled_restart, cut, kill, power_loss
 from faults.injection import Injection
-from faults.plan import Fault
+from faults.plan import CONTROLLER, LEADER, Fault
 from scenarios.scenario import Pattern, Probe
 from scenarios.scenario import Step as Line
 from sim.cluster import Cluster
@@ -183,10 +182,8 @@ class Script:
             if leader is None or leader.partition is None:
                 raise StoryError("delete-records needs a leader")
             leader.partition.advance_log_start(params["offset"])
-        elif action == "start":
-            cluster.start(params["broker"])
-        elif action == "heal":
-            self._heal(params)
+        elif action in ("start", "heal", "resume", "set-config"):
+            self._operate(action, params)
         elif action == "pause-consumer":
             cluster.consumer.pause()
         elif action == "resume-consumer":
@@ -194,13 +191,17 @@ class Script:
         elif action != "wait":
             self._injection.strike(_fault(action, params, cluster.kernel.now_us))
 
-    def _heal(self, params: Mapping[str, Any]) -> None:
-        if not params:
-            self._cluster.heal_links()
-            return
-        one, other = _node(params["from"]), _node(params["to"])
-        while self._cluster.heal(one, other) or self._cluster.heal(other, one):
-            pass
+    def _operate(self, action: str, params: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        if action == "start":
+            cluster.start(params["broker"])
+        elif action == "heal":
+            cluster.heal_links(*(_node(params[end]) for end in ("from", "to") if end in params))
+        elif action == "resume":
+            cluster.resume(_node(params["node"]))
+        else:
+            for key, value in params["config"].items():
+                cluster.set_config(key, value)
 
     def _produce(self, params: Mapping[str, Any]) -> None:
         records = params.get("records", 1)
@@ -214,13 +215,32 @@ def _node(endpoint: int | str) -> int:
     return 0 if endpoint == "control" else int(endpoint)
 
 
+_IMPLIED: Final = {
+    "retention": LEADER,
+    "controller-failover": CONTROLLER,
+    "controller-pause": CONTROLLER,
+}
+"""Who is struck by faults whose script lines name nobody; else the cluster as a whole."""
+
+
 def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
-    if kind == cut.KIND:
-        lasts = params.get("for_ms", -1)
+    """The fault that a script line is about."""
+    if "from" in params:
         targets: tuple[int, ...] = (_node(params["from"]), _node(params["to"]))
+    elif "brokers" in params:
+        targets = tuple(params["brokers"])
+    elif "node" in params or "broker" in params:
+        targets = (_node(params.get("node", params.get("broker"))),)
     else:
-        lasts = params.get("restart_ms", -1)
-        targets = tuple(params["brokers"]) if kind == power_loss.KIND else (params["broker"],)
-    assert kind in (kill.KIND, power_loss.KIND, controlled_restart.KIND, cut.KIND)
-    both_ways = kind == cut.KIND and params.get("both_ways", True)
-    return Fault(kind, at_us, targets, lasts * 1_000 if lasts >= 0 else -1, both_ways=both_ways)
+        targets = (_IMPLIED.get(kind, 0),)
+    lasts_ms = params.get("for_ms", params.get("restart_ms", -1))
+    by_us = 1_000 * params.get("by_ms", 0)
+    return Fault(
+        kind,
+        at_us,
+        targets,
+        lasts_ms * 1_000 if lasts_ms >= 0 else -1,
+        both_ways="from" in params and params.get("both_ways", True),
+        value=by_us or params.get("permille", params.get("batches", 0)),
+        replicas=tuple(params.get("replicas", ())),
+    )

@@ -373,13 +373,19 @@ class Cluster:
         changes = {"slow": network.slow, "lossy": network.lossy, "resent": network.resend}
         changes[step](source, target, by)
 
-    def heal_links(self) -> None:
-        """Take back all cuts and whatever makes links worse; no message is lost any more."""
-        for entry in list(self._worse):
-            self.mend(*entry)
-        self.network.lose(0)
+    def heal_links(self, *ends: int) -> None:
+        """Take back all cuts and whatever makes links worse, or only what is between two nodes.
+
+        Without nodes, no message is lost any more.
+        """
+        for step, source, target, value in list(self._worse):
+            if not ends or {source, target} == set(ends):
+                self.mend(step, source, target, value)
+        if not ends:
+            self.network.lose(0)
         for source, target in list(self._cuts):
-            self.heal(source, target)
+            if not ends or {source, target} == set(ends):
+                self.heal(source, target)
 
     # Views.
 

@@ -86,6 +86,8 @@ class Ledger:
         up: broker -> [(registered, ended or None)].
         violations: found so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
+        unclean_election: whether unclean election was switched on during the run, or a replica outside the ISR was
+            elected.
         synced_lost: whether batches became unreadable although they had been fsynced.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
     """
@@ -100,6 +102,7 @@ class Ledger:
         self.ends: list[End] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
+        self.unclean_election = False
         self.synced_lost = False
         self.stale_reads = 0
         self._committed: set[Batch] = set()

@@ -55,6 +55,19 @@ def test_a_run_is_unchanged_by_who_watches_it(name: str, mode: str) -> None:
         assert run(load(name), mode, seed, trace=True).row == run_row(load(name), mode, seed)
 
 
+MACHINE_KINDS = ("pause", "slow", "lossy", "duplicate", "disk-replaced", "corrupt-tail", "retention")
+
+
+def test_faults_of_every_kind_leave_a_run_a_function_of_its_seed(power: Scenario) -> None:
+    assert power.faults is not None
+    scenario = replace(power, faults=replace(power.faults, kinds=MACHINE_KINDS, count=(7, 7)))
+    for seed in range(4):
+        result = run(scenario, "kip101", seed)
+        assert result.row["error"] == ""
+        assert result.row == run_row(scenario, "kip101", seed)
+        assert {fault["kind"] for fault in result.faults} == set(MACHINE_KINDS)
+
+
 def without_faults(power: Scenario) -> Scenario:
     assert power.faults is not None
     return replace(power, faults=replace(power.faults, count=(0, 0)))

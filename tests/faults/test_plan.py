@@ -1,18 +1,52 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
+from pathlib import Path
 
 import pytest
 
 from faults.injection import INJECTORS, draw_plan
-from faults.plan import LEADER, Fault, Limits, Plan, plan_from_json
+from faults.plan import CONTROLLER, LEADER, Fault, Limits, Plan, plan_from_json
 from scenarios.actions import FAULT_KINDS
 from sim.streams import Streams
 
-LIMITS = Limits((1, 2, 3), (5_000, 9_000), (100, 200), (30, 60))
+LIMITS = Limits(
+    brokers=(1, 2, 3),
+    window_us=(5_000, 9_000),
+    restart_us=(100, 200),
+    cut_us=(30, 60),
+    pause_us=(300, 400),
+    slow_us=(10, 20),
+    loss_permille=(50, 70),
+    all_brokers=(1, 2, 3, 4),
+)
 KINDS = tuple(INJECTORS)
-DRAWN = [draw_plan(Streams(seed), KINDS, (3, 8), LIMITS) for seed in range(150)]
+FIRST = ("kill", "power-loss", "controlled-restart", "cut")
+"""What version 1 of plans had."""
+DRAWN = [draw_plan(Streams(seed), FIRST, (3, 8), LIMITS) for seed in range(150)]
 FAULTS = [fault for plan in DRAWN for fault in plan.faults]
+LASTS = {
+    **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), LIMITS.restart_us),
+    **dict.fromkeys(("cut", "slow", "lossy", "duplicate"), LIMITS.cut_us),
+    **dict.fromkeys(("pause", "zombie", "controller-pause"), LIMITS.pause_us),
+}
+"""How long faults of a kind last; the others are over at once."""
+VALUES = {
+    "slow": LIMITS.slow_us,
+    "lossy": LIMITS.loss_permille,
+    "duplicate": (1, 1_000),
+    "retention": (1, 1_000),
+    "corrupt-tail": (1, 3),
+}
+AIMED = {
+    "retention": {LEADER},
+    "controller-failover": {CONTROLLER},
+    "controller-pause": {CONTROLLER},
+    "preferred-election": {0},
+    "reassignment": {0},
+}
+LINKS = ("cut", "slow", "lossy")
 
 
 def test_every_kind_of_the_scenarios_has_an_injector() -> None:
@@ -26,22 +60,28 @@ def test_plans_are_sorted_and_of_every_allowed_length() -> None:
 
 def test_even_short_plans_mix_kinds() -> None:
     for plan in DRAWN:
-        assert len({fault.kind for fault in plan.faults}) == min(len(KINDS), len(plan.faults))
+        assert len({fault.kind for fault in plan.faults}) == min(len(FIRST), len(plan.faults))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_faults_lie_within_their_limits(kind: str) -> None:
-    faults = [fault for fault in FAULTS if fault.kind == kind]
-    low, high = LIMITS.cut_us if kind == "cut" else LIMITS.restart_us
-    assert len(faults) > 100
+    faults = [draw_plan(Streams(seed), [kind], (1, 1), LIMITS).faults[0] for seed in range(150)]
+    low, high = LASTS.get(kind, (-1, -1))
+    least, most = VALUES.get(kind, (0, 0))
     for fault in faults:
+        assert fault.kind == kind
         assert 5_000 <= fault.at_us <= 9_000
         assert low <= fault.lasts_us <= high
-        assert set(fault.targets) <= {LEADER, 0, 1, 2, 3}
+        assert least <= fault.value <= most
         assert len(set(fault.targets)) == len(fault.targets)
-        assert (0 in fault.targets) <= (kind == "cut")
-    assert any(LEADER in fault.targets for fault in faults)
-    assert {target for fault in faults for target in fault.targets} >= {1, 2, 3}
+    assert len({fault.value for fault in faults}) > (kind in VALUES)
+    targets = {target for fault in faults for target in fault.targets}
+    assert targets == AIMED.get(kind, {LEADER, 1, 2, 3} | ({0} if kind in LINKS else set()))
+
+
+def test_a_reassignment_keeps_the_number_of_replicas_and_takes_any_brokers_in_any_order() -> None:
+    drawn = {draw_plan(Streams(seed), ["reassignment"], (1, 1), LIMITS).faults[0].replicas for seed in range(500)}
+    assert drawn == set(permutations((1, 2, 3, 4), 3))
 
 
 def test_cuts_join_two_nodes_in_one_direction_or_both() -> None:
@@ -60,16 +100,24 @@ def test_power_goes_for_one_two_or_all_within_50_ms() -> None:
 
 
 def test_a_plan_survives_json() -> None:
-    for plan in DRAWN[:20]:
+    plans = [draw_plan(Streams(seed), KINDS, (len(KINDS), len(KINDS)), LIMITS) for seed in range(20)]
+    for plan in plans:
         again = plan_from_json(json.loads(json.dumps(plan.to_json())))
         assert again == plan
         assert again.plan_hash() == plan.plan_hash()
-    assert len({plan.plan_hash() for plan in DRAWN}) == len(DRAWN)
+    assert len({plan.plan_hash() for plan in (*DRAWN, *plans)}) == len(DRAWN) + len(plans)
+
+
+def test_a_plan_of_version_1_is_read_and_has_the_hash_that_it_had() -> None:
+    stored = json.loads((Path(__file__).parent / "plan-v1.json").read_text(encoding="utf-8"))
+    plan = plan_from_json(stored["plan"])
+    assert {fault.kind for fault in plan.faults} == set(FIRST)
+    assert plan.plan_hash() == stored["plan_hash"]
 
 
 def test_a_newer_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema_version 2"):
-        plan_from_json({"schema_version": 2, "faults": []})
+    with pytest.raises(ValueError, match="schema_version 3"):
+        plan_from_json({"schema_version": 3, "faults": []})
 
 
 def test_a_plan_hash_notices_every_field() -> None:
@@ -81,8 +129,11 @@ def test_a_plan_hash_notices_every_field() -> None:
         Fault("cut", 1, (1, 2), 4, (4,), both_ways=True),
         Fault("cut", 1, (1, 2), 3, (5,), both_ways=True),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=False),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, value=5),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, replicas=(5,)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, value=5, replicas=(5,)),
     ]
-    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 7
+    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 10
 
 
 def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
@@ -97,8 +148,8 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
 
     differing = 0
     for seed in range(20):
-        plain = draw_plan(Streams(seed), KINDS, (5, 5), LIMITS).faults
-        disturbed = draw_plan(Disturbed(seed), KINDS, (5, 5), LIMITS).faults
+        plain = draw_plan(Streams(seed), FIRST, (5, 5), LIMITS).faults
+        disturbed = draw_plan(Disturbed(seed), FIRST, (5, 5), LIMITS).faults
         assert len(set(plain) & set(disturbed)) >= 4
         differing += set(plain) != set(disturbed)
     assert differing == 20

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,16 @@ def test_an_unclean_election_ends_every_promise() -> None:
     assert not promise.run_inside()
     for kind in ("committed-loss", "divergence", "stuck-replica", "no-progress", "hw-regression"):
         assert not promise.covers(Violation(kind, 1, "", frozenset({10})))
+
+
+@pytest.mark.parametrize("fact", ["synced_lost", "unclean_election"])
+def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: str) -> None:
+    history = History().end(1, 20, lossy=True)
+    assert history.inside
+    setattr(history.ledger, fact, True)
+    promise = history.promise()
+    assert not promise.run_inside()
+    assert not promise.covers(Violation("divergence", 1, ""))
 
 
 EXCUSED = History().isr(15, 1).end(1, 20, lossy=True).promise()

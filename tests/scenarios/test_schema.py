@@ -175,6 +175,14 @@ def test_a_drawn_scenario_is_read_in_full() -> None:
     )
 
 
+def test_what_else_faults_are_drawn_from_may_be_given_or_left_out() -> None:
+    more = "pause_ms = [1, 2]\nslow_ms = [3, 4]\nloss_permille = [5, 6]\ncut_ms"
+    faults = read(DRAWN.replace("cut_ms", more), "x.toml").faults
+    assert faults is not None
+    assert (faults.pause_us, faults.slow_us, faults.loss_permille) == ((1_000, 2_000), (3_000, 4_000), (5, 6))
+    assert faults.cut_us == (1_000_000, 40_000_000)
+
+
 def test_bare_and_quoted_keys_are_the_same() -> None:
     bare = read(HEAD + "config.min.insync.replicas = 2\nconfig.acks = '1'" + SENDS + EXPECT, "x.toml")
     quoted = read(HEAD + "config.'min.insync.replicas' = 2\nconfig.'acks' = 1" + SENDS + EXPECT, "x.toml")
@@ -199,6 +207,11 @@ def test_the_number_of_brokers_has_a_short_form() -> None:
         ('do = "cut"\nfrom = "control"\nto = 2\nboth_ways = false', {"from": "control", "to": 2, "both_ways": False}),
         ('do = "delete-records"\noffset = 0', {"offset": 0}),
         ('do = "heal"\nfrom = 1\nto = "control"', {"from": 1, "to": "control"}),
+        ('do = "pause"\nnode = "control"\nfor_ms = 5', {"node": "control", "for_ms": 5}),
+        ('do = "lossy"\nfrom = 1\nto = 2\npermille = 9', {"from": 1, "to": 2, "both_ways": True, "permille": 9}),
+        ('do = "corrupt-tail"\nbroker = 1', {"broker": 1, "batches": 1}),
+        ('do = "set-config"\nconfig.min.insync.replicas = 2', {"config": {"min.insync.replicas": 2}}),
+        ('do = "reassignment"\nreplicas = [3, 1]', {"replicas": [3, 1]}),
         ('do = "produce"\nbatch = "m2"', {"batch": "m2", "records": 1}),
         ('do = "wait"', {}),
     ],
@@ -252,6 +265,24 @@ def test_every_kind_of_parameter_has_a_type() -> None:
             "script 2 (wait): when.batch = 'm1': step 'hw' has none; steps that have one: append, ack, read",
         ),
         ('do = "wait"\nwhen = "ack"', "script 2 (wait): when = 'ack': a table is needed"),
+        (
+            'do = "retention"\npermille = 1001',
+            "script 2 (retention): permille = 1001: input should be less than or equal to 1000",
+        ),
+        (
+            'do = "set-config"\nconfig.acks = 1',
+            (
+                "script 2 (set-config): config = {'acks': 1}: acks cannot be changed while brokers run; one of: "
+                "min.insync.replicas, unclean.leader.election.enable"
+            ),
+        ),
+        (
+            'do = "set-config"\nconfig.min.insync.replicas = "x"',
+            (
+                "script 2 (set-config): config: min.insync.replicas = 'x' is not valid: a whole number of at least 1 is "
+                "needed"
+            ),
+        ),
     ],
 )
 def test_a_wrong_script_line(text: str, problem: str) -> None:

@@ -152,6 +152,39 @@ def test_a_script_can_be_the_control_plane_and_the_operator() -> None:
     assert list(world.cluster.running) == [2]
 
 
+def test_a_script_can_injure_in_every_way() -> None:
+    world = World().ready()
+    asked: list[tuple[str, object]] = []
+    vars(world.cluster)["set_config"] = lambda key, value: asked.append((key, value))
+    play(
+        world,
+        do("produce", batch="m1", records=2),
+        do("slow", Pattern("ack", batch="m1"), from_=1, to=2, by_ms=5, for_ms=1_000),
+        do("lossy", from_="control", to=3, both_ways=False, permille=7),
+        do("duplicate", broker=1, permille=8),
+        do("heal", after_us=2_000_000),
+        do("pause", node=3),
+        do("resume", after_us=500_000, node=3),
+        do("pause", node="control", for_ms=100),
+        do("retention", permille=500),
+        do("corrupt-tail", broker=3, batches=1),
+        do("disk-replaced", broker=3, restart_ms=1_000),
+        do("set-config", config={"min.insync.replicas": 2}),
+    )
+    link = [(step["source"], step["target"], step["value"]) for kind in ("slow", "lossy") for step in world.of(kind)]
+    assert link == [(1, 2, 5_000), (2, 1, 5_000), (0, 3, 7)]
+    assert {step["target"] for step in world.of("resent", value=8)} == {1}
+    assert len(world.of("heal")) == 2 + 1 + len(world.of("resent"))
+    assert [step["broker"] for kind in ("pause", "resume") for step in world.of(kind)] == [3, 0, 3, 0]
+    assert [step["step"] for step in world.steps if step["step"] in ("corrupt-tail", "disk-replaced")] == [
+        "corrupt-tail",
+        "disk-replaced",
+    ]
+    assert world.of("log-start", broker=1)[0]["offset"] == 1
+    assert 3 in world.cluster.running
+    assert asked == [("min.insync.replicas", 2)]
+
+
 def test_a_line_that_waits_in_vain_fails_the_run() -> None:
     canary = load("canary")
     lines = (Step("wait", Pattern("halt", broker=1)), *canary.script)

@@ -1,0 +1,27 @@
+"""Controller pause: the active controller's process stands still for a while, and may go on as a zombie controller."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import CONTROLLER, Fault, Limits
+from sim.cluster import Cluster
+from sim.streams import integer
+
+KIND = "controller-pause"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """Whoever is the controller then, for a while."""
+    at_us = integer(stream, *limits.window_us)
+    return Fault(KIND, at_us, (CONTROLLER,), integer(stream, *limits.pause_us))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
+    """Pause it; False while there is no controller."""
+    return target > 0 and cluster.pause(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
+    """Let it go on."""
+    cluster.resume(target)

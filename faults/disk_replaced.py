@@ -1,0 +1,28 @@
+"""Disk replaced: a machine dies and comes back with an empty disk."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import Fault, Limits, aim
+from sim.cluster import Cluster
+from sim.streams import integer
+
+KIND = "disk-replaced"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """One broker, or whoever leads then; started again after a while."""
+    at_us = integer(stream, *limits.window_us)
+    target = aim(stream, limits.brokers)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
+    """Replace the disk of one machine; False if no process ran and the disk was empty."""
+    return cluster.replace_disk(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
+    """Start it again, unless it runs."""
+    cluster.start(target)

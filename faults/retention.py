@@ -1,0 +1,32 @@
+"""Retention: the leader deletes the oldest records (retention, DeleteRecords); followers learn it as they fetch."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import LEADER, Fault, Limits
+from sim.cluster import Cluster
+from sim.streams import integer
+
+KIND = "retention"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """Whoever leads then, and how much of what is committed."""
+    at_us = integer(stream, *limits.window_us)
+    return Fault(KIND, at_us, (LEADER,), value=integer(stream, 1, 1_000))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
+    """Move the log start up by that share of the way to the HW; False if the target does not lead, or nothing moved."""
+    process = cluster.running.get(target)
+    partition = None if process is None or process.frozen else process.partition
+    if partition is None or not partition.is_leader:
+        return False
+    log_start = partition.log.log_start
+    partition.advance_log_start(log_start + (partition.hw - log_start) * fault.value // 1_000)
+    return partition.log.log_start > log_start
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:
+    """What is deleted stays deleted."""

@@ -1,0 +1,26 @@
+"""Session expiry: ZooKeeper ends the session of a broker that lives, and that registers anew when it hears of it."""
+
+from __future__ import annotations
+
+import random
+
+from faults.plan import Fault, Limits, aim
+from sim.cluster import Cluster
+from sim.streams import integer
+
+KIND = "session-expiry"
+
+
+def draw(stream: random.Random, limits: Limits) -> Fault:
+    """One broker, or whoever leads then."""
+    at_us = integer(stream, *limits.window_us)
+    return Fault(KIND, at_us, (aim(stream, limits.brokers),))
+
+
+def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
+    """End one session; False if there is none."""
+    return cluster.expire_session(target)
+
+
+def undo(cluster: Cluster, fault: Fault, target: int) -> None:
+    """Registering anew is the broker's business."""
