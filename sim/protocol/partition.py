@@ -234,7 +234,9 @@ class Partition(Replica):
                 if broker != self.broker
             }
             for broker, state in known.items():
-                follower = self.followers[broker]
+                follower = self.followers.get(broker)
+                if follower is None:
+                    continue  # A reassignment took it off the list.
                 follower.leo = state.leo
                 follower.broker_epoch = state.broker_epoch
                 follower.leader_leo_at_fetch = self.log.leo

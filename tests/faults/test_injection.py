@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from faults.injection import INJECTORS, Injection
 from faults.plan import CONTROLLER, LEADER, Fault, Plan
 from sim.cluster import PRODUCER
 from tests.sim.world import SECOND_US, World
-
-if TYPE_CHECKING:
-    from sim.cluster import Cluster
 
 STOPS = ("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail")
 
@@ -29,7 +24,7 @@ def test_a_stopped_broker_is_started_again_after_its_time(kind: str) -> None:
     assert 2 not in world.cluster.running
     assert [(entry.kind, entry.targets, entry.effective) for entry in injection.realised] == [(kind, (2,), True)]
     world.run(2)
-    assert 2 in world.cluster.running
+    assert len(world.of("start", broker=2)) == 2
 
 
 @pytest.mark.parametrize(
@@ -66,13 +61,10 @@ def test_a_cut_ends_after_its_time(both_ways: bool) -> None:
 
 def test_the_leader_is_found_when_the_fault_strikes() -> None:
     world = World().ready()
-    world.cluster.control.decide(3, (1, 2, 3))
-    world.run()
-    injection = strike(world, Fault("kill", 0, (LEADER,), -1))
-    assert injection.realised[0].targets == (3,)
-    world.run(30)
-    assert world.cluster.control.state.leader == 1
     assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (1,)
+    world.run(30)
+    assert world.cluster.control.state.leader == 2
+    assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (2,)
 
 
 def test_without_a_leader_the_first_broker_that_runs_stands_in() -> None:
@@ -121,8 +113,9 @@ def test_healing_ends_cuts_and_starts_what_is_down_and_leaves_alone_what_runs() 
     world.run(0.5)
     injection.heal()
     assert world.cluster.network.link(1, 2).cuts == world.cluster.network.link(2, 1).cuts == 0
-    world.run(30)
-    assert [len(world.of("start", broker=broker)) for broker in (1, 2, 3)] == [1, 1, 2]
+    world.run(60)
+    assert [len(world.of("start", broker=broker)) for broker in (1, 2)] == [1, 1]
+    assert 3 in world.cluster.running
     assert len(world.of("heal")) == 2
 
 
@@ -142,6 +135,7 @@ def test_a_paused_broker_goes_on_after_its_time() -> None:
 def test_a_pause_that_found_nobody_ends_no_other() -> None:
     world = World().ready()
     world.cluster.kill(2)
+    world.run(20)
     injection = strike(world, Fault("pause", 0, (2,), 3 * SECOND_US))
     assert injection.effective == 0
     world.cluster.start(2)
@@ -213,75 +207,92 @@ def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_
 # The control plane.
 
 
-class Asked:
-    """Stands in for a cluster's control plane: writes down what it is asked for."""
-
-    def __init__(self, *, answers: bool = True, controller: int = 2) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.controller = controller
-        self.answers = answers
-
-    def __getattr__(self, verb: str) -> Any:
-        def ask(*arguments: Any) -> bool:
-            self.calls.append((verb, *arguments))
-            return self.answers
-
-        return ask
-
-
-def with_control_plane(world: World, stand_in: Asked) -> Cluster:
-    for verb in ("expire_session", "zombie", "unzombie", "move_controller", "preferred_election", "reassign"):
-        setattr(world.cluster, verb, getattr(stand_in, verb))
-    world.cluster.__dict__["controller"] = stand_in.controller
-    return world.cluster
-
-
-def asked(stand_in: Asked, fault: Fault) -> Injection:
+def test_an_expired_session_is_noticed_and_opened_anew() -> None:
     world = World().ready()
-    injection = Injection(with_control_plane(world, stand_in))
-    injection.strike(fault)
-    world.run(3)
-    return injection
+    injection = strike(world, Fault("session-expiry", 0, (LEADER,)))
+    assert injection.effective == 1
+    assert world.of("session-end", broker=1)
+    assert len(world.of("registered", broker=1)) == 2
+    world.run(30)
+    assert [step["broker"] for step in world.of("elected")][:2] == [1, 2]
+    world.cluster.kill(3)
+    world.run(30)
+    assert strike(world, Fault("session-expiry", 0, (3,))).effective == 0
 
 
-@pytest.mark.parametrize("answers", [True, False])
-@pytest.mark.parametrize(
-    ("fault", "verb", "undone"),
-    [
-        (Fault("session-expiry", 0, (3,)), ("expire_session", 3), None),
-        (Fault("zombie", 0, (LEADER,), SECOND_US), ("zombie", 1), ("unzombie", 1)),
-        (Fault("controller-failover", 0, (CONTROLLER,)), ("move_controller",), None),
-        (Fault("preferred-election", 0, (0,)), ("preferred_election",), None),
-        (Fault("reassignment", 0, (0,), replicas=(3, 1, 2)), ("reassign", (3, 1, 2)), None),
-    ],
-)
-def test_the_control_plane_is_asked_and_what_it_answers_is_recorded(
-    answers: bool, fault: Fault, verb: tuple[Any, ...], undone: tuple[Any, ...] | None
-) -> None:
-    stand_in = Asked(answers=answers)
-    injection = asked(stand_in, fault)
-    assert stand_in.calls == ([verb, undone] if undone and answers else [verb])
-    assert [entry.effective for entry in injection.realised] == [answers]
-    target = {LEADER: 1, CONTROLLER: 2}.get(fault.targets[0], fault.targets[0])
-    assert injection.realised[0].targets == (target,)
+def test_a_zombie_is_not_registered_until_it_notices() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("zombie", 0, (LEADER,), 40 * SECOND_US))
+    assert injection.effective == 1
+    world.run(35)
+    assert len(world.of("registered", broker=1)) == 1
+    assert world.cluster.leader is world.cluster.running[2]
+    world.run(20)
+    assert len(world.of("registered", broker=1)) == 2
 
 
 def test_a_zombie_notices_when_all_is_healed() -> None:
-    stand_in = Asked()
-    injection = asked(stand_in, Fault("zombie", 0, (3,), 60 * SECOND_US))
+    world = World().ready()
+    injection = strike(world, Fault("zombie", 0, (3,)))
+    world.run(30)
     injection.heal()
-    assert stand_in.calls == [("zombie", 3), ("unzombie", 3)]
+    world.run(30)
+    assert len(world.of("registered", broker=3)) == 2
 
 
-@pytest.mark.parametrize(("controller", "paused"), [(2, [2]), (0, [])])
-def test_whoever_is_the_controller_is_paused(controller: int, paused: list[int]) -> None:
-    injection = asked(Asked(controller=controller), Fault("controller-pause", 0, (CONTROLLER,), 60 * SECOND_US))
-    cluster: Cluster = injection._cluster
-    assert [broker for broker, process in cluster.running.items() if process.frozen] == paused
-    assert [entry.targets for entry in injection.realised] == [(controller,)]
-    assert injection.effective == len(paused)
-    injection.heal()
-    assert not any(process.frozen for process in cluster.running.values())
+def test_the_controller_moves() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    before = cluster.controller
+    epoch = cluster.control.controller_epoch
+    injection = strike(world, Fault("controller-failover", 0, (CONTROLLER,)))
+    assert [(entry.targets, entry.effective) for entry in injection.realised] == [((before,), True)]
+    assert cluster.controller > 0
+    assert cluster.control.controller_epoch == epoch + 1
+
+
+def test_a_paused_controller_is_replaced_and_goes_on() -> None:
+    world = World().ready()
+    cluster = world.cluster
+    before = cluster.controller
+    injection = strike(world, Fault("controller-pause", 0, (CONTROLLER,), 40 * SECOND_US))
+    assert injection.realised[0].targets == (before,)
+    assert [broker for broker, process in cluster.running.items() if process.frozen] == [before]
+    world.run(38)
+    assert cluster.controller not in (0, before)
+    world.run(3)
+    assert not cluster.running[before].frozen
+
+
+def test_where_there_is_no_controller_none_is_paused() -> None:
+    world = World(scripted=True).ready()
+    injection = strike(world, Fault("controller-pause", 0, (CONTROLLER,), 40 * SECOND_US))
+    assert [(entry.targets, entry.effective) for entry in injection.realised] == [((0,), False)]
+    assert not world.of("pause")
+    assert strike(world, Fault("controller-failover", 0, (CONTROLLER,))).effective == 0
+
+
+def test_the_preferred_replica_is_elected_when_an_operator_asks() -> None:
+    world = World(config={"auto.leader.rebalance.enable": False}).ready()
+    cluster = world.cluster
+    cluster.kill(1)
+    world.run(30)
+    cluster.start(1)
+    world.run(30)
+    assert cluster.control.state.leader == 2
+    assert strike(world, Fault("preferred-election", 0, (0,))).effective == 1
+    assert cluster.control.state.leader == 1
+
+
+def test_an_operator_gives_the_partition_other_replicas() -> None:
+    world = World(brokers=4, config={"default.replication.factor": 3}).ready()
+    world.write()
+    fault = Fault("reassignment", 0, (0,), replicas=(4, 2, 1))
+    assert strike(world, fault).effective == 1
+    world.run(30)
+    assert world.cluster.replicas == (4, 2, 1)
+    assert strike(world, fault).effective == 0
+    assert world.logs == [[0], [0], [], [0]]
 
 
 # Everything.
@@ -289,22 +300,24 @@ def test_whoever_is_the_controller_is_paused(controller: int, paused: list[int])
 
 def test_healing_undoes_every_kind() -> None:
     world = World().ready()
-    cluster = with_control_plane(world, Asked())
-    injection = Injection(cluster)
+    injection = Injection(world.cluster)
+    cluster = world.cluster
     for kind in INJECTORS:
         targets = (1, 3) if kind in ("cut", "slow", "lossy") else (CONTROLLER,) if "controller-" in kind else (1,)
         injection.strike(Fault(kind, 0, targets, -1, value=100, replicas=(1, 2, 3)))
-        cluster.start(1)
         world.run(1)
+        if kind in STOPS:
+            cluster.start(1)
+            world.run(30)
     injection.heal()
-    cluster.start(1)
-    world.run(60)
     assert {entry.kind for entry in injection.realised} == set(INJECTORS)
-    assert all(not cluster.running[broker].frozen for broker in (1, 2, 3))
+    assert all(not process.frozen for process in cluster.running.values())
     for source in (0, 1, 2, 3, PRODUCER):
         for target in (0, 1, 2, 3):
             link = cluster.network.link(source, target)
             assert (link.cuts, link.loss, link.resent, link.table[0]) == (0, 0, 0, 200)
-    world.write(seconds=40)
+    world.run(60)
+    world.write(seconds=60)
+    assert set(cluster.running) == {1, 2, 3}
     assert len({tuple(log) for log in world.logs}) == 1
     assert world.logs[0]

@@ -279,8 +279,8 @@ def test_every_kind_of_parameter_has_a_type() -> None:
         (
             'do = "set-config"\nconfig.min.insync.replicas = "x"',
             (
-                "script 2 (set-config): config: min.insync.replicas = 'x' is not valid: a whole number of at least 1 is "
-                "needed"
+                "script 2 (set-config): config: min.insync.replicas = 'x' is not valid: a whole number of at least 1 "
+                "is needed"
             ),
         ),
     ],

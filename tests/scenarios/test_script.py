@@ -181,7 +181,7 @@ def test_a_script_can_injure_in_every_way() -> None:
         "disk-replaced",
     ]
     assert world.of("log-start", broker=1)[0]["offset"] == 1
-    assert 3 in world.cluster.running
+    assert world.of("start", broker=3)[-1]["t"] == world.of("disk-replaced")[0]["t"] + 1_000_000
     assert asked == [("min.insync.replicas", 2)]
 
 

@@ -68,6 +68,7 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     cluster = world.cluster
     cluster.kill(3)
     assert cluster.lose_power(3)
+    world.run(20)
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1]
@@ -82,6 +83,7 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     cluster = world.cluster
     assert cluster.replace_disk(3)
     assert cluster.storages[3].log.batches == []
+    world.run(20)
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1, 2]
@@ -112,6 +114,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     cluster = world.cluster
     assert cluster.corrupt_tail(3, 1)
     assert cluster.journal.ledger.synced_lost == synced
+    world.run(20)
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [2]
