@@ -12,6 +12,7 @@ runs and is registered.
 
 from __future__ import annotations
 
+from sim.checkers import EARLY_WARNINGS
 from sim.ledger import End, Ledger, Violation
 
 FOREVER_US = 1 << 62
@@ -57,12 +58,15 @@ class Promise:
         """Whether a violation is inside the promise.
 
         Divergence, stuck replicas and lack of progress need P0 only. Losses and regressions are inside if a record
-        concerned is (regressions: if all are).
+        concerned is (regressions: if all are). So are early warnings, if they are about records: about all that are
+        committed, since a success that was sent counts there, received or not.
         """
         if not self._p0:
             return False
         if violation.kind == "hw-regression":
             return not (violation.ids & self._excused_ids)
+        if violation.kind in EARLY_WARNINGS:
+            return not violation.ids or bool(violation.ids - self._excused_ids)
         if violation.kind == "committed-loss":
             return bool(violation.ids - self._excused_ids)
         if violation.kind == "exposed-loss":

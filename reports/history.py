@@ -39,7 +39,9 @@ def history(result: RunResult) -> Iterator[str]:
     yield from head(result.row)
     yield ""
     steps = [(step["t"], step_line(step)) for step in result.trace or ()]
+    early = [warning for warning in result.warnings if warning not in result.violations]
     marks = [(violation["at_us"], violation_line(violation)) for violation in result.violations]
+    marks += [(warning["at_us"], violation_line(warning, "early warning")) for warning in early]
     for at_us, text in sorted([*steps, *marks], key=lambda line: line[0]):
         yield f"{at_us / 1_000_000:12.6f}  {text}"
 
@@ -51,10 +53,10 @@ def step_line(step: Mapping[str, Any]) -> str:
     return f"{who:<10} {step['step']:<12} {pairs(step, hide)}".rstrip()
 
 
-def violation_line(violation: Mapping[str, Any]) -> str:
-    """One violation, marked so that the eye finds it."""
+def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:
+    """One violation or warning, marked so that the eye finds it."""
     promise = "inside" if violation["inside"] else "outside"
-    return f"*** VIOLATION {violation['kind']} ({promise} the promise): {violation['detail']}"
+    return f"*** {what} {violation['kind']} ({promise} the promise): {violation['detail']}"
 
 
 def batches(log: Iterable[tuple[int, int, int, int]]) -> str:

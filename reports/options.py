@@ -98,6 +98,12 @@ def _rules(pairs: Iterable[str]) -> dict[str, str]:
     return parse_overrides(pairs)
 
 
+def strict_option(command: F) -> F:
+    """--strict: early warnings count."""
+    text = "Let early warnings count as violations (see 'README.md', early warnings)."
+    return click.option("--strict", is_flag=True, help=text)(command)
+
+
 def settings(pairs: Iterable[str]) -> dict[str, Value]:
     """Read ``KEY=VALUE`` words.
 
@@ -109,8 +115,10 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
     return parse_pairs(pairs, "--set", "KEY=VALUE", parse)
 
 
-def scenario(word: str, overrides: Mapping[str, Value]) -> Scenario:
+def scenario(word: str, overrides: Mapping[str, Value], *, strict: bool = False) -> Scenario:
     """Load a scenario by name or path, with some settings overridden; what is set is not drawn any more.
+
+    With `strict`, early warnings count as violations.
 
     Raises:
         InputError: no such scenario, all that is wrong with its file, or more replicas than brokers.
@@ -130,6 +138,7 @@ def scenario(word: str, overrides: Mapping[str, Value]) -> Scenario:
         draw_config={key: values for key, values in found.draw_config.items() if key not in overrides},
         source=word,
         overrides=tuple(f"{key}={shown(value)}" for key, value in overrides.items()),
+        strict=strict,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,7 +78,15 @@ class Replayed:
         return {**single.as_json(self.result), "digest": digest, "folder": str(self.folder)}
 
 
-def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], settings: Mapping[str, Value]) -> Origin:
+def origin(
+    word: str,
+    seed: int,
+    name: str | None,
+    rules: Mapping[str, str],
+    settings: Mapping[str, Value],
+    *,
+    strict: bool = False,
+) -> Origin:
     """Find out what a user wants to do again.
 
     Args:
@@ -88,6 +96,7 @@ def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], set
         name: which scenario of the sweep; needed when it has several.
         rules: rules to override.
         settings: settings to override.
+        strict: early warnings count, whether or not they did in the sweep.
 
     Raises:
         InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
@@ -96,10 +105,11 @@ def origin(word: str, seed: int, name: str | None, rules: Mapping[str, str], set
     if word not in catalogue.names() and folder.is_dir():
         if rules or settings:
             raise InputError(f"{word} knows its rules and settings: --rule and --set go with a scenario only")
-        return _of_sweep(folder, seed, name)
+        found = _of_sweep(folder, seed, name)
+        return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
-    scenario = options.scenario(word, settings)
+    scenario = options.scenario(word, settings, strict=strict)
     return Origin(scenario, tuple(scenario.expect), STORE / scenario.name, rules)
 
 

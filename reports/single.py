@@ -30,6 +30,8 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.probes])
     _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
+    early = [warning for warning in result.warnings if warning not in result.violations]
+    _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
     _section(ui, "Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
     headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
     _section(ui, "Replicas at the end", headers, map(_replica, result.replicas))
@@ -45,6 +47,7 @@ def as_json(result: RunResult) -> dict[str, Any]:
         "settings": result.settings,
         "story": result.probes,
         "violations": result.violations,
+        "warnings": result.warnings,
         "faults": result.faults,
         "replicas": [asdict(replica) for replica in result.replicas],
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scenarios.actions import ACTIONS
+from sim.checkers import EARLY_WARNINGS
 from sim.config import KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import check as check_rule
@@ -28,8 +29,9 @@ VIOLATIONS: Final = (
     "ack-under-min-isr",
     "stuck-replica",
     "no-progress",
+    *EARLY_WARNINGS,
 )
-"""Kinds of violations that an expectation may name."""
+"""Kinds of violations that an expectation may name; early warnings that one names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
 DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")

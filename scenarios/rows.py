@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -20,6 +20,7 @@ COLUMNS: Final[dict[str, str]] = {
     "inside": "boolean",  # all acked records inside the mode's promise
     "violations": "string",  # kinds, sorted, joined by commas; empty when none
     "violations_inside": "string",  # the kinds of `violations` that are inside the promise
+    "warnings": "string",  # kinds of early warnings, sorted, joined by commas; among `violations` where they count
     "vacuous": "boolean",  # drawn scenarios: too little happened to count
     "first_violation_us": "bigint",  # simulated time, -1 when none
     "signature": "string",  # kinds and fault kinds before the first violation

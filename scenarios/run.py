@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import shlex
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePath
@@ -35,6 +35,7 @@ from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.convergence import Convergence
 from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
+from sim.ledger import Violation
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
@@ -77,6 +78,7 @@ class RunResult:
         plan: the drawn plan.
         probes: what the story says, with the time it came true or None.
         violations: what the checkers found.
+        warnings: early warnings; those that count are among the violations, too.
         replicas: final logs.
         settings: the configuration that was in force, drawn keys included.
     """
@@ -87,6 +89,7 @@ class RunResult:
     plan: dict[str, Any] = field(default_factory=dict)
     probes: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
     replicas: list[ReplicaView] = field(default_factory=list)
     settings: dict[str, Value] = field(default_factory=dict)
 
@@ -229,7 +232,8 @@ class _Run:
             hw_waits_for_min_isr=self.rules.hw_needs_min_isr == "yes",
         )
         self.inside = promise.run_inside()
-        for violation in ledger.violations:
+        ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
+        for violation in (*ledger.violations, *ledger.warnings):
             violation.inside = promise.covers(violation)
         self.story.check()
         final = {broker: storage.log for broker, storage in cluster.storages.items()}
@@ -256,6 +260,7 @@ class _Run:
             "inside": self.inside,
             "violations": ",".join(kinds),
             "violations_inside": ",".join(sorted({entry.kind for entry in violations if entry.inside})),
+            "warnings": ",".join(sorted({entry.kind for entry in ledger.warnings})),
             "vacuous": is_vacuous(
                 self.scenario, batches_acked=len(ledger.acks), faults=injection.effective, elections=elections
             ),
@@ -289,6 +294,8 @@ class _Run:
             words += ["--rule", f"{name}={value}"]
         for override in self.scenario.overrides:
             words += ["--set", override]
+        if self.scenario.strict:
+            words.append("--strict")
         return shlex.join([*words, "--expect-digest", digest])
 
     def replicas(self) -> list[ReplicaView]:
@@ -323,13 +330,17 @@ class _Run:
             faults=self.injection.to_json(),
             plan=self.plan.to_json(),
             probes=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
-            violations=[
-                {"kind": entry.kind, "inside": entry.inside, "at_us": entry.at_us, "detail": entry.detail}
-                for entry in self.cluster.journal.ledger.violations
-            ],
+            violations=_entries(self.cluster.journal.ledger.violations),
+            warnings=_entries(self.cluster.journal.ledger.warnings),
             replicas=self.replicas(),
             settings=self.config,
         )
+
+
+def _entries(found: Sequence[Violation]) -> list[dict[str, Any]]:
+    return [
+        {"kind": entry.kind, "inside": entry.inside, "at_us": entry.at_us, "detail": entry.detail} for entry in found
+    ]
 
 
 def _first_lines(error: Exception) -> str:

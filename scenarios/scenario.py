@@ -183,6 +183,7 @@ class Scenario:
         settle_us: time that convergence is given beyond the default deadline.
         source: what a command line calls it: its name, or the path of its file.
         overrides: ``key=value`` words that were laid over `config`, for the replay line.
+        strict: every early warning counts as a violation (``--strict``).
     """
 
     name: str
@@ -205,11 +206,16 @@ class Scenario:
     settle_us: int = 0
     source: str = ""
     overrides: tuple[str, ...] = ()
+    strict: bool = False
 
     @property
     def drawn(self) -> bool:
         """Whether the seed draws the faults; a scripted scenario is the same story at every seed."""
         return self.faults is not None
+
+    def counts(self, warning: str) -> bool:
+        """Whether an early warning of this kind makes the verdict: when asked for, or named by an expectation."""
+        return self.strict or any(warning in expectation.kinds for expectation in self.expect.values())
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able copy with `schema_version`; `from_json` undoes it."""
@@ -219,7 +225,8 @@ class Scenario:
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
         plain = self.to_json()
-        for key in ("title", "description", "expect", "broken_by", "also", "source", "overrides", "schema_version"):
+        about = ("title", "description", "expect", "broken_by", "also", "source", "overrides", "strict")
+        for key in (*about, "schema_version"):
             del plain[key]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

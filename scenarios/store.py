@@ -33,6 +33,9 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "int": pa.int32(),
 }
 
+_NEUTRAL: Final = {"string": "", "bigint": 0, "boolean": False, "int": 0}
+"""SQL type -> what stands in a column that did not exist when a row was written."""
+
 SCHEMA: Final = pa.schema(
     [(name, _ARROW_TYPES[kind]) for name, kind in COLUMNS.items()], metadata={VERSION_KEY: str(SCHEMA_VERSION)}
 )
@@ -189,8 +192,12 @@ def read(folders: Iterable[Path], columns: Sequence[str] | None = None) -> pa.Ta
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     with pq.ParquetFile(path) as file:
         _check_version(path, _part_version(file.schema_arrow.metadata or {}))
-        # The cast drops what Spark says about columns and would undo dictionary types.
-        return file.read(schema.names).select(schema.names).cast(schema)
+        table = file.read([name for name in schema.names if name in file.schema_arrow.names])
+    for name in schema.names:
+        if name not in table.column_names:  # A part of an older version.
+            table = table.append_column(name, pa.array([_NEUTRAL[COLUMNS[name]]] * len(table), schema.field(name).type))
+    # The cast drops what Spark says about columns and would undo dictionary types.
+    return table.select(schema.names).cast(schema)
 
 
 def _part_version(stored: Mapping[bytes, bytes]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scenarios.scenario import Expectation, Scenario
+from sim.checkers import EARLY_WARNINGS
 from sim.ledger import Violation
 
 MIN_BATCHES = 20
@@ -20,7 +21,8 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> b
     """Whether one run agrees with the scenario's [expect].
 
     A drawn scenario is judged as a whole where it must violate; of a single run, nothing is then asked. In a scripted
-    one, kinds besides those under test must be among the scenario's `also`, with the label they have.
+    one, kinds besides those under test must be among the scenario's `also`, with the label they have; early warnings
+    only where the kind under test must not occur, because where it must, they announce it.
     """
     expectation = scenario.expect.get(mode, Expectation("may-violate"))
     kinds = {violation.kind for violation in violations}
@@ -36,6 +38,7 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> b
         violation
         for violation in violations
         if violation.kind not in expectation.kinds
+        and not (expectation.verdict == "violates" and violation.kind in EARLY_WARNINGS)
         and (violation.kind, "inside" if violation.inside else "outside") not in known
     ]
     occurs = bool(kinds & set(expectation.kinds))

@@ -12,7 +12,11 @@ from hashlib import blake2b
 from struct import Struct
 
 from sim.checkers import hw_regression
+from sim.checkers.completeness import Completeness
 from sim.checkers.divergence import Divergence
+from sim.checkers.epoch_leaders import EpochLeaders
+from sim.checkers.log_matching import LogMatching
+from sim.checkers.quorum import Quorum
 from sim.kernel import Kernel
 from sim.ledger import Ack, End, Ledger, Shown
 from sim.protocol.batch import Batch
@@ -54,13 +58,29 @@ class Journal:
         truncations: truncations that removed records.
     """
 
-    __slots__ = ("_buffer", "_kernel", "divergence", "elections", "ledger", "observers", "truncations")
+    __slots__ = (
+        "_buffer",
+        "_completeness",
+        "_epoch_leaders",
+        "_kernel",
+        "_log_matching",
+        "_quorum",
+        "divergence",
+        "elections",
+        "ledger",
+        "observers",
+        "truncations",
+    )
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._buffer = bytearray()
         self.ledger = Ledger()
         self.divergence = Divergence(self.ledger)
+        self._completeness = Completeness(self.ledger)
+        self._epoch_leaders = EpochLeaders(self.ledger)
+        self._log_matching = LogMatching(self.ledger)
+        self._quorum = Quorum(self.ledger)
         self.observers: list[Callable[[Step], None]] = []
         self.elections = 0
         self.truncations = 0
@@ -82,6 +102,7 @@ class Journal:
         self._buffer += _PACK(now_us, _APPEND, broker, batch.leader_epoch, batch.base_offset, batch.first_id)
         if self.ledger.missing:
             self.ledger.appended(broker, batch, now_us)
+        self._log_matching.appended(broker, replica.log, batch, now_us)
         if self.observers:
             sequence = {
                 "producer_id": batch.producer_id,
@@ -105,6 +126,7 @@ class Journal:
         self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
         if removed:
             self.truncations += 1
+            self._completeness.truncated(broker, removed, self._kernel.now_us)
         self.divergence.truncated(broker, leo)
         if self.observers:
             self._tell("truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed))
@@ -131,6 +153,8 @@ class Journal:
             while batches and batches[-1].last_offset >= hw:
                 batches.pop()
             self.ledger.commit(batches, now_us)
+            self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
+            self._quorum.committed(partition, now_us)
         self.divergence.compare(broker, now_us)
         if self.observers:
             self._tell("hw", broker=broker, offset=hw, leader_epoch=partition.leader_epoch, leader=partition.is_leader)
@@ -141,6 +165,9 @@ class Journal:
         epoch = decision.leader_epoch
         self._buffer += _PACK(now_us, _LEAD, broker, epoch, partition.log.leo, partition.hw)
         self.divergence.settled(broker, epoch, now_us)
+        self._epoch_leaders.lead(broker, epoch, now_us)
+        self._completeness.lead(broker, epoch, now_us)
+        self._quorum.lead(partition, decision, now_us)
         if self.observers:
             self._tell("lead", broker=broker, leader_epoch=epoch, offset=partition.log.leo, hw=partition.hw)
 
@@ -150,6 +177,7 @@ class Journal:
         self._buffer += _PACK(self._kernel.now_us, _FOLLOW, broker, epoch, partition.log.leo, partition.leader)
         if restarts:
             self.divergence.unsettled(broker)
+        self._completeness.told(broker, self._kernel.now_us)
         if self.observers:
             self._tell("follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo)
 
@@ -167,6 +195,8 @@ class Journal:
         """A leader was chosen, 0 for none."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
+        self._completeness.elected(epoch)
+        self._quorum.elected(epoch)
         if self.observers:
             self._tell("elected", broker=leader, leader_epoch=epoch)
 
@@ -175,6 +205,8 @@ class Journal:
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
         self.ledger.isr_history.append((now_us, isr))
+        self._completeness.isr(isr, now_us)
+        self._quorum.persisted(isr, epoch, now_us)
         if self.observers:
             self._tell("isr", isr=list(isr), leader_epoch=epoch)
 
@@ -191,6 +223,7 @@ class Journal:
 
     def session_end(self, broker: int) -> None:
         """A session is over."""
+        self._completeness.session_end(broker)
         self._note("session-end", broker)
 
     # Clients.
@@ -248,11 +281,14 @@ class Journal:
         in_isr = broker in self.ledger.isr
         self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr))
         self.divergence.ended(broker)
+        self._completeness.ended(broker)
+        self._log_matching.lost(broker, lost)
         self._note(kind, broker, offset=len(lost))
 
     def lost_later(self, broker: int, kind: str, lost: list[Batch]) -> None:
         """A machine lost power, or data in some other way, while its process was down."""
         self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
+        self._log_matching.lost(broker, lost)
         self._note(kind, broker, offset=len(lost))
 
     def paused(self, step: str, node: int) -> None:
@@ -268,6 +304,8 @@ class Journal:
         """A process loaded its log; `lost` is what its last end cost."""
         self._buffer += _PACK(self._kernel.now_us, _RECOVERED, broker, 0, replica.log.leo, replica.hw)
         self.divergence.loaded(broker, replica)
+        self._completeness.loaded(broker, replica)
+        self._log_matching.loaded(broker, replica)
         if self.observers:
             ids = [record for batch in lost for record in batch.ids()]
             self._tell(

@@ -13,7 +13,7 @@ from sim.protocol.batch import Batch
 
 @dataclass(slots=True)
 class Violation:
-    """A broken guarantee.
+    """A broken guarantee, or an early warning of one.
 
     Attributes:
         kind: ``committed-loss``, ``divergence``, ...
@@ -85,6 +85,7 @@ class Ledger:
         ends: ends of incarnations.
         up: broker -> [(registered, ended or None)].
         violations: found so far.
+        warnings: early warnings so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
         unclean_election: whether unclean election was switched on during the run, or a replica outside the ISR was
             elected.
@@ -103,6 +104,7 @@ class Ledger:
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.violations: list[Violation] = []
         self.unclean_election = False
+        self.warnings: list[Violation] = []
         self.synced_lost = False
         self.stale_reads = 0
         self._committed: set[Batch] = set()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reports import evidence, exits, options, single
-from reports.options import json_option, rule_option, set_option, ui_options
+from reports.options import json_option, rule_option, set_option, strict_option, ui_options
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -26,6 +26,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
 @rule_option
 @set_option
+@strict_option
 @click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets seeds/<seed>-<mode>/.")
 @json_option
 @ui_options
@@ -39,6 +40,7 @@ def command(
     expect_digest: str | None,
     rules: dict[str, str],
     settings: dict[str, Value],
+    strict: bool,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -47,7 +49,7 @@ def command(
     from scenarios.run import run
 
     number = options.seed(seed)
-    origin = replay.origin(source, number, scenario, rules, settings)
+    origin = replay.origin(source, number, scenario, rules, settings, strict=strict)
     names = options.modes(origin.scenario, [mode] if mode else origin.modes)
     expected = replay.expected_digests(origin, names, expect_digest)
     for warning in origin.warnings:

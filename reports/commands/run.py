@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reports import evidence, exits, options, single
-from reports.options import json_option, rule_option, set_option, ui_options
+from reports.options import json_option, rule_option, set_option, strict_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--seed", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.")
 @rule_option
 @set_option
+@strict_option
 @click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Write the trace as JSON lines.")
 @json_option
 @ui_options
@@ -40,13 +41,14 @@ def command(
     seed: str | None,
     rules: dict[str, str],
     settings: dict[str, Value],
+    strict: bool,
     trace: Path | None,
     as_json: bool,
 ) -> int:
     """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected."""
     from scenarios.run import run
 
-    chosen = options.scenario(scenario, settings)
+    chosen = options.scenario(scenario, settings, strict=strict)
     names = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
     if trace is not None:
         _check_trace(trace, names)

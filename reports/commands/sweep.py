@@ -10,7 +10,7 @@ import click
 
 from reports import exits, options
 from reports.console import percent
-from reports.options import json_option, rule_option, set_option, ui_options
+from reports.options import json_option, rule_option, set_option, strict_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ SHOWN_FAILURES: Final = 10
 )
 @rule_option
 @set_option
+@strict_option
 @json_option
 @ui_options
 @click.pass_obj
@@ -62,6 +63,7 @@ def command(
     task_seconds: float | None,
     rules: dict[str, str],
     settings: dict[str, Value],
+    strict: bool,
     as_json: bool,
 ) -> int:
     """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped."""
@@ -70,7 +72,7 @@ def command(
     from scenarios.sweep import GO_ON, Interrupted, Sweep, run_sweep
 
     first, end = options.seed_range(seeds)
-    chosen = _scenarios(scenarios, settings)
+    chosen = _scenarios(scenarios, settings, strict=strict)
     named = modes.split(",") if modes else ()
     by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
     backend = _backend(local, master, _conf(conf))
@@ -89,8 +91,8 @@ def command(
     return int(summary["exit_code"])
 
 
-def _scenarios(names: tuple[str, ...], settings: dict[str, Value]) -> tuple[Scenario, ...]:
-    chosen = tuple(options.scenario(name, settings) for name in dict.fromkeys(names))
+def _scenarios(names: tuple[str, ...], settings: dict[str, Value], *, strict: bool) -> tuple[Scenario, ...]:
+    chosen = tuple(options.scenario(name, settings, strict=strict) for name in dict.fromkeys(names))
     found = [scenario.name for scenario in chosen]
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:

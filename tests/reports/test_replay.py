@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports import kafka_text
+from scenarios import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ def test_what_is_written_agrees_with_the_run(highwater: Callable[..., Call], her
     folder = here / "out" / "seeds" / "0-hw"
     assert replay["folder"] == str(folder)
     row = json.loads((folder / "row.json").read_text())
-    assert row == {"schema_version": 1, **replay["row"]}
+    assert row == {"schema_version": rows.SCHEMA_VERSION, **replay["row"]}
     assert json.loads((folder / "plan.json").read_text())["schema_version"] == 1
     assert json.loads((folder / "trace.jsonl").read_text().splitlines()[0])["digest"] == row["digest"]
     for replica in replay["replicas"]:
@@ -82,6 +83,16 @@ def test_the_description_has_the_last_leader_and_isr(highwater: Callable[..., Ca
     topic = kafka_text.read_describe((here / "store/canary/seeds/0-hw/describe.txt").read_text())
     assert (topic.name, topic.leader, topic.replicas, topic.isr) == ("highwater", 3, (1, 2, 3), (1, 2, 3))
     assert topic.configs == {"min.insync.replicas": "1"}
+
+
+def test_early_warnings_are_in_the_history_and_count_with_strict(highwater: Callable[..., Call], here: Path) -> None:
+    highwater("replay", "canary", "--seed", "0", "--output", here)
+    assert (
+        "*** early warning candidate-incomplete (inside the promise)" in (here / "seeds/0-hw/history.txt").read_text()
+    )
+    call = highwater("replay", "canary", "--seed", "0", "--strict", "--output", here)
+    assert call.code == 0
+    assert "*** VIOLATION candidate-incomplete (inside the promise)" in (here / "seeds/0-hw/history.txt").read_text()
 
 
 def test_all_expected_modes_are_replayed(highwater: Callable[..., Call], here: Path) -> None:

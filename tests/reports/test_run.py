@@ -63,6 +63,19 @@ def test_all_modes(highwater: Callable[..., Call]) -> None:
     assert [run["row"]["mode"] for run in call.json["runs"]] == list(MODES)
 
 
+def test_early_warnings_are_shown_and_count_with_strict(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary")
+    assert "Early warnings" in call.out
+    assert "candidate-incomplete  inside" in call.out
+    strict = highwater("run", "canary", "--strict")
+    assert strict.code == 0
+    assert "Early warnings" not in strict.out
+    assert "violation (candidate-incomplete, committed-loss, leader-incomplete)" in strict.out
+    assert "--seed 0 --strict --expect-digest" in strict.out
+    clean = highwater("run", "canary", "--mode", "kip101", "--strict", "--json").json["runs"][0]
+    assert (clean["warnings"], clean["row"]["warnings"]) == ([], "")
+
+
 def test_a_drawn_seed_is_said_before_the_run(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.randbits", lambda _: 4711)
     call = highwater("run", "power", "--mode", "hw")

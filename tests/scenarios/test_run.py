@@ -12,8 +12,8 @@ from scenarios.rows import COLUMNS
 from scenarios.run import run, run_row
 from scenarios.scenario import Expectation, FinalLog, Scenario
 from sim.config import NEVER
-from sim.control import SimpleControl
 from sim.errors import InputError
+from sim.zookeeper import ZooKeeper
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
 
@@ -97,7 +97,7 @@ def test_an_exception_in_a_run_is_its_verdict(power: Scenario, monkeypatch: pyte
     def explode(*_: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(SimpleControl, "on_goodbye", explode)
+    monkeypatch.setattr(ZooKeeper, "end_session", explode)
     rows = [run_row(power, "hw", seed) for seed in range(8)]
     failed = [row for row in rows if row["verdict"] == "error"]
     assert failed
@@ -111,7 +111,7 @@ def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.M
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SimpleControl, "on_heartbeat", interrupt)
+    monkeypatch.setattr(ZooKeeper, "on_ping", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_row(power, "hw", 1)
 
@@ -136,6 +136,24 @@ def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> No
         "--set", "min.insync.replicas=1", "--expect-digest", row["digest"],
     ]  # fmt: skip
     assert all(not row["replay"] for row in rows if row["verdict"] == "ok" and row["expected"])
+
+
+def test_early_warnings_are_kept_and_count_when_asked_for_or_expected() -> None:
+    canary = load("canary")
+    kinds = "candidate-incomplete,leader-incomplete"
+    plain = run(canary, "hw", 0)
+    assert (plain.row["violations"], plain.row["warnings"]) == ("committed-loss", kinds)
+    assert [warning["kind"] for warning in plain.warnings] == kinds.split(",")
+    assert all(warning["inside"] for warning in plain.warnings)
+    strict = run_row(replace(canary, strict=True), "hw", 0)
+    assert (
+        strict["violations"] == strict["violations_inside"] == "candidate-incomplete,committed-loss,leader-incomplete"
+    )
+    assert (strict["warnings"], strict["digest"], strict["expected"]) == (kinds, plain.row["digest"], True)
+    assert strict["first_violation_us"] < plain.row["first_violation_us"]
+    assert "--strict" in strict["replay"]
+    named = replace(canary, expect={"hw": Expectation("violates", ("candidate-incomplete",))})
+    assert run_row(named, "hw", 0)["violations"] == "candidate-incomplete,committed-loss"
 
 
 def test_labels_and_the_first_violation_are_in_the_row(power: Scenario) -> None:

@@ -54,6 +54,7 @@ def test_drawn() -> None:
     "change",
     [
         {"title": "x"},
+        {"strict": True},
         {"description": "x"},
         {"expect": {"hw": Expectation("may-violate")}},
         {"broken_by": {"kip101": {"follower_truncation": "high-watermark"}}},

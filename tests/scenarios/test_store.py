@@ -124,11 +124,11 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
     metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
     pq.write_table(store.SCHEMA.empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
     store.mark_done(folder)
-    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 2; this highwater reads up to 1"):
+    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 3; this highwater reads up to 2"):
         store.read_rows(tmp_path)
-    text = (tmp_path / "run.json").read_text().replace('"schema_version": 1', '"schema_version": 2')
+    text = (tmp_path / "run.json").read_text().replace('"schema_version": 2', '"schema_version": 3')
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json has schema_version 2"):
+    with pytest.raises(InputError, match=r"run.json has schema_version 3"):
         store.read_rows(tmp_path)
 
 
@@ -159,3 +159,7 @@ def test_version_1_stays_readable() -> None:
     failing = [json.loads(line) for line in (FIXTURE / "violations.jsonl").read_text().splitlines()]
     assert len(failing) == sum(verdict != "ok" for verdict in found["verdict"])
     assert {line["schema_version"] for line in failing} == {1}
+
+
+def test_columns_that_did_not_exist_in_version_1_are_filled() -> None:
+    assert set(store.read_rows(FIXTURE, ["warnings"])["warnings"]) == {""}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LOSS, LOSS_OUTSIDE = Violation("committed-loss", 1, ""), Violation("committed-loss", 1, "", inside=False)
 OTHER = Violation("divergence", 1, "")
+WARNING = Violation("leader-incomplete", 1, "")
 
 
 def scripted(verdict: str, *, also: str = "") -> Scenario:
@@ -37,6 +38,9 @@ def scripted(verdict: str, *, also: str = "") -> Scenario:
         (scripted("clean"), [OTHER], False),
         (scripted("clean", also="inside"), [OTHER], True),
         (scripted("clean", also="inside"), [], True),
+        (scripted("violates"), [LOSS, WARNING], True),
+        (scripted("violates"), [WARNING], False),
+        (scripted("clean"), [WARNING], False),
         (scripted("may-violate"), [LOSS, OTHER], True),
         (replace(scripted("clean"), expect={}), [LOSS], True),
     ],
@@ -56,6 +60,8 @@ def test_a_story_is_judged_by_the_kind_under_test_and_all_others_must_be_known(
         (Expectation("clean"), [LOSS_OUTSIDE], True),
         (Expectation("clean", ("divergence",)), [LOSS], True),
         (Expectation("clean", ("divergence",)), [OTHER], False),
+        (Expectation("clean"), [WARNING], False),
+        (Expectation("clean", ("divergence",)), [WARNING], True),
     ],
 )
 def test_a_drawn_run_is_judged_by_what_lies_inside_the_promise(

@@ -43,6 +43,11 @@ def shown(*reads: tuple[Batch, int]) -> Ledger:
     return ledger
 
 
+def warnings(ledger: Ledger) -> list[str]:
+    """Kinds of the early warnings found."""
+    return [warning.kind for warning in ledger.warnings]
+
+
 def kinds(ledger: Ledger) -> list[str]:
     """Kinds of the violations found."""
     return [violation.kind for violation in ledger.violations]

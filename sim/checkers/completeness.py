@@ -1,0 +1,136 @@
+"""Early warnings ``leader-incomplete`` and ``candidate-incomplete``: a committed record is missing where it must be.
+
+A record is committed once the HW of a broker that presumes to lead has passed it, whatever its acks, and whether or
+not anybody was told. Log starts apart, it must then be, at whatever offset,
+
+- in the log of each broker that begins to lead in the newest leader epoch, and of the one that leads in it when a
+  leader of an older epoch commits something (Vanlightly: LeaderCompleteness). What that leader lacks is given up: its
+  log is the partition's from then on, and later leaders are not asked for it again;
+- in the log of each candidate: a member of the persisted ISR that could be elected, since its process runs, has a
+  session, and has been told under it how things stand: the control plane knows that it is there (Gustafson: StrongIsr,
+  over the true ISR; Vanlightly: LeaderCandidateCompleteness).
+
+Verifies: leaders when they begin to lead; candidates when they enter the ISR, are told or truncate, for all that is
+committed; both at each commit, for what it adds. Each record is reported once for each kind and broker.
+
+Does not verify: members of the ISR that are down, or back without the control plane's knowledge (a controller that
+tells registrations apart takes those out of the ISR first); replicas that only an unclean election could choose;
+whether the absence is made good again, which is why it is no violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.log import Log
+    from sim.protocol.replica import Replica
+
+
+class Completeness:
+    """Looks for committed records in the logs of leaders and candidates.
+
+    Args:
+        ledger: where warnings go.
+    """
+
+    __slots__ = ("_epoch", "_isr", "_leader", "_ledger", "_logs", "_reported", "_required", "_up")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._logs: dict[int, Log] = {}
+        self._up: set[int] = set()
+        self._isr: tuple[int, ...] = ()
+        self._epoch = -1
+        self._leader = 0
+        self._required: dict[Batch, None] = {}
+        self._reported: set[tuple[str, int, int]] = set()
+
+    def loaded(self, broker: int, replica: Replica) -> None:
+        """A process loaded its log."""
+        self._logs[broker] = replica.log
+
+    def ended(self, broker: int) -> None:
+        """A process is gone."""
+        self._up.discard(broker)
+        if broker == self._leader:
+            self._leader = 0
+
+    def told(self, broker: int, now_us: int) -> None:
+        """A broker follows as the control plane has told it: it may be elected, if it is in the ISR."""
+        if broker in self._up:
+            return
+        self._up.add(broker)
+        if broker in self._isr:
+            self._judge("candidate-incomplete", broker, self._required, now_us)
+
+    def session_end(self, broker: int) -> None:
+        """A session is over: its broker is not elected."""
+        self._up.discard(broker)
+
+    def isr(self, isr: tuple[int, ...], now_us: int) -> None:
+        """An ISR was persisted."""
+        before, self._isr = self._isr, isr
+        for broker in isr:
+            if broker not in before and broker in self._up:
+                self._judge("candidate-incomplete", broker, self._required, now_us)
+
+    def elected(self, epoch: int) -> None:
+        """A leader was chosen; whoever leads in an older epoch is not the newest leader."""
+        if epoch > self._epoch:
+            self._epoch, self._leader = epoch, 0
+
+    def lead(self, broker: int, epoch: int, now_us: int) -> None:
+        """A broker begins to lead."""
+        self._up.add(broker)
+        if epoch >= self._epoch:
+            self._epoch, self._leader = epoch, broker
+            self._judge_leader(self._required, now_us)
+
+    def truncated(self, broker: int, removed: list[Batch], now_us: int) -> None:
+        """Batches were removed from a log."""
+        if broker in self._isr and broker in self._up:
+            required = self._required
+            self._judge("candidate-incomplete", broker, [one for one in removed if one in required], now_us)
+
+    def committed(self, broker: int, epoch: int, batches: list[Batch], now_us: int) -> None:
+        """The HW of a leader passed batches."""
+        if not batches:
+            return
+        self._required.update(dict.fromkeys(batches))
+        newest = batches[-1]
+        for member in self._isr:
+            if member != broker and member in self._up:
+                log = self._logs[member].batches
+                if not log or log[-1] is not newest:
+                    self._judge("candidate-incomplete", member, batches, now_us)
+        if epoch < self._epoch and self._leader not in (0, broker):
+            self._judge_leader(batches, now_us)
+
+    def _judge_leader(self, batches: Iterable[Batch], now_us: int) -> None:
+        for batch in self._judge("leader-incomplete", self._leader, batches, now_us):
+            del self._required[batch]
+
+    def _judge(self, kind: str, broker: int, batches: Iterable[Batch], now_us: int) -> list[Batch]:
+        """Look for batches in a broker's log, and report those that are missing; returns them."""
+        log = self._logs[broker]
+        held = set(log.batches)
+        lacking = [batch for batch in batches if batch not in held and batch.last_offset >= log.log_start]
+        if lacking:
+            present = {record for batch in log.batches for record in batch.ids()}
+            lacking = [batch for batch in lacking if not present.issuperset(batch.ids())]
+        fresh = [batch for batch in lacking if (kind, broker, batch.first_id) not in self._reported]
+        if fresh:
+            self._reported.update((kind, broker, batch.first_id) for batch in fresh)
+            ids = frozenset(record for batch in fresh for record in batch.ids())
+            what = "leads" if kind == "leader-incomplete" else "is in the ISR"
+            detail = (
+                f"broker {broker} {what} without {len(ids)} committed records, the first of them record {min(ids)}, "
+                f"committed at offset {fresh[0].base_offset}"
+            )
+            self._ledger.warnings.append(Violation(kind, now_us, detail, ids))
+        return lacking

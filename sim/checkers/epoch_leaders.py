@@ -1,0 +1,36 @@
+"""Early warning ``two-leaders-one-epoch``: two brokers led in the same leader epoch.
+
+A leader epoch names one leader (KIP-101): fencing, truncation and log matching all rest on that.
+
+Verifies: whenever a broker begins to lead, that no other one began to lead in that leader epoch before, at whatever
+time.
+
+Does not verify: two leaders of different epochs at the same time, which is what epochs are for; whether either of them
+wrote anything.
+"""
+
+from __future__ import annotations
+
+from sim.ledger import Ledger, Violation
+
+
+class EpochLeaders:
+    """Remembers who led in each epoch.
+
+    Args:
+        ledger: where warnings go.
+    """
+
+    __slots__ = ("_leaders", "_ledger")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._leaders: dict[int, int] = {}
+
+    def lead(self, broker: int, epoch: int, now_us: int) -> None:
+        """A broker begins to lead; only the first other one in an epoch is reported."""
+        first = self._leaders.setdefault(epoch, broker)
+        if first not in (broker, 0):
+            self._leaders[epoch] = 0
+            detail = f"brokers {first} and {broker} both led in leader epoch {epoch}"
+            self._ledger.warnings.append(Violation("two-leaders-one-epoch", now_us, detail))

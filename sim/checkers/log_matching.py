@@ -1,0 +1,103 @@
+"""Early warning ``log-mismatch``: two logs agree on offset and epoch of a record, but not on it or what precedes it.
+
+Log matching, as Raft calls it: if two logs hold a record of the same epoch at the same offset, they hold the same
+records from the higher log start up to there. The prefix below both HWs, for which `sim.checkers.divergence` makes
+it a violation, is only what must hold for clients; the protocol needs it above the HW as well, and for logs that
+have yet to be truncated.
+
+Verifies, at each append: a batch follows the same batch in every log that holds it, as in the log of the leader that
+made it; by induction the logs below it are equal, since truncation and loss only take ends away. And when a leader
+makes a batch at offsets for which its epoch has been used before: no other log, of a live broker or a stopped one,
+holds another record of that epoch there.
+
+Does not verify: logs that differ without a common (offset, epoch) above the difference, which is legal until they are
+truncated; offsets below a log start; batches of a fetch reply that was under way when the last log lost them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.log import Log
+    from sim.protocol.replica import Replica
+
+
+class LogMatching:
+    """Remembers which batch each batch follows.
+
+    Args:
+        ledger: where warnings go.
+    """
+
+    __slots__ = ("_before", "_ends", "_ledger", "_logs")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._before: dict[Batch, Batch | int] = {}
+        """What a batch follows where it was made: a batch, or the log start."""
+        self._ends: dict[int, int] = {}
+        """Leader epoch -> offset up to which it was used."""
+        self._logs: dict[int, Log] = {}
+
+    def loaded(self, broker: int, replica: Replica) -> None:
+        """A process loaded its log."""
+        self._logs[broker] = replica.log
+
+    def lost(self, broker: int, batches: list[Batch]) -> None:
+        """A machine lost batches; one that got another disk does not show it in the old log."""
+        log = self._logs.get(broker)
+        if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
+            del self._logs[broker]
+
+    def appended(self, broker: int, log: Log, batch: Batch, now_us: int) -> None:
+        """A batch entered a log."""
+        batches = log.batches
+        before = batches[-2] if len(batches) > 1 else log.log_start
+        expected = self._before.get(batch)
+        if expected is None:
+            self._before[batch] = before
+            end = self._ends.get(batch.leader_epoch, 0)
+            if batch.base_offset < end:
+                self._look_for_others(broker, batch, now_us)
+            self._ends[batch.leader_epoch] = max(end, batch.last_offset + 1)
+        elif before is not expected and not _begins_between(before, expected):
+            self._report(broker, batch, before, expected, now_us)
+
+    def _report(self, broker: int, batch: Batch, before: Batch | int, expected: Batch | int, now_us: int) -> None:
+        detail = (
+            f"broker {broker} appended offset {batch.base_offset} of epoch {batch.leader_epoch} after {_said(before)}; "
+            f"where it was made it follows {_said(expected)}"
+        )
+        ids = frozenset(record for one in (before, expected) if not isinstance(one, int) for record in one.ids())
+        self._ledger.warnings.append(Violation("log-mismatch", now_us, detail, ids))
+
+    def _look_for_others(self, broker: int, batch: Batch, now_us: int) -> None:
+        for other, log in self._logs.items():
+            for offset in range(max(batch.base_offset, log.log_start), batch.last_offset + 1):
+                found = log.batch_at(offset)
+                if found is not None and found is not batch and found.leader_epoch == batch.leader_epoch:
+                    detail = (
+                        f"at offset {offset} of epoch {batch.leader_epoch} broker {broker} has record "
+                        f"{batch.first_id + offset - batch.base_offset} and broker {other} has record "
+                        f"{found.first_id + offset - found.base_offset}"
+                    )
+                    ids = frozenset((*batch.ids(), *found.ids()))
+                    self._ledger.warnings.append(Violation("log-mismatch", now_us, detail, ids))
+                    break
+
+
+def _begins_between(one: Batch | int, other: Batch | int) -> bool:
+    """Whether two logs that hold different things before a batch differ only below the later of their log starts."""
+    if isinstance(one, int):
+        return isinstance(other, int) or other.last_offset < one
+    return isinstance(other, int) and one.last_offset < other
+
+
+def _said(before: Batch | int) -> str:
+    if isinstance(before, int):
+        return f"nothing from {before} on"
+    return f"record {before.first_id} at offset {before.base_offset} of epoch {before.leader_epoch}"

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from sim.checkers.completeness import Completeness
+from sim.ledger import Ledger
+from sim.protocol.batch import Batch
+from tests.sim.checkers.histories import replica, warnings
+
+FIRST, SECOND, THIRD = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20), Batch(5, 5, 0, 30)
+OTHER = Batch(3, 4, 1, 40)
+
+
+class World:
+    """Three brokers with logs of their own, all known and in the ISR; broker 1 leads and has committed."""
+
+    def __init__(self, *logs: tuple[Batch, ...], isr: tuple[int, ...] = (1, 2, 3)) -> None:
+        self.ledger = Ledger()
+        self.checker = Completeness(self.ledger)
+        self.checker.isr(isr, 0)
+        self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
+        for broker, loaded in self.replicas.items():
+            self.checker.loaded(broker, loaded)
+            self.checker.told(broker, 0)
+        self.checker.elected(0)
+        self.checker.lead(1, 0, 0)
+
+    def commit(self, *batches: Batch, broker: int = 1, epoch: int = 0) -> list[str]:
+        self.checker.committed(broker, epoch, list(batches), 5)
+        return self.found
+
+    @property
+    def found(self) -> list[str]:
+        return warnings(self.ledger)
+
+
+def test_what_everybody_in_the_isr_has_is_complete() -> None:
+    world = World((FIRST, SECOND, THIRD), (FIRST, SECOND), (FIRST, SECOND, THIRD))
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.lead(2, 1, 6)
+    assert world.found == []
+
+
+def test_a_commit_that_a_candidate_lacks() -> None:
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
+    assert world.commit(FIRST) == []
+    assert world.commit(SECOND) == ["candidate-incomplete"]
+    assert world.ledger.warnings[0].ids == {20, 21}
+    assert "broker 3 is in the ISR without 2 committed records" in world.ledger.warnings[0].detail
+    assert world.commit(SECOND) == ["candidate-incomplete"]
+
+
+def test_who_is_out_of_the_isr_or_down_may_lack_it() -> None:
+    assert World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2)).commit(FIRST, SECOND) == []
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
+    world.checker.ended(3)
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.loaded(3, world.replicas[3])
+    assert world.found == []
+    world.checker.told(3, 6)
+    assert world.found == ["candidate-incomplete"]
+
+
+def test_nobody_is_elected_without_a_session() -> None:
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
+    world.checker.session_end(3)
+    assert world.commit(FIRST, SECOND) == []
+
+
+def test_who_joins_the_isr_must_have_it_all() -> None:
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2))
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.isr((1, 2, 3), 6)
+    assert world.found == ["candidate-incomplete"]
+
+
+def test_a_candidate_must_not_truncate_what_is_committed() -> None:
+    world = World((FIRST, SECOND, THIRD), (FIRST, SECOND, THIRD), (FIRST, SECOND, THIRD))
+    world.commit(FIRST, SECOND)
+    world.checker.truncated(3, world.replicas[3].log.truncate_to(5), 6)
+    assert world.found == []
+    world.checker.truncated(3, world.replicas[3].log.truncate_to(3), 6)
+    assert world.found == ["candidate-incomplete"]
+
+
+def test_a_leader_must_have_it_all_and_what_it_lacks_is_given_up() -> None:
+    world = World((FIRST, SECOND), (FIRST,), (FIRST,), isr=(1,))
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.elected(1)
+    world.checker.lead(2, 1, 6)
+    assert world.found == ["leader-incomplete"]
+    world.checker.lead(3, 2, 7)
+    assert world.found == ["leader-incomplete"]
+
+
+def test_a_leader_of_an_older_epoch_may_lack_it_and_must_not_commit_what_the_newest_lacks() -> None:
+    world = World((FIRST, SECOND), (FIRST,), (FIRST,), isr=(1,))
+    world.checker.elected(2)
+    world.checker.lead(3, 1, 6)
+    world.checker.lead(2, 2, 6)
+    assert world.commit(FIRST) == []
+    assert world.commit(SECOND) == ["leader-incomplete"]
+
+
+def test_records_count_wherever_they_stand_and_below_a_log_start_none_is_asked_for() -> None:
+    world = World((FIRST, SECOND), (FIRST, Batch(3, 4, 1, 20)), (FIRST, OTHER))
+    world.replicas[3].set_hw(5)
+    world.replicas[3].advance_log_start(5)
+    assert world.commit(FIRST, SECOND) == []

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.checkers.quorum import Quorum
+from sim.ledger import Ledger
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.partition import Partition
+from tests.sim.checkers.histories import replica, warnings
+
+ALL = (1, 2, 3)
+
+
+def decision(isr: tuple[int, ...], epoch: int = 4, leader: int = 1) -> LeaderAndIsr:
+    return LeaderAndIsr("t-0", leader, epoch, isr, epoch, ALL)
+
+
+class World:
+    """A leader that has adopted an ISR."""
+
+    def __init__(self, isr: tuple[int, ...], *, epoch: int = 4) -> None:
+        self.ledger = Ledger()
+        self.checker = Quorum(self.ledger)
+        one = replica()
+        assert isinstance(one, Partition)
+        self.leader = one
+        self.checker.elected(epoch)
+        self.checker.persisted(isr, epoch, 0)
+        self.checker.lead(one, decision(isr, epoch), 0)
+        one.become_leader(decision(isr, epoch), 0)
+
+    def commit(self) -> list[str]:
+        self.checker.committed(self.leader, 5)
+        return warnings(self.ledger)
+
+
+def test_a_leader_that_waits_for_the_persisted_isr_or_more() -> None:
+    world = World(ALL)
+    assert world.commit() == []
+    world.checker.persisted((1, 2), 4, 5)
+    assert world.commit() == []
+
+
+def test_a_leader_that_does_not_know_a_member() -> None:
+    world = World((1, 2))
+    assert world.commit() == []
+    world.checker.persisted(ALL, 4, 5)
+    assert warnings(world.ledger) == ["quorum-not-superset"]
+    assert "waits for [1, 2], while the persisted ISR is [1, 2, 3]" in world.ledger.warnings[0].detail
+    assert world.commit() == ["quorum-not-superset"]
+
+
+def test_an_isr_in_memory_that_shrinks_alone() -> None:
+    world = World(ALL)
+    assert world.commit() == []
+    world.leader.isr = (1, 2)
+    world.leader.followers[3].holds_hw = False
+    assert world.commit() == ["quorum-not-superset"]
+
+
+def test_a_member_that_is_waited_for_because_it_was_proposed() -> None:
+    world = World((1, 2))
+    world.leader.followers[3].holds_hw = True
+    world.checker.persisted(ALL, 4, 5)
+    assert world.commit() == []
+
+
+def test_a_stale_leader_and_one_whose_write_is_under_way_are_not_judged() -> None:
+    world = World((1, 2))
+    world.leader.locked = True
+    world.checker.persisted(ALL, 4, 5)
+    assert warnings(world.ledger) == []
+    world.leader.locked = False
+    world.checker.persisted((2, 3), 5, 6)
+    assert world.commit() == []
+
+
+@pytest.mark.parametrize(("adopted", "found"), [(ALL, []), ((1, 2), ["quorum-not-superset"])])
+def test_a_leader_that_begins_with_another_isr(adopted: tuple[int, ...], found: list[str]) -> None:
+    world = World(ALL)
+    world.checker.elected(5)
+    world.checker.lead(world.leader, decision(adopted, 5), 6)
+    assert warnings(world.ledger) == found
+
+
+def test_a_leader_of_an_older_decision_begins() -> None:
+    world = World(ALL)
+    world.checker.elected(6)
+    world.checker.lead(world.leader, decision((1, 2), 5), 6)
+    assert warnings(world.ledger) == []
