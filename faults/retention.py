@@ -20,7 +20,9 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
     """Move the log start up by that share of the way to the HW; False if the target does not lead, or nothing moved."""
     process = cluster.running.get(target)
-    partition = None if process is None or process.frozen else process.partition
+    if process is None or process.frozen or process.holding:
+        return False
+    partition = process.partition
     if partition is None or not partition.is_leader:
         return False
     log_start = partition.log.log_start

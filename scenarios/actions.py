@@ -123,6 +123,9 @@ ACTIONS: Final[dict[str, Action]] = {
         {"broker": _BROKER, "batches": Param("count", default=1), "restart_ms": _RESTART},
         fault=True,
     ),
+    "disk-stall": Action(
+        "let a disk not answer; without for_ms until the end", {"broker": _BROKER, "for_ms": Param("ms")}, fault=True
+    ),
     "retention": Action(
         "let the leader delete the oldest records, so many of a thousand committed ones",
         {"permille": _PERMILLE},

@@ -616,7 +616,9 @@ class Broker(Serving):
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
         """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
-        if self._refused.get(fetcher.leader) == self.network.version:
+        if self.holding:
+            self.held.append((self._step_fetcher, fetcher))
+        elif self._refused.get(fetcher.leader) == self.network.version:
             self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
         else:
             fetcher.step(self.kernel.now_us)
@@ -655,6 +657,9 @@ class Broker(Serving):
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
+        if self.holding:
+            self.held.append((self.on_fetch_reply, reply))
+            return
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
@@ -664,10 +669,16 @@ class Broker(Serving):
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""
+        if self.holding:
+            self.held.append((self.on_epoch_end_reply, reply))
+            return
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
     def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
         """A leader answered ListOffsets."""
+        if self.holding:
+            self.held.append((self.on_list_offsets_reply, reply))
+            return
         for fetcher in self._fetchers.values():
             fetcher.on_list_offsets_reply(reply, self.kernel.now_us)

@@ -1,7 +1,7 @@
 """A cluster: machines, the processes on them, the control plane, clients and links; and what faults do to them.
 
 Verbs come in pairs: `kill`, `lose_power`, `replace_disk`, `corrupt_tail`, `shut_down` and `start`; `pause` and
-`resume`; `cut` and `heal`, `worsen` and `mend`, and `heal_links` for all of these.
+`resume`; `stall_disk` and `unstall_disk`; `cut` and `heal`, `worsen` and `mend`, and `heal_links` for all of these.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Cluster:
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._lost: dict[int, list[Batch]] = {broker: [] for broker in self.settings}
         self._stopping: dict[int, bool] = {}
+        self._stalled: dict[int, tuple[Broker, int]] = {}
         self._cuts: list[tuple[int, int]] = []
         self._worse: list[tuple[str, int, int, int]] = []
         replication_factor = config["default.replication.factor"]
@@ -224,6 +225,37 @@ class Cluster:
         self.network.resume(process)
         return True
 
+    def stall_disk(self, broker: int) -> bool:
+        """A disk does not answer: what needs the partition waits. False if no process serves, or it stalls already.
+
+        Appends, truncations and reads stand still, with them requests and answers about the partition. Sessions and the
+        controller live on.
+        """
+        process = self.running.get(broker)
+        if process is None or process.partition is None or self._stall_began(process) is not None:
+            return False
+        self._stalled[broker] = (process, self.kernel.now_us)
+        process.stall(stalled=True)
+        self.journal.paused("disk-stalled", broker)
+        return True
+
+    def unstall_disk(self, broker: int) -> bool:
+        """It answers again, and what waited goes on; False if it did not stall."""
+        process = self.running.get(broker)
+        if process is None or self._stall_began(process) is None:
+            return False
+        del self._stalled[broker]
+        self.journal.paused("disk-works", broker)
+        process.perform(self._go_on, process)
+        return True
+
+    def _go_on(self, process: Broker) -> None:
+        process.stall(stalled=False)
+
+    def _stall_began(self, process: Broker) -> int | None:
+        stalled, since_us = self._stalled.get(process.node, (None, 0))
+        return since_us if stalled is process else None
+
     def _process(self, node: int) -> Node | None:
         return self.running.get(node) if node else self.network.nodes.get(node)
 
@@ -256,7 +288,8 @@ class Cluster:
         storage = self.storages[broker]
         partition = process.partition
         if partition is not None:
-            storage.process_ended(partition.hw, process.frozen_us if process.frozen else self.kernel.now_us)
+            since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
+            storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind == SHUTDOWN:
                 storage.close_cleanly(partition.hw if process.checkpointing else None)
                 self._close_session(broker, process)

@@ -39,6 +39,8 @@ STEPS: Final[dict[str, str]] = {
     "producer-id": "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch",
     "pause": "a process (0: the control plane) stands still",
     "resume": "a process goes on",
+    "disk-stalled": "a broker's disk does not answer: its partition stands still, its session does not",
+    "disk-works": "a broker's disk answers again",
     "slow": "a directed link takes longer: source, target, value = us",
     "lossy": "a directed link loses messages: source, target, value = of a thousand",
     "resent": "on a directed link requests arrive twice: source, target, value = of a thousand",

@@ -55,12 +55,12 @@ def test_a_run_is_unchanged_by_who_watches_it(name: str, mode: str) -> None:
         assert run(load(name), mode, seed, trace=True).row == run_row(load(name), mode, seed)
 
 
-MACHINE_KINDS = ("pause", "slow", "lossy", "duplicate", "disk-replaced", "corrupt-tail", "retention")
+MACHINE_KINDS = ("pause", "disk-stall", "slow", "lossy", "duplicate", "disk-replaced", "corrupt-tail", "retention")
 
 
 def test_faults_of_every_kind_leave_a_run_a_function_of_its_seed(power: Scenario) -> None:
     assert power.faults is not None
-    scenario = replace(power, faults=replace(power.faults, kinds=MACHINE_KINDS, count=(7, 7)))
+    scenario = replace(power, faults=replace(power.faults, kinds=MACHINE_KINDS, count=(8, 8)))
     for seed in range(4):
         result = run(scenario, "kip101", seed)
         assert result.row["error"] == ""

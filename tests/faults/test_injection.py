@@ -147,6 +147,50 @@ def test_a_pause_that_found_nobody_ends_no_other() -> None:
     assert not world.cluster.running[2].frozen
 
 
+def test_a_leader_whose_disk_stalls_keeps_its_session_and_goes_on_after_its_time() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("disk-stall", 0, (LEADER,), 25 * SECOND_US))
+    assert injection.realised[0].targets == (1,)
+    assert strike(world, Fault("disk-stall", 0, (1,), 1)).effective == 0
+    world.write(seconds=23)
+    assert world.logs == [[], [], []]
+    assert not world.of("session-end")
+    world.run(3)
+    assert world.logs == [[0]] * 3
+    assert world.of("ack")
+    assert [len(world.of(step, broker=1)) for step in ("disk-stalled", "disk-works")] == [1, 1]
+
+
+def test_a_follower_whose_disk_stalls_appends_nothing_meanwhile() -> None:
+    world = World().ready()
+    strike(world, Fault("disk-stall", 0, (3,), 5 * SECOND_US))
+    world.write(seconds=2)
+    assert world.logs == [[0], [0], []]
+    assert not world.of("ack")
+    world.run(4)
+    assert world.logs == [[0]] * 3
+    assert world.of("ack")
+
+
+def test_a_stalled_disk_neither_outlives_its_process_nor_wakes_a_paused_one() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("disk-stall", 0, (2,)))
+    world.cluster.kill(2)
+    world.run(20)
+    world.cluster.start(2)
+    world.run(2)
+    injection.strike(Fault("disk-stall", 0, (3,)))
+    injection.strike(Fault("pause", 0, (3,)))
+    first = world.write(seconds=1)
+    assert world.logs == [[first], [first], []]
+    world.cluster.unstall_disk(3)
+    world.run(1)
+    assert world.logs[2] == []
+    injection.heal()
+    world.run(1)
+    assert world.logs == [[first]] * 3
+
+
 @pytest.mark.parametrize("both_ways", [True, False])
 @pytest.mark.parametrize("kind", ["slow", "lossy"])
 def test_a_link_is_worse_for_its_time(kind: str, both_ways: bool) -> None:

@@ -29,7 +29,7 @@ FAULTS = [fault for plan in DRAWN for fault in plan.faults]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), LIMITS.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate"), LIMITS.cut_us),
-    **dict.fromkeys(("pause", "zombie", "controller-pause"), LIMITS.pause_us),
+    **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), LIMITS.pause_us),
 }
 """How long faults of a kind last; the others are over at once."""
 VALUES = {
