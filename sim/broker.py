@@ -1,4 +1,4 @@
-"""A broker process: hosts partition, fetchers and controller module on a machine's storage, and talks to everybody else.
+"""A broker process: partition, fetchers and controller module on a machine's storage, and all that they say.
 
 One object is one incarnation. A crash drops it; what survives is the `sim.storage.Storage` that the next incarnation
 is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to them.
@@ -48,7 +48,7 @@ from sim.protocol.rules import Rules
 from sim.serving import Serving
 from sim.settings import BrokerSettings
 from sim.storage import RecoveryError, Storage
-from sim.zookeeper import ZOOKEEPER, Ping, Register, Registered, Request
+from sim.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 
 SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
@@ -57,8 +57,8 @@ REFUSED: Final = "a broker is already registered"
 ISR_CHECK_US: Final = 2_500_000
 ISR_QUIET_US: Final = 5_000_000
 ISR_LATEST_US: Final = 60_000_000
-"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are 5 s
-after the last one, or 60 s after the last announcement.
+"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are
+5 s after the last one, or 60 s after the last announcement.
 """
 
 
@@ -114,6 +114,7 @@ class Broker(Serving):
         self._refused: dict[int, int] = {}
         self._shrinking = False
         self._session = -1
+        self._noticed = 0
         self._registering: Register | None = None
         self._pending: deque[Request] = deque()
         self._controller_epoch = 0
@@ -189,6 +190,7 @@ class Broker(Serving):
             self._exits(self.node, REFUSED)
             return
         self.broker_epoch = self._session = reply.broker_epoch
+        self._noticed = 0
         for key, value in reply.config.items():
             self.on_config_changed((key, value))
         for request in self._pending:
@@ -204,7 +206,9 @@ class Broker(Serving):
                 self._register()
             else:
                 assert self.partition is not None
-                self._to_zookeeper("on_ping", Ping(self.node, self._session, self.partition.partition_epoch))
+                self._to_zookeeper(
+                    "on_ping", Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
+                )
                 for request in self._pending:
                     self._send_request(request)
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
@@ -244,10 +248,16 @@ class Broker(Serving):
             self._pending.remove(request)
             request.done(result)
 
+    def on_notice(self, notice: Notice) -> None:
+        """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""
+        if notice.broker_epoch == self._session and notice.number > self._noticed and not self.zombie:
+            if notice.number == self._noticed + 1:
+                self._noticed = notice.number
+            getattr(self, notice.handler)(notice.argument)
+
     def on_controller_gone(self, _: object) -> None:
         """The controller's seat is free."""
-        if self._session >= 0 and not self.zombie:
-            self.module.seat_vacated()
+        self.module.seat_vacated()
 
     def on_brokers_changed(self, _: object) -> None:
         """A watch for the controller."""
@@ -513,6 +523,9 @@ class Broker(Serving):
         )
 
     def _ask_controller(self, controller: int) -> None:
+        if controller == SCRIPT:  # It relieves a broker before.
+            self._exits(self.node, SHUTDOWN)
+            return
         channel = self.reach(controller) if controller else None
         if channel is not None and self._shutdown is not None:
             channel.send(channel.target.on_controlled_shutdown, self._shutdown)  # type: ignore[attr-defined]

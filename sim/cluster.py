@@ -130,6 +130,9 @@ class Cluster:
         """A fresh consumer that reads from an offset on and hands over what it is shown."""
         consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader
+        earlier = self.network.nodes.get(VALIDATOR)
+        if earlier is not None:
+            self.network.leave(earlier, silently=True)
         self.network.join(consumer)
         return consumer
 
@@ -322,8 +325,8 @@ class Cluster:
 
     @property
     def controller(self) -> int:
-        """Whose seat the controller's is, 0 if nobody's."""
-        return self.control.controller
+        """The broker whose seat the controller's is, 0 if nobody's."""
+        return max(self.control.controller, 0)
 
     def expire_session(self, broker: int) -> bool:
         """ZooKeeper ends a session; the broker lives, hears of it, and registers anew. False if there is none."""
@@ -351,7 +354,7 @@ class Cluster:
 
     def move_controller(self) -> bool:
         """The controller's node is deleted: somebody is elected anew. False if nobody was."""
-        if not self.control.controller:
+        if not self.controller:
             return False
         self.control.vacate()
         return True

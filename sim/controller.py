@@ -1,7 +1,7 @@
 """A broker's controller module: carries the controller's wishes to ZooKeeper and its requests to brokers.
 
-Kafka classes: KafkaController, ControllerChannelManager, RequestSendThread. Each broker has a queue of its own; one request
-is on its way at a time, and is sent again until it is answered or the broker is gone.
+Kafka classes: KafkaController, ControllerChannelManager, RequestSendThread. Each broker has a queue of its own; one
+request is on its way at a time, and is sent again until it is answered or the broker is gone.
 """
 
 from __future__ import annotations

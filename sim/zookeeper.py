@@ -21,6 +21,10 @@ ZOOKEEPER: Final = 0
 """Node id of ZooKeeper."""
 
 
+SCRIPT: Final = -1
+"""Holder of the controller's seat while a script decides."""
+
+
 class Register:
     """A broker opens a session and registers in it."""
 
@@ -47,14 +51,35 @@ class Registered:
 
 
 class Ping:
-    """A sign of life of a session; `partition_epoch` is the newest that the broker was told (for scripts)."""
+    """A sign of life of a session.
 
-    __slots__ = ("broker", "broker_epoch", "partition_epoch")
+    Attributes:
+        broker: whose.
+        broker_epoch: which session.
+        noticed: number of the last notice up to which all were heard.
+        partition_epoch: the newest that the broker was told (for scripts).
+    """
 
-    def __init__(self, broker: int, broker_epoch: int, partition_epoch: int) -> None:
+    __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
+
+    def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
         self.broker = broker
         self.broker_epoch = broker_epoch
+        self.noticed = noticed
         self.partition_epoch = partition_epoch
+
+
+class Notice:
+    """A watch fired: what to call at the broker, and with what. Numbered within its session."""
+
+    __slots__ = ("argument", "broker_epoch", "handler", "number", "sent_us")
+
+    def __init__(self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int) -> None:
+        self.broker_epoch = broker_epoch
+        self.number = number
+        self.handler = handler
+        self.argument = argument
+        self.sent_us = sent_us
 
 
 class Request:
@@ -80,19 +105,31 @@ class Request:
         self.lasting = lasting
 
 
+LOST_US: Final = 1_000_000
+"""A notice that was not heard of after this time was lost on its way."""
 MOVED: Final = object()
 """Result of a write that was refused since the controller moved."""
 
 
 class Session:
-    """A broker's session; `last_us` is when it was last heard of."""
+    """A broker's session.
 
-    __slots__ = ("broker_epoch", "incarnation", "last_us")
+    Attributes:
+        incarnation: of the broker's process.
+        broker_epoch: czxid of its registration.
+        last_us: when it was last heard of.
+        notices: which it may not have heard of yet.
+        noticed: how many were sent.
+    """
+
+    __slots__ = ("broker_epoch", "incarnation", "last_us", "noticed", "notices")
 
     def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch
         self.last_us = last_us
+        self.notices: list[Notice] = []
+        self.noticed = 0
 
 
 class ZooKeeper(Node):
@@ -110,7 +147,7 @@ class ZooKeeper(Node):
         state: the partition's node; partition epoch -1 before the topic is created, leader epoch -1 before there was a
             leader.
         sessions: open sessions by broker.
-        controller: whose seat the controller's is, 0 if nobody's.
+        controller: whose seat the controller's is, 0 if nobody's, `SCRIPT` if a script's.
         controller_epoch: of the latest controller.
         target: the assignment that an administrator asks for, empty if none.
         config: dynamic configuration.
@@ -176,8 +213,12 @@ class ZooKeeper(Node):
         session = self.sessions.get(ping.broker)
         if session is None or session.broker_epoch != ping.broker_epoch:
             self.tell_expired(ping.broker, ping.broker_epoch)
-        else:
-            session.last_us = self._kernel.now_us
+            return
+        session.last_us = self._kernel.now_us
+        session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
+        for notice in session.notices:  # A client that reconnects hears of watches that fired meanwhile.
+            if notice.sent_us < session.last_us - LOST_US:
+                self._send(ping.broker, "on_notice", notice)
 
     def _check_session(self, entry: tuple[int, Session]) -> None:
         broker, session = entry
@@ -223,6 +264,15 @@ class ZooKeeper(Node):
             result = MOVED
         self._send(request.broker, "on_zookeeper_reply", (request, result))
 
+    def _notify(self, broker: int, handler: str, argument: object = None) -> None:
+        """A watch of a broker fires."""
+        session = self.sessions.get(broker)
+        if session is not None:
+            session.noticed += 1
+            notice = Notice(session.broker_epoch, session.noticed, handler, argument, self._kernel.now_us)
+            session.notices.append(notice)
+            self._send(broker, "on_notice", notice)
+
     def _send(self, broker: int, handler: str, message: object) -> None:
         channel = self.reach(broker)
         if channel is not None:
@@ -248,11 +298,10 @@ class ZooKeeper(Node):
         self.controller = 0
         self._watches_brokers = False
         for broker in sorted(self.sessions):
-            self._send(broker, "on_controller_gone", None)
+            self._notify(broker, "on_controller_gone")
 
     def _tell_controller(self, handler: str) -> None:
-        if self.controller in self.sessions:
-            self._send(self.controller, handler, None)
+        self._notify(self.controller, handler)
 
     def _brokers_changed(self) -> None:
         if self._watches_brokers:
@@ -326,8 +375,14 @@ class ZooKeeper(Node):
     ) -> None:
         old = self.state
         self._zxid += 1
+        registrations = {}
+        for member in isr:
+            session = self.sessions.get(member)
+            joins = old.leader_epoch < 0 or member not in old.isr or member == leader != old.leader
+            known = old.registrations.get(member, -1)
+            registrations[member] = session.broker_epoch if joins and session is not None else known
         self.state = LeaderAndIsr(
-            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch
+            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, registrations
         )
         if leader != old.leader:
             self._journal.elected(leader, leader_epoch)
@@ -341,7 +396,7 @@ class ZooKeeper(Node):
     def prefer(self) -> bool:
         """Ask for a preferred election; False while there is no controller to hear it."""
         self._tell_controller("on_preferred_election")
-        return bool(self.controller)
+        return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """Ask for another assignment; False if it is in place, or another one is asked for already."""
@@ -355,32 +410,28 @@ class ZooKeeper(Node):
         """Change the dynamic configuration: all brokers are told."""
         self.config[key] = value
         for broker in sorted(self.sessions):
-            self._send(broker, "on_config_changed", (key, value))
+            self._notify(broker, "on_config_changed", (key, value))
 
     # Scripts.
-
-    @property
-    def scripted(self) -> bool:
-        """Whether a script decides."""
-        return False
 
     def release(self) -> None:
         """Let controllers decide from now on; they always do."""
 
 
 class ScriptedZooKeeper(ZooKeeper):
-    """Leaves decisions to a script until `release`: no controller is elected, and nobody else writes the ISR.
+    """Leaves decisions to a script until `release`: it has the controller's seat, and nobody else writes the ISR.
 
-    A broker that starts is registered at once, and told how things stand over the connection to this node; what it missed
-    it is told again when it pings.
+    A broker that starts is registered at once, and told how things stand over the connection to this node; what it
+    missed it is told again when it pings.
     """
 
-    _scripted = True
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.controller = SCRIPT
 
     @property
-    def scripted(self) -> bool:
-        """See `ZooKeeper.scripted`."""
-        return self._scripted
+    def _scripted(self) -> bool:
+        return self.controller == SCRIPT
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """The script's decision: a new leader epoch, told to all registered brokers."""
@@ -415,10 +466,6 @@ class ScriptedZooKeeper(ZooKeeper):
         if self._scripted and ping.partition_epoch < self.state.partition_epoch and ping.broker in self.sessions:
             self._tell(ping.broker)
 
-    def elect(self, broker: int) -> int:
-        """See `ZooKeeper.elect`."""
-        return 0 if self._scripted else super().elect(broker)
-
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
     ) -> tuple[str, LeaderAndIsr]:
@@ -430,5 +477,4 @@ class ScriptedZooKeeper(ZooKeeper):
     def release(self) -> None:
         """See `ZooKeeper.release`: the seat of the controller is free."""
         if self._scripted:
-            self._scripted = False
             self.vacate()

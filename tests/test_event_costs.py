@@ -17,7 +17,7 @@ from sim.producer import Send
 from sim.protocol.modes import MODES
 from sim.streams import Streams
 
-WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_heartbeat", "on_heartbeat", "_expire")
+WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_ping", "on_ping", "_check_session")
 
 
 class CountingKernel(Kernel):

@@ -1,8 +1,8 @@
 """The elected controller: which broker leads, who is told, and what is kept in ZooKeeper.
 
 Kafka classes: KafkaController, PartitionStateMachine, ReplicaStateMachine, ControllerBrokerRequestBatch. Events are
-handled one at a time, in order of arrival. A handler is a generator: it yields what it wants done at ZooKeeper, and goes
-on with the result, so that everything may change between its steps. Controllers live in brokers; this one knows
+handled one at a time, in order of arrival. A handler is a generator: it yields what it wants done at ZooKeeper, and
+goes on with the result, so that everything may change between its steps. Controllers live in brokers; this one knows
 neither messages nor time.
 """
 
@@ -114,6 +114,7 @@ class Controller:
         self.unclean_election = unclean_election
         self._host = host
         self._bumps = rules.registration_epoch == "bumped"
+        self._notices_missed = rules.missed_bounce == "noticed"
         self._tells_bounces = rules.broker_epoch == "checked"
         self._fenced = rules.controller_writes == "fenced"
         self._starts_with_all = rules.controller_startup == "all-replicas"
@@ -241,11 +242,15 @@ class Controller:
             self.live[broker] = broker_epoch
             self._host.broker_added(broker, broker_epoch)
         yield from self._read()
+        state = self.state
+        missed = []
+        if self._notices_missed:
+            missed = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
+            self._remove(missed)
         self._update_metadata(self.live)
         if not self._exists:
             yield from self._topic_created()
             return
-        state = self.state
         if self._bumps:
             yield from self._amend(_same)
             self._tell(self._replicas())
@@ -256,6 +261,10 @@ class Controller:
                 if replica not in self.live:
                     yield from self._replica_offline(replica)
         yield from self._elect_offline()
+        if missed:
+            for broker in missed:
+                self._add(broker, live[broker])
+            yield from self._brokers_came(missed)
         yield from self._reassign()
 
     def _read(self) -> Steps:

@@ -45,6 +45,7 @@ _HW: Final = Rules(
     isr_eligibility="any",
     isr_update="zookeeper-write",
     registration_epoch="kept",
+    missed_bounce="unnoticed",
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
@@ -89,7 +90,9 @@ _KIP320: Final = _KIP320_2_1.override(
     }
 )
 _FIRST_TRY: Final = _KIP320.override({"fetch_fencing": "last-epoch", "hw_needs_epoch": "no"})
-_REPAIRED: Final = _KIP320.override({"isr_eligibility": "registered", "registration_epoch": "bumped"})
+_REPAIRED: Final = _KIP320.override(
+    {"isr_eligibility": "registered", "registration_epoch": "bumped", "missed_bounce": "noticed"}
+)
 
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry

@@ -156,6 +156,13 @@ RULES: Final[dict[str, RuleSpec]] = {
         "release).",
         "KafkaController.onBrokerStartup; KIP-101, returning leaders",
     ),
+    "missed_bounce": RuleSpec(
+        ("unnoticed", "noticed"),
+        "Whether a new controller notices that a member of the ISR has registered anew while there was no controller, by "
+        "the registrations that the ISR was written with, and sees it as failure and start. Otherwise a leader that "
+        "lost its tail leads on (no release under ZooKeeper; brokers that register anew are fenced first in KRaft).",
+        "PartitionStateMachine.initializePartitionState 2.6; ClusterControlManager.registerBroker",
+    ),
     "broker_epoch": RuleSpec(
         ("ignored", "checked"),
         "Whether the controller tells a broker's registrations apart, sees a quick return as failure and start, and "
@@ -241,6 +248,7 @@ class Rules:
     isr_eligibility: str
     isr_update: str
     registration_epoch: str
+    missed_bounce: str
     broker_epoch: str
     controller_writes: str
     controller_startup: str

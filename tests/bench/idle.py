@@ -11,8 +11,8 @@ from sim.broker import Broker
 from sim.kernel import _LAST, Gate, Handler, Kernel, _Stop
 from sim.protocol.messages import FetchReply, FetchRequest
 
-_HEARTBEATS: Final = ("on_heartbeat", "_heartbeat", "_expire")
-"""Heartbeats sent and received, and the session timers that they put off."""
+_HEARTBEATS: Final = ("on_ping", "_ping", "_check_session")
+"""Pings sent and received, and the session timers that they put off."""
 
 
 def _clock_seconds() -> float:

@@ -41,7 +41,7 @@ schema = 1
 name = "drawn"
 title = "t"
 brokers = 2
-control = "simple"
+control = "real"
 [draw]
 min.insync.replicas = [1, 2]
 "log.flush.interval.messages" = ["never", 10]
@@ -167,7 +167,7 @@ def test_a_drawn_scenario_is_read_in_full() -> None:
         title="t",
         description="",
         brokers=2,
-        control="simple",
+        control="real",
         draw_config={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (NEVER, 10)},
         workload=Bursts((8, 12), (3, 6), (100, 400), (1, 5), 5),
         faults=FaultDraw(150_000_000, (3, 8), ("kill", "cut"), (1_000_000, 20_000_000), (1_000_000, 40_000_000)),
