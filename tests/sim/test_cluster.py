@@ -252,7 +252,7 @@ def test_the_leader_is_one_that_knows_the_latest_decision() -> None:
     world = World().ready()
     cluster = world.cluster
     assert cluster.leader is cluster.running[1]
-    cluster.control.decide(1, (1, 2))
+    world.decide(1, (1, 2))
     assert cluster.leader is None
     world.run()
     assert cluster.leader is cluster.running[1]

@@ -79,7 +79,7 @@ def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
 def test_a_leader_that_has_not_heard_of_the_latest_decision_does_not_count() -> None:
     world = World().ready()
     world.cluster.cut(0, 1)
-    world.cluster.control.decide(1, (1, 2, 3))
+    world.decide(1, (1, 2, 3))
     convergence = validate(world, 4)
     assert world.of("read", record=FIRST_ID)
     assert kind(world, convergence) == "no-progress"

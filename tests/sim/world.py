@@ -81,6 +81,11 @@ class World:
         self.cluster.consumer.begin()
         return self.run()
 
+    def decide(self, leader: int, isr: tuple[int, ...]) -> None:
+        """Let the controller persist a decision, and tell brokers of it."""
+        controller = self.cluster.running[self.cluster.controller].module.controller
+        controller._put(controller._amend_and_tell(lambda state: (leader, isr, state.replicas)))
+
     def of(self, kind: str, **fields: object) -> list[Step]:
         """Steps of a kind with these fields."""
         return [step for step in self.steps if step["step"] == kind and fields.items() <= step.items()]
