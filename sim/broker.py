@@ -101,6 +101,7 @@ class Broker(Serving):
         self.incarnation = incarnation
         self.storage = storage
         self.rules = rules
+        self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
         self.broker_epoch = -1
         self.zombie = False
         self.module = ControllerModule(self, rules, settings, kernel, self.at_zookeeper)

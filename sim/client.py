@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Channel, Network, Node
-from sim.protocol.messages import MetadataReply, MetadataRequest
+from sim.protocol.messages import NO_EPOCH, MetadataReply, MetadataRequest
 from sim.protocol.partition import NO_LEADER
 from sim.protocol.rules import Rules
 from sim.settings import ClientSettings
@@ -47,7 +47,8 @@ class Client(Node):
         access: what it works with.
 
     Attributes:
-        leader: the leader as metadata last said, `NO_LEADER` if unknown.
+        leader: the leader as the metadata in force says, `NO_LEADER` if unknown.
+        leader_epoch: its epoch, `NO_EPOCH` if unknown.
     """
 
     def __init__(self, node: int, access: Access) -> None:
@@ -60,6 +61,9 @@ class Client(Node):
         self.network = access.network
         self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self._keeps_newest = self.rules.client_metadata == "newest-epoch"
+        self._newest_epoch = NO_EPOCH
         self._brokers = access.brokers
         self._turn = 0
         self._asked: MetadataRequest | None = None
@@ -149,15 +153,34 @@ class Client(Node):
             self.refresh()
 
     def on_metadata_reply(self, reply: MetadataReply) -> None:
-        """A broker says who leads, as far as it knows."""
+        """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232)."""
         if reply.request is not self._asked:
             return
         self._asked = None
-        self.leader = reply.leader
+        epoch = reply.leader_epoch
+        if not (self._keeps_newest and NO_EPOCH < epoch < self._newest_epoch):
+            self.leader = reply.leader
+            self.leader_epoch = epoch
+            self._newest_epoch = max(self._newest_epoch, epoch)
         if self.channel() is None:
             self.retry_later()
         else:
             self.leader_known()
+
+    def epoch_seen(self, epoch: int) -> None:
+        """Something shows that there is such an epoch: older metadata is not good enough any more.
+
+        Metadata.updateLastSeenEpochIfNewer; it does so only if it compares epochs, and has one to compare with.
+        """
+        if self._keeps_newest and NO_EPOCH < self._newest_epoch < epoch:
+            self._newest_epoch = epoch
+            self.forget_leader()
+            self.refresh()
+
+    def forget_leader(self) -> None:
+        """The leader is unknown until metadata names it."""
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
 
     # Connections.
 

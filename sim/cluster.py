@@ -19,6 +19,7 @@ from sim.kernel import ALWAYS, Kernel
 from sim.network import Network, Node
 from sim.producer import Producer
 from sim.protocol.batch import Batch
+from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 from sim.settings import broker_settings, client_settings
 from sim.storage import Storage
@@ -130,6 +131,8 @@ class Cluster:
         """A fresh consumer that reads from an offset on and hands over what it is shown."""
         consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader
+        consumer.leader_epoch = self.producer.leader_epoch
+        self.journal.seek(VALIDATOR, position, NO_EPOCH)
         earlier = self.network.nodes.get(VALIDATOR)
         if earlier is not None:
             self.network.leave(earlier, silently=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
+from typing import Final
 
 from sim.checkers import hw_regression
 from sim.checkers.completeness import Completeness
@@ -20,11 +21,13 @@ from sim.checkers.quorum import Quorum
 from sim.kernel import Kernel
 from sim.ledger import Ack, End, Ledger, Shown
 from sim.protocol.batch import Batch
-from sim.protocol.messages import LeaderAndIsr, ProduceRequest
+from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceRequest
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.trace import STEPS, Step
 
+CLIENTS: Final = 1_000
+"""Clients have node ids above this."""
 _PACK = Struct("<qBhiqq").pack
 _CODE = {step: code for code, step in enumerate(STEPS)}
 _APPEND = _CODE["append"]
@@ -242,23 +245,29 @@ class Journal:
         if self.observers:
             self._tell("producer-id", producer_id=producer_id, producer_epoch=producer_epoch)
 
-    def read(self, batches: list[Batch], position: int, leader_epoch: int) -> None:
+    def read(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
         """A consumer was shown batches, the first from its position on."""
         now_us = self._kernel.now_us
         end = batches[-1].last_offset + 1
-        self._buffer += _PACK(now_us, _READ, 0, leader_epoch, position, end)
+        self._buffer += _PACK(now_us, _READ, consumer - CLIENTS, leader_epoch, position, end)
+        ledger = self.ledger
+        ledger.passed_over(consumer, position, end)
+        before = position
         for batch in batches:
-            self.ledger.shown.append(Shown(batch, max(position, batch.base_offset), now_us))
+            ledger.shown.append(Shown(batch, max(position, batch.base_offset), now_us, consumer))
             if self.observers:
                 start = max(position, batch.base_offset)
                 self._tell(
                     "read",
+                    consumer=consumer,
                     offset=start,
                     last=batch.last_offset,
                     record=batch.first_id + start - batch.base_offset,
                     leader_epoch=leader_epoch,
+                    position=before,
                 )
-        self.ledger.expose(leader_epoch, end)
+                before = batch.last_offset + 1
+        ledger.expose(leader_epoch, end)
 
     def end_offset(self, known: dict[int, int], asked_us: int, end_offset: int, leader_epoch: int) -> None:
         """A consumer received the latest offset; `known` is what was exposed when it asked."""
@@ -269,9 +278,51 @@ class Journal:
         if self.observers:
             self._tell("end-offset", offset=end_offset, leader_epoch=leader_epoch, asked_at=asked_us)
 
-    def out_of_range(self, position: int) -> None:
+    def out_of_range(self, consumer: int, position: int) -> None:
         """A consumer's application was told that its position is out of range."""
-        self._note("out-of-range", 0, offset=position)
+        self.ledger.passed.pop(consumer, None)
+        self._client("out-of-range", consumer, position)
+
+    def reset(self, consumer: int, offset: int) -> None:
+        """A consumer went where ``auto.offset.reset`` says."""
+        self.ledger.passed.pop(consumer, None)
+        self._client("reset", consumer, offset)
+
+    def seek(self, consumer: int, offset: int, epoch: int) -> None:
+        """An application chose where its consumer reads on."""
+        self.ledger.passed.pop(consumer, None)
+        self._client("seek", consumer, offset, leader_epoch=epoch)
+
+    def truncation_detected(self, consumer: int, position: int, divergent_offset: int, divergent_epoch: int) -> None:
+        """A consumer's application was told that the log was truncated (LogTruncationException)."""
+        self.ledger.passed.pop(consumer, None)
+        self._client(
+            "truncation-detected", consumer, position, leader_epoch=divergent_epoch, divergent_offset=divergent_offset
+        )
+
+    def rewind(self, consumer: int, offset: int, position: int) -> None:
+        """A consumer went back silently, to where the log was truncated."""
+        self.ledger.rewound(consumer, offset)
+        self._client("rewind", consumer, offset, position=position)
+
+    def commit(self, consumer: int, offset: int, epoch: int) -> None:
+        """A consumer committed its position."""
+        self._client("commit", consumer, offset, leader_epoch=epoch)
+
+    def restart_consumer(self, consumer: int, offset: int) -> None:
+        """A consumer's process begins anew at its committed offset (-1: none)."""
+        self.ledger.rewound(consumer, offset)
+        self._client("restart-consumer", consumer, offset)
+
+    def offset_for_time(self, consumer: int, record: int, offset: int, leader_epoch: int) -> None:
+        """A consumer received the offset of the first record from one on."""
+        self._client("offset-for-time", consumer, offset, leader_epoch=leader_epoch, record=record)
+
+    def _client(self, step: str, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, **fields: int) -> None:
+        other = sum(fields.values())  # At most one.
+        self._buffer += _PACK(self._kernel.now_us, _CODE[step], consumer - CLIENTS, leader_epoch, offset, other)
+        if self.observers:
+            self._tell(step, consumer=consumer, offset=offset, leader_epoch=leader_epoch, **fields)
 
     # Processes and faults.
 

@@ -43,11 +43,12 @@ class Ack:
 
 @dataclass(slots=True)
 class Shown:
-    """Records of a batch, from an offset on, that a consumer application received."""
+    """Records of a batch, from an offset on, that a consumer's application received."""
 
     batch: Batch
     from_offset: int
     at_us: int
+    consumer: int = 0
 
 
 @dataclass(slots=True)
@@ -78,6 +79,8 @@ class Ledger:
     Attributes:
         acks: successes in order of arrival.
         shown: what consumers were shown.
+        passed: consumer -> ranges of offsets that its position went over, ascending, since its application was last
+            told that it goes elsewhere.
         exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
         commits: first id -> when a leader's HW first passed the batch.
         committed: batches in the order in which leaders' HWs passed them.
@@ -96,6 +99,7 @@ class Ledger:
     def __init__(self) -> None:
         self.acks: list[Ack] = []
         self.shown: list[Shown] = []
+        self.passed: dict[int, list[tuple[int, int]]] = {}
         self.exposed: dict[int, int] = {}
         self.commits: dict[int, int] = {}
         self.committed: list[Batch] = []
@@ -110,6 +114,19 @@ class Ledger:
         self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
+
+    def passed_over(self, consumer: int, position: int, end: int) -> None:
+        """A consumer's position went on to an offset."""
+        ranges = self.passed.setdefault(consumer, [])
+        if ranges and ranges[-1][1] == position:
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((position, end))
+
+    def rewound(self, consumer: int, offset: int) -> None:
+        """A consumer went back without telling its application: what lies behind it is ahead again."""
+        ranges = self.passed.get(consumer, [])
+        self.passed[consumer] = [(start, min(end, offset)) for start, end in ranges if start < offset]
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
         """Clients know now that records below an offset are committed."""

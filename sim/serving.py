@@ -48,6 +48,7 @@ class Serving(Node):
         holding: whether what needs the partition has to wait: before registration, while the ISR is being written (the
             writer holds leaderIsrUpdateLock), while the disk does not answer.
         held: what waits, with its handlers.
+        epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
     """
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
@@ -55,6 +56,7 @@ class Serving(Node):
         self.settings = settings
         self.kernel = kernel
         self.partition: Partition | None = None
+        self.epoch_end_version = 3
         self.broker_epoch = -1
         self.known: LeaderAndIsr | None = None
         self.live: dict[int, int] = {}
@@ -166,7 +168,7 @@ class Serving(Node):
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
-        """A follower asks where an epoch ended."""
+        """A follower or a consumer asks where an epoch ended."""
         if self.holding:
             self.held.append((self.on_epoch_end, request))
             return

@@ -39,7 +39,7 @@ NO_EPOCH: Final = -1
 LATEST: Final = -1
 """ListOffsets: the LEO for a replica, the HW for a client."""
 EARLIEST: Final = -2
-"""ListOffsets: the log start."""
+"""ListOffsets: the log start. A number from 0 on is a time: the first record that is not older."""
 
 
 class ProduceRequest:

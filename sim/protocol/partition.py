@@ -19,6 +19,7 @@ from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
+    LATEST,
     LOG_TRUNCATION,
     NEW_LEADER_ELECTED,
     NO_EPOCH,
@@ -509,7 +510,10 @@ class Partition(Replica):
         return NONE, found if with_epoch and self._names_epochs else -1, end_offset
 
     def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
-        """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard)."""
+        """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
+
+        A time is a record's id: the offset is that of the first record from it on that a client may read, or -1.
+        """
         fences = self._fences_fetches if replica else self._fences_clients
         error = self.check_epoch(current_leader_epoch) if fences else NONE
         if not error and not self.is_leader:
@@ -522,7 +526,15 @@ class Partition(Replica):
             return NONE, self.log.leo
         if self._guards_latest and self.hw < self.epoch_start:
             return OFFSET_NOT_AVAILABLE, -1
-        return NONE, self.hw
+        return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
+
+    def _offset_for_time(self, timestamp: int) -> int:
+        for batch in self.log.batches:
+            newest = batch.first_id + batch.count - 1
+            if newest >= timestamp:
+                offset = max(batch.base_offset + max(timestamp - batch.first_id, 0), self.log.log_start)
+                return offset if offset < self.hw else -1
+        return -1
 
     def read_uncommitted(self, offset: int) -> list[Batch]:
         """All batches from the one that contains an offset on, for a follower."""
