@@ -219,32 +219,34 @@ class Partition(Replica):
 
         A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before
         (Replica.resetReplicaState), so that a new leader's HW is frozen until every ISR member has fetched from it.
-        The local HW stays as it is, however far it lies below what the former leader exposed.
+        The local HW stays as it is, however far it lies below what the former leader exposed. Under an equal leader
+        epoch, which ZooKeeper's controller never sends, only ISR and assignment are taken.
         """
         self._adopt(decision)
         isr = decision.isr
+        others = [broker for broker in decision.replicas if broker != self.broker]
         if decision.leader_epoch > self.leader_epoch:
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
             if self._epoch_at_election:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
             known = self.followers if self.is_leader else {}
-            self.followers = {
-                broker: FollowerState(broker, now_us, in_isr=broker in isr)
-                for broker in decision.replicas
-                if broker != self.broker
-            }
-            for broker, state in known.items():
-                follower = self.followers.get(broker)
-                if follower is None:
-                    continue  # A reassignment took it off the list.
+            self.followers = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in others}
+            for broker, follower in self.followers.items():
+                state = known.get(broker)
+                if state is None:
+                    continue
                 follower.leo = state.leo
                 follower.broker_epoch = state.broker_epoch
                 follower.leader_leo_at_fetch = self.log.leo
                 follower.fetch_us = now_us if follower.in_isr else NEVER_US
         else:
-            for broker, state in self.followers.items():
-                state.in_isr = state.holds_hw = broker in isr
+            known = self.followers
+            self.followers = {
+                broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in others
+            }
+            for broker, follower in self.followers.items():
+                follower.in_isr = follower.holds_hw = broker in isr
         self.is_leader = True
         self.advance_hw(now_us)
 

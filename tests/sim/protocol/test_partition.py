@@ -19,6 +19,7 @@ from sim.protocol.messages import (
     OPERATION_NOT_ATTEMPTED,
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
+    LeaderAndIsr,
 )
 from tests.sim.protocol.recording import (
     HW,
@@ -295,6 +296,18 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     one.become_leader(again, 9)
     assert (one.partition_epoch, one.epoch_start, one.isr) == (8, 5, (1, 2))
     assert (one.followers[2].leo, one.followers[2].in_isr, one.pending) == (5, True, ())
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_followers_come_and_go_with_the_assignment(epoch: int) -> None:
+    one = filled(Recorder(), {0: 5}, hw=5)
+    one.become_leader(decision(isr=(1, 3)), 0)
+    one.follower_fetched(3, 1, 5, 1, 1)
+    one.become_leader(LeaderAndIsr("t-0", 1, epoch, (1, 3), 9, (1, 3, 4)), 9)
+    assert {broker: (state.leo, state.in_isr) for broker, state in one.followers.items()} == {
+        3: (5, True),
+        4: (-1, False),
+    }
 
 
 def test_a_stopped_partition_leads_no_more_and_refuses_what_waits() -> None:
