@@ -348,7 +348,9 @@ class Broker(Serving):
         partition = self.partition
         assert partition is not None
         error = self._check_control(request)
-        if not error and self.rules.stop_replica == "checked" and request.state.leader_epoch < partition.leader_epoch:
+        # Negative epochs: the topic is deleted, or the sender names none.
+        checked = self.rules.stop_replica == "checked"
+        if not error and checked and 0 <= request.state.leader_epoch < partition.leader_epoch:
             error = FENCED_LEADER_EPOCH
         if not error:
             self._fetchers.clear()

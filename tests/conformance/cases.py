@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 BUNDLED: Final = Path(__file__).parent / "tables"
-TABLES: Final = ("leader_epoch_cache", "follower_truncation")
+TABLES: Final = ("leader_epoch_cache", "follower_truncation", "hwm_and_isr")
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1
 _KEYS: Final = frozenset({"id", "kind", "source", "given", "ops", "applies_to", "note", "derived"})
@@ -65,6 +65,7 @@ class Fields(Mapping[str, Any]):
 class Case:
     """One case of a table."""
 
+    table: str
     id: str
     kind: str
     given: Mapping[str, Any]
@@ -104,6 +105,7 @@ def _read(path: Path) -> Iterator[Case]:
         if unknown:
             raise TableError(f"case {content['id']} has unknown fields {sorted(unknown)}")
         yield Case(
+            path.stem,
             content["id"],
             content.get("kind", table["area"]),
             content["given"],

@@ -21,7 +21,7 @@ EMPTY: dict[str, Any] = {"entries": []}
 
 
 def _run(*ops: dict[str, Any], given: dict[str, Any] = EMPTY, kind: str = "leader_epoch_cache") -> int:
-    return run_case(Case("case", kind, given, ops, frozenset()), KINDS[kind], LATEST)
+    return run_case(Case("table", "case", kind, given, ops, frozenset()), KINDS[kind], LATEST)
 
 
 def test_expectations_are_counted() -> None:
@@ -90,17 +90,17 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match=r"holds none of leader_epoch_cache\.json, follower_truncation\.json"):
+    with pytest.raises(TableError, match=r"holds none of leader_epoch_cache\.json, follower_truncation\.json, hwm"):
         read_cases(tmp_path)
 
 
 def test_tables_of_another_folder_are_run(tmp_path: Path) -> None:
     _write(tmp_path)
-    (tmp_path / "hwm_and_isr.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "elr_partition_change.json").write_text("{}", encoding="utf-8")
     tests = Path(__file__).with_name("test_tables.py")
     words = ["-m", "pytest", str(tests), "--tables", str(tmp_path), "-p", "no:cacheprovider"]
     root = tests.parents[2]
     run = subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
     assert "1 passed" in run.stdout
-    assert run.stdout.count("conformance: no driver for hwm_and_isr.json") == 1
+    assert run.stdout.count("conformance: no driver for elr_partition_change.json") == 1

@@ -1,10 +1,11 @@
 """Do the tables' expectations notice when the core does nothing?
 
 One of the core's abilities at a time is replaced by doing nothing: noting epochs, truncating, looking up where an
-epoch ended. A run *depends* on the ability if it shows anything else then: after any operation, any of the values that
-cases of its kind name, whether this case names it there or not; or an error. Of the runs that depend, nearly all have
-to fail. (Often nothing depends on a call, as when a truncation finds nothing to remove or a look-up only confirms what
-the leader's reply says.)
+epoch ended; for the table about leaders, what a leader does. A run *depends* on the ability if it shows anything else
+then: after any operation, any of the values that cases of its kind name, whether this case names it there or not; or
+an error. Of the runs that depend, nearly all have to fail. (Often nothing depends on a call, as when a truncation finds
+nothing to remove or a look-up only confirms what the leader's reply says.) A leader that does nothing at all has to
+fail nearly all of its table.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from unittest.mock import patch
 
 import pytest
 
+from sim.protocol.alter_partition import AlterPartitionSender
 from sim.protocol.epochs import UNDEFINED, EpochCache
 from sim.protocol.log import Log
+from sim.protocol.messages import NONE
+from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case
@@ -34,51 +38,102 @@ ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
     "end-offset-for": [(EpochCache, "end_offset_for", UNDEFINED)],
 }
 """Functions of the core, each with what it returns when it does nothing."""
+LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "advance-hw": [(Partition, "advance_hw", None), (Partition, "follower_fetched", None)],
+    "expand-isr": [(Partition, "_maybe_expand", False)],
+    "shrink-isr": [(Partition, "shrink_isr", None), (Partition, "out_of_sync", ())],
+    "end-isr-change": [(Partition, "isr_persisted", None), (Partition, "isr_refused", None)],
+    "check-requests": [(Partition, "check_epoch", NONE), (Partition, "check_fetch", NONE)],
+    "change-leadership": [(Partition, "become_leader", None), (Partition, "_resign", None)],
+    "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
+}
+"""What a leader does, for the table ``hwm_and_isr``."""
 SHARE: Final = 0.8
 FEWEST: Final = 20
+FEWEST_LEADING: Final = 5
 """Runs that must depend on each ability, lest a share of nothing pass."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run showed, and the error that ended it."""
+    """What a run showed of what cases of its kind name, and the error that ended it."""
 
     sights: tuple[str, ...]
     error: str | None
 
 
-@pytest.fixture(scope="module")
-def runs() -> dict[str, tuple[Case, Rules]]:
+Runs = dict[str, tuple[Case, Rules]]
+
+
+CASES: Final = read_cases(BUNDLED)
+NAMED: Final = {kind: {key for case in CASES if case.kind == kind for key in case.expectations} for kind in KINDS}
+
+
+def _runs(cases: list[Case]) -> Runs:
     return {
         f"{case.id}-{name}": (case, rules)
-        for case in read_cases(BUNDLED)
+        for case in cases
         if waiting_reason(case) is None
         for name, rules in rules_for(case).items()
     }
 
 
+ALL: Final = _runs(CASES)
+ON_LEADERS: Final = _runs([case for case in CASES if case.table == "hwm_and_isr"])
+
+
+def _named(kind: str, sight: object) -> str:
+    return repr({key: sight[key] for key in sight if key in NAMED[kind]} if isinstance(sight, dict) else sight)
+
+
 def _outcome(case: Case, rules: Rules) -> Outcome:
-    sights: list[str] = []
+    sights: list[object] = []
+    error = None
     try:
         run_case(case, KINDS[case.kind], rules, sights)
-    except Exception as error:  # Whatever comes of a broken core.
-        return Outcome(tuple(sights), repr(error))
-    return Outcome(tuple(sights), None)
+    except Exception as raised:  # Whatever comes of a broken core.
+        error = repr(raised)
+    return Outcome(tuple(_named(case.kind, sight) for sight in sights), error)
+
+
+def _outcomes(runs: Runs, *broken: tuple[type, str, object]) -> dict[str, Outcome]:
+    with ExitStack() as patches:
+        for owner, function, answer in broken:
+            patches.enter_context(patch.object(owner, function, _nothing(answer)))
+        return {name: _outcome(*run) for name, run in runs.items()}
 
 
 def _nothing(answer: Any) -> Any:
     return lambda *_, **__: answer
 
 
-@pytest.mark.parametrize("ability", ABILITIES)
-def test_a_core_that_does_nothing_is_noticed(runs: dict[str, tuple[Case, Rules]], ability: str) -> None:
-    intact = {name: _outcome(*run) for name, run in runs.items()}
-    with ExitStack() as patches:
-        for owner, function, answer in ABILITIES[ability]:
-            patches.enter_context(patch.object(owner, function, _nothing(answer)))
-        broken = {name: _outcome(*run) for name, run in runs.items()}
+@pytest.fixture(scope="module")
+def intact() -> dict[str, Outcome]:
+    outcomes = _outcomes(ALL)
+    assert not [name for name, outcome in outcomes.items() if outcome.error]
+    return outcomes
+
+
+def _check(runs: Runs, intact: dict[str, Outcome], fewest: int, *ability: tuple[type, str, object]) -> None:
+    broken = _outcomes(runs, *ability)
     depend = [name for name in runs if broken[name] != intact[name]]
     unnoticed = [name for name in depend if broken[name].error is None]
-    assert not [name for name, outcome in intact.items() if outcome.error]
-    assert len(depend) >= FEWEST
+    assert len(depend) >= fewest
     assert len(unnoticed) <= (1 - SHARE) * len(depend), unnoticed
+
+
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_a_core_that_does_nothing_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ALL, intact, FEWEST, *ABILITIES[ability])
+
+
+@pytest.mark.parametrize("ability", LEADING)
+def test_a_leader_that_leaves_something_undone_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ON_LEADERS, intact, FEWEST_LEADING, *LEADING[ability])
+
+
+def test_a_leader_that_does_nothing_fails_its_table() -> None:
+    everything = [entry for ability in LEADING.values() for entry in ability]
+    outcomes = _outcomes(ON_LEADERS, *everything)
+    passed = [name for name, outcome in outcomes.items() if outcome.error is None]
+    assert len(passed) <= (1 - SHARE) * len(outcomes), passed

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from sim.protocol.rules import Rules
 from tests.conformance.cases import Case
-from tests.conformance.world import KIP101, LATEST
+from tests.conformance.world import ALTER_PARTITION, KIP101, LATEST
 
 ON_FETCH: Final = "needs truncation on fetch: a last-fetched epoch in fetches, diverging epochs in replies (2.8)"
 KRAFT: Final = "needs metadata deltas and a partition epoch of its own (KRaft)"
-ZOOKEEPER: Final = "needs the ZooKeeper controller, which bumps no epoch when the ISR grows"
-STOP_REPLICA: Final = "needs StopReplica, which no control plane here sends"
+FETCH_EPOCH: Final = "needs leaders that compare broker epochs of fetches with their metadata (KIP-903, 3.5)"
 BROKER_EPOCH: Final = "needs broker epochs in the clean-shutdown marker (KIP-966, 3.7)"
 ONE_PARTITION: Final = "needs partitions that a broker does not know: all brokers here know the one there is"
 DISK_ERROR: Final = "needs a truncation that fails: nothing here makes one fail"
@@ -36,8 +35,8 @@ def _asks_on_fetch(case: Case) -> bool:
     return any(op["op"] != "truncation_state" or "next_state" in op.get("expect", {}) for op in case.ops)
 
 
-def _names_epochs(case: Case) -> bool:
-    return any(key == "record_epoch" or key.endswith("_cache") for key in case.expectations)
+def _names_broker_epochs(case: Case) -> bool:
+    return any("broker_epoch" in op for op in case.ops)
 
 
 def _unknown_partition(case: Case) -> bool:
@@ -52,8 +51,8 @@ def _fails_to_truncate(case: Case) -> bool:
 _REASONS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
     (_asks_on_fetch, ON_FETCH),
     (_only("kraft"), KRAFT),
-    (lambda case: case.kind == "stop_replica", STOP_REPLICA),
-    (lambda case: case.kind == "acceptance" and _names_epochs(case), ZOOKEEPER),
+    (lambda case: any("metadata_delta" in op["op"] for op in case.ops), KRAFT),
+    (lambda case: case.given.get("mode") == "kraft" and _names_broker_epochs(case), FETCH_EPOCH),
     (lambda case: any("broker_epoch" in op for op in case.ops), BROKER_EPOCH),
     (_unknown_partition, ONE_PARTITION),
     (_fails_to_truncate, DISK_ERROR),
@@ -65,8 +64,19 @@ def waiting_reason(case: Case) -> str | None:
     return next((reason for applies, reason in _REASONS if applies(case)), None)
 
 
+def _asks_controller(case: Case) -> bool:
+    """Whether it shows an ISR change under way to the controller, while which HW and ISR may move."""
+    shown = {"maximal_isr", "in_flight", "requested_isr", "requests_outstanding", "state"}
+    changes = any(op["op"].startswith("alter_partition_") for op in case.ops) or bool(shown & case.expectations)
+    return changes and "isr_update_path" not in case.given
+
+
 def rules_for(case: Case) -> Mapping[str, Rules]:
-    """The rules under which a case runs: those of KIP-101, the newest ones, or both."""
+    """The rules under which a case runs: those of KIP-101, the newest ones with a ZooKeeper, later ones, or several."""
+    if _asks_controller(case):
+        return {"alter-partition": ALTER_PARTITION}
+    if case.given.get("mode") == "zk" and "isr_update_path" not in case.given:
+        return {"latest": LATEST, "alter-partition": ALTER_PARTITION}
     if _only("kip101")(case) or _protocol(case) < (2,):
         return {"kip101": KIP101}
     return {"kip101": KIP101, "latest": LATEST} if "kip101" in case.applies_to else {"latest": LATEST}
@@ -90,8 +100,9 @@ WAITING: Final[dict[str, str]] = {
     "ft-b07": ON_FETCH,
     "ft-b05": KRAFT,
     "ft-b06": KRAFT,
-    "ft-b08": STOP_REPLICA,
     "ft-r04": BROKER_EPOCH,
-    "ft-x01": ZOOKEEPER,
+    "hi-07": FETCH_EPOCH,
+    "hi-08": FETCH_EPOCH,
+    "hi-59": KRAFT,
 }
 """The cases at hand that wait."""

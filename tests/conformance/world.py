@@ -10,7 +10,15 @@ from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.fetcher import Fetcher
 from sim.protocol.log import Log
-from sim.protocol.messages import Ask, EpochEndRequest, FetchRequest, ListOffsetsRequest, Position, ProduceRequest
+from sim.protocol.messages import (
+    NO_EPOCH,
+    Ask,
+    EpochEndRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    Position,
+    ProduceRequest,
+)
 from sim.protocol.modes import MODES
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
@@ -22,10 +30,34 @@ from tests.conformance.cases import TableError
 KIP101: Final = MODES["kip101"].rules
 LATEST: Final = MODES["kip320"].rules.override({"truncate_at_leo": "drops-epochs"})
 """The newest ZooKeeper rules, with the one fix of a later release that the tables show (KAFKA-10706)."""
+ALTER_PARTITION: Final = LATEST.override(
+    {"isr_update": "alter-partition", "isr_eligibility": "alive", "hw_needs_min_isr": "yes"}
+)
+"""What later releases made of leaders, whose ISR changes go to the controller."""
 LEADER: Final = 1
 FOLLOWER: Final = 2
 
 Entry = tuple[int, int]
+
+
+SYMBOLIC_EPOCH: Final = 5
+"""Stands for a table's ``E``."""
+
+
+def epoch_of(value: int | str | None) -> int:
+    """A number, nothing, or ``E`` with something added.
+
+    Raises:
+        TableError: it is something else.
+    """
+    if value is None:
+        return NO_EPOCH
+    if isinstance(value, int):
+        return value
+    symbol, change = value.split()[0][:1], value.split()[0][1:]
+    if symbol != "E" or change.lstrip("+-") != change[1:]:
+        raise TableError(f"epoch {value!r} is not understood")
+    return SYMBOLIC_EPOCH + int(change or 0)
 
 
 def record_id(offset: int, epoch: int) -> int:
@@ -195,18 +227,21 @@ def make_partition(
     leader_epoch: int = -1,
     leads: bool = False,
     host: RecordingHost | None = None,
+    broker: int = LEADER,
+    min_isr: int = 1,
+    lag_us: int = 30_000_000,
 ) -> Partition:
     """A partition whose leadership is as given, without the steps that led there."""
     partition = Partition(
-        LEADER,
+        broker,
         name,
         log,
         epochs,
         hw,
         rules,
         host or RecordingHost(),
-        min_insync_replicas=1,
-        lag_us=30_000_000,
+        min_insync_replicas=min_isr,
+        lag_us=lag_us,
     )
     partition.leader_epoch = leader_epoch
     partition.is_leader = leads

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from tests.conformance.kinds import (
     acceptance,
+    alter_partition_sender,
     become_follower,
     conversation,
     derived_scenario,
     epoch_request_validation,
     follower_append,
+    hw_checkpoint,
     leader_epoch_cache,
+    leadership,
     log_recovery,
+    requests_that_wait,
+    stop_replica,
     truncation_decision,
 )
 
@@ -29,4 +34,21 @@ KINDS: Final[dict[str, Kind]] = {
     "log_recovery": log_recovery.KIND,
     "acceptance": acceptance.KIND,
     "derived_scenario": derived_scenario.KIND,
+    "stop_replica": stop_replica.KIND,
+    **dict.fromkeys(
+        (
+            "follower_state",
+            "isr_expand",
+            "isr_shrink",
+            "alter_partition_error",
+            "hw_rule",
+            "min_isr",
+            "make_leader",
+            "list_offsets",
+        ),
+        leadership.KIND,
+    ),
+    **dict.fromkeys(("fetch_fencing", "acks"), requests_that_wait.KIND),
+    "hw_checkpoint": hw_checkpoint.KIND,
+    "alter_partition_sender": alter_partition_sender.KIND,
 }

@@ -1,4 +1,4 @@
-"""Driver of kind ``acceptance``: a whole simulated cluster, with the simple control plane.
+"""Driver of kind ``acceptance``: a whole simulated cluster.
 
 Brokers go by Kafka's ids of the source test in the table, and by 1, 2, ... in the cluster.
 """
@@ -33,6 +33,8 @@ class Acceptance:
         brokers = given["brokers"]
         given.get("replicas")  # All brokers, in order.
         settings = {
+            # The source tests are over before the first check.
+            "auto.leader.rebalance.enable": False,
             "unclean.leader.election.enable": given.get("unclean", False),
             "min.insync.replicas": given.get("min_isr", 1),
         }
@@ -102,7 +104,12 @@ class Acceptance:
         logs = {repr(partition.log.batches) for partition in partitions.values()}
         ends = {partition.log.leo for partition in partitions.values()}
         ascending = {broker for broker, partition in partitions.items() if not partition.log.overlaps()}
+        leader = partitions.get(self.cluster.leader)
+        followers = [partition for partition in partitions.values() if partition is not leader]
         return Seen(
+            record_epoch=leader.log.batches[-1].leader_epoch if leader and leader.log.batches else None,
+            leader_cache=leader.epochs.entries if leader else None,
+            follower_cache=followers[0].epochs.entries if len(followers) == 1 else None,
             logs_identical=len(partitions) == len(self.brokers) and len(logs) == 1,
             both_leo_equal_records_written=ends == {self.cluster.written},
             offsets_strictly_increasing_on=Matching(ascending, lambda broker: _number(broker) in ascending),

@@ -12,28 +12,13 @@ from sim.protocol.messages import NO_EPOCH
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.simulated import RunningCluster
-from tests.conformance.world import entries_answering, make_cache, make_log, make_partition, records
+from tests.conformance.world import entries_answering, epoch_of, make_cache, make_log, make_partition, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sim.protocol.partition import Partition
     from sim.protocol.rules import Rules
-
-SYMBOLIC_EPOCH = 5
-"""Stands for a table's ``E``."""
-
-
-def _epoch(value: int | str | None) -> int:
-    """A number, nothing, or ``E`` with something added."""
-    if value is None:
-        return NO_EPOCH
-    if isinstance(value, int):
-        return value
-    symbol, change = value.split()[0][:1], value.split()[0][1:]
-    if symbol != "E" or change.lstrip("+-") != change[1:]:
-        raise TableError(f"epoch {value!r} is not understood")
-    return SYMBOLIC_EPOCH + int(change or 0)
 
 
 def _seen(error: str, epoch: int, end_offset: int) -> Seen:
@@ -60,7 +45,7 @@ class Requests:
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.given = given
         self.rules = rules
-        self.leader_epoch = _epoch(given.get("leader_epoch", NO_EPOCH))
+        self.leader_epoch = epoch_of(given.get("leader_epoch", NO_EPOCH))
         self.restarted: RunningCluster | None = None
 
     def _partition(self, *, leads: bool, entries: Iterable[Iterable[int]], leo: int, strict: bool = True) -> Partition:
@@ -88,7 +73,7 @@ class Requests:
 
     def ask(self, op: Fields) -> Seen:
         """One request, to one partition or to all that are given."""
-        current, epoch = _epoch(op.get("current_leader_epoch")), op["leader_epoch"]
+        current, epoch = epoch_of(op.get("current_leader_epoch")), op["leader_epoch"]
         if "records" in self.given:
             counts = self.given["records"]
             partitions = {name: self._partition(leads=True, entries=[(0, 0)], leo=counts[name]) for name in counts}
