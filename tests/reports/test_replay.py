@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports import kafka_text
+from faults import plan
 from scenarios import rows
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def test_what_is_written_agrees_with_the_run(highwater: Callable[..., Call], her
     assert replay["folder"] == str(folder)
     row = json.loads((folder / "row.json").read_text())
     assert row == {"schema_version": rows.SCHEMA_VERSION, **replay["row"]}
-    assert json.loads((folder / "plan.json").read_text())["schema_version"] == 1
+    assert json.loads((folder / "plan.json").read_text())["schema_version"] == plan.SCHEMA_VERSION
     assert json.loads((folder / "trace.jsonl").read_text().splitlines()[0])["digest"] == row["digest"]
     for replica in replay["replicas"]:
         broker = folder / f"broker-{replica['broker']}"

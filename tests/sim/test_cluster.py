@@ -221,12 +221,13 @@ def test_what_makes_links_worse_is_taken_back_once() -> None:
 
 
 def test_a_halted_broker_is_started_again_by_its_supervisor_unless_somebody_was_faster() -> None:
-    short = {"sim.supervisor.restart.ms": 3_000, "zookeeper.session.timeout.ms": 900, "sim.heartbeat.interval.ms": 300}
+    short = {"sim.supervisor.restart.ms": 3_000, "zookeeper.session.timeout.ms": 600, "sim.heartbeat.interval.ms": 200}
     world = World(config=short).ready()
     for wait in (4.0, 1.0):
         world.cluster.running[2].halt("told to")
         world.run(0.01)
         assert 2 not in world.cluster.running
+        world.run(0.7)  # Until its session has expired.
         if wait < 3:
             world.cluster.start(2)
         starts = len(world.of("start", broker=2))
@@ -253,6 +254,7 @@ def test_the_leader_is_one_that_knows_the_latest_decision() -> None:
     cluster = world.cluster
     assert cluster.leader is cluster.running[1]
     world.decide(1, (1, 2))
+    world.until("isr", isr=[1, 2])
     assert cluster.leader is None
     world.run()
     assert cluster.leader is cluster.running[1]

@@ -19,24 +19,8 @@ if TYPE_CHECKING:
     from scenarios.scenario import Scenario
 
 SEEDS = range(300)
-REPAIRED = {
-    "follower_truncation": "leader-epoch-rounds",
-    "epoch_recorded_at": "election",
-    "fetcher_restart": "newer-epoch",
-    "late_reply": "leader-epoch",
-    "append_error": "partition-fails",
-    "overlap_recovery": "passes",
-    "out_of_range": "truncates",
-    "hw_needs_min_isr": "yes",
-    "isr_join": "leader-epoch-start",
-    "isr_eligibility": "registered",
-    "list_offsets_guard": "yes",
-    "fetch_fencing": "leader-epoch",
-    "session_epoch": "every-fetch",
-    "truncation_fencing": "yes",
-    "fenced_fetcher": "failed",
-}
-"""All that later releases repaired, on top of kip101."""
+REPAIRED = {"truncate_at_leo": "drops-epochs", "late_reply": "leader-epoch"}
+"""What later releases repaired, on top of kip320-repaired."""
 
 
 def commits_at_once(partition: Partition, now_us: int) -> None:
@@ -78,7 +62,7 @@ def inside(power: Scenario, rules: dict[str, str] | None = None) -> Iterator[set
     """Kinds that are found inside the promise, early warnings among them, seed by seed."""
     strict = replace(power, strict=True)
     for seed in SEEDS:
-        row = run_row(strict, "kip101", seed, {**REPAIRED, **(rules or {})})
+        row = run_row(strict, "kip320-repaired", seed, {**REPAIRED, **(rules or {})})
         assert not row["error"]
         yield set(row["violations_inside"].split(",")) - {""}
 
