@@ -158,9 +158,9 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "missed_bounce": RuleSpec(
         ("unnoticed", "noticed"),
-        "Whether a new controller notices that a member of the ISR has registered anew while there was no controller, by "
-        "the registrations that the ISR was written with, and sees it as failure and start. Otherwise a leader that "
-        "lost its tail leads on (no release under ZooKeeper; brokers that register anew are fenced first in KRaft).",
+        "Whether a new controller notices that a member of the ISR has registered anew while there was no controller, "
+        "by the registrations that the ISR was written with, and sees it as failure and start. Otherwise a leader that "
+        "lost its tail leads on (no release under ZooKeeper; in KRaft who registers anew is fenced first).",
         "PartitionStateMachine.initializePartitionState 2.6; ClusterControlManager.registerBroker",
     ),
     "broker_epoch": RuleSpec(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 BUNDLED: Final = Path(__file__).parent / "tables"
-TABLES: Final = ("leader_epoch_cache", "follower_truncation", "hwm_and_isr")
+TABLES: Final = ("leader_epoch_cache", "follower_truncation", "hwm_and_isr", "zk_leader_election")
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1
-_KEYS: Final = frozenset({"id", "kind", "source", "given", "ops", "applies_to", "note", "derived"})
+_KEYS: Final = frozenset({"id", "kind", "source", "given", "ops", "applies_to", "note", "derived", "expect"})
 
 
 class TableError(Exception):
@@ -109,6 +109,12 @@ def _read(path: Path) -> Iterator[Case]:
             content["id"],
             content.get("kind", table["area"]),
             content["given"],
-            tuple(content["ops"]),
+            tuple(content.get("ops") or [_only_op(content)]),
             frozenset(content.get("applies_to", ())),
         )
+
+
+def _only_op(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What a case without operations says, as one: named by what is given."""
+    given = content["given"]
+    return {"op": given.get("election", given.get("event")), "expect": content["expect"]}

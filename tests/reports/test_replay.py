@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports import kafka_text
 from faults import plan
+from reports import kafka_text
 from scenarios import rows
 
 if TYPE_CHECKING:

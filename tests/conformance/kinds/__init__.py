@@ -19,6 +19,7 @@ from tests.conformance.kinds import (
     requests_that_wait,
     stop_replica,
     truncation_decision,
+    zk_leader_election,
 )
 
 if TYPE_CHECKING:
@@ -51,4 +52,5 @@ KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("fetch_fencing", "acks"), requests_that_wait.KIND),
     "hw_checkpoint": hw_checkpoint.KIND,
     "alter_partition_sender": alter_partition_sender.KIND,
+    "zk_leader_election": zk_leader_election.KIND,
 }

@@ -2,111 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sim.protocol.controller import Controller, ControllerMovedError, Decide, Operation
-from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.modes import mode
-
-
-class Store:
-    """ZooKeeper as a controller sees it."""
-
-    def __init__(self, leader: int, isr: tuple[int, ...], *, epoch: int = 5, registered: dict[int, int]) -> None:
-        self.state = LeaderAndIsr("p", leader, epoch, isr, 1, (1, 2, 3))
-        self.registered = registered
-        self.target: tuple[int, ...] = ()
-        self.newest = 1
-
-    def brokers(self) -> dict[int, int]:
-        return dict(self.registered)
-
-    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        return self.state, self.target
-
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
-        if (self.newest if fenced else self.state.controller_epoch) > controller_epoch:
-            raise ControllerMovedError
-        change = decide(self.state)
-        if change is not None:
-            old = self.state
-            leader, isr, replicas = change
-            self.state = LeaderAndIsr(
-                "p", leader, old.leader_epoch + 1, isr, old.partition_epoch + 1, replicas, controller_epoch
-            )
-        return self.state
-
-    def reassigned(self) -> None:
-        self.target = ()
-
-
-class World:
-    """A controller whose wishes are fulfilled one by one, when `run` is called."""
-
-    def __init__(self, store: Store, name: str = "kip320", rules: dict[str, str] | None = None) -> None:
-        self.store = store
-        self.told: list[tuple[str, int, int, tuple[int, ...]]] = []
-        self.deleted: list[int] = []
-        self.stopped: list[int] = []
-        self.working = False
-        self._wish: Operation | None = None
-        chosen = mode(name).rules.override(rules or {})
-        self.controller = Controller(1, chosen, self, unclean_election=False)
-
-    def at_zookeeper(self, operation: Operation) -> None:
-        assert self._wish is None
-        self._wish = operation
-
-    def step(self) -> bool:
-        wish, self._wish = self._wish, None
-        if wish is None:
-            return False
-        try:
-            result: Any = wish(self.store)
-        except ControllerMovedError:
-            self.controller.moved()
-        else:
-            self.controller.answered(result)
-        return True
-
-    def run(self) -> World:
-        while self.step():
-            pass
-        return self
-
-    def elected(self) -> World:
-        self.controller.elected(1)
-        return self.run()
-
-    def broker_added(self, broker: int, broker_epoch: int) -> None:
-        pass
-
-    def broker_removed(self, broker: int) -> None:
-        pass
-
-    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
-        self.told.append(("lead", broker, state.leader_epoch, state.isr))
-
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Any) -> None:
-        self.told.append(("metadata", broker, state.leader_epoch, tuple(live)))
-
-    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
-        (self.deleted if delete else self.stopped).append(broker)
-
-    def active(self, epoch: int) -> None:
-        self.working = True
-
-    def resigned(self) -> None:
-        self.working = False
-
-    def of(self, kind: str) -> list[tuple[int, int]]:
-        return [(broker, epoch) for what, broker, epoch, _ in self.told if what == kind]
-
-    @property
-    def decided(self) -> tuple[int, tuple[int, ...], int]:
-        state = self.store.state
-        return state.leader, state.isr, state.leader_epoch
-
+from tests.sim.protocol.controlling import Store, World
 
 ALL = {1: 11, 2: 12, 3: 13}
 
@@ -230,7 +126,7 @@ def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> Non
     assert world.store.state.replicas == (4, 2, 3)
     assert world.decided[:2] == (4, (2, 3, 4))
     assert world.deleted == [1]
-    assert world.store.target == ()
+    assert not world.store.target
 
 
 def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has_written() -> None:
