@@ -48,7 +48,7 @@ class Convergence:
 
     def _whole(self) -> bool:
         cluster = self._cluster
-        return cluster.control.state.isr == cluster.replicas and all(
+        return sorted(cluster.control.state.isr) == sorted(cluster.replicas) and all(
             broker in cluster.running for broker in cluster.replicas
         )
 
