@@ -7,7 +7,7 @@ replaced corrupts nothing: it is a lossy end for all that it held.
 of a member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another
 member of the persisted ISR is up that has not itself lost the record by a crash. Truncation by the protocol never
 excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
-runs and is registered.
+runs and that its session is open: that is what Kafka's documentation calls alive.
 """
 
 from __future__ import annotations

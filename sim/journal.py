@@ -226,6 +226,7 @@ class Journal:
 
     def session_end(self, broker: int) -> None:
         """A session is over."""
+        self.ledger.session_ended(broker, self._kernel.now_us)
         self._completeness.session_end(broker)
         self._note("session-end", broker)
 

@@ -86,7 +86,7 @@ class Ledger:
         committed: batches in the order in which leaders' HWs passed them.
         isr_history: (time, persisted ISR), beginning with the assignment.
         ends: ends of incarnations.
-        up: broker -> [(registered, ended or None)].
+        up: broker -> when its process ran with an open session: [(registered, ended or None)].
         violations: found so far.
         warnings: early warnings so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
@@ -146,9 +146,13 @@ class Ledger:
         self.ends.append(end)
         self._running.pop(end.broker, None)
         self._note_missing(end, end.lost)
-        periods = self.up.get(end.broker)
+        self.session_ended(end.broker, end.at_us)
+
+    def session_ended(self, broker: int, now_us: int) -> None:
+        """A broker is not up any more, whether its process runs or not."""
+        periods = self.up.get(broker)
         if periods and periods[-1][1] is None:
-            periods[-1] = (periods[-1][0], end.at_us)
+            periods[-1] = (periods[-1][0], now_us)
 
     def lost_later(self, broker: int, lost: dict[int, Batch]) -> None:
         """A machine whose process was down already lost its page cache: that belongs to the process's end."""

@@ -41,6 +41,14 @@ class History:
         self.ledger.registered(broker, self.incarnations[broker], at_us)
         return self
 
+    def expires(self, broker: int, at_us: int) -> History:
+        self.ledger.session_ended(broker, at_us)
+        return self
+
+    def registers(self, broker: int, at_us: int) -> History:
+        self.ledger.registered(broker, self.incarnations[broker], at_us)
+        return self
+
     def regains(self, broker: int, at_us: int) -> History:
         self.ledger.appended(broker, RECORD, at_us)
         return self
@@ -85,6 +93,14 @@ def test_a_member_that_is_back_without_the_record_does_not_have_it() -> None:
 def test_a_member_that_was_given_the_record_back_has_it() -> None:
     history = History().end(2, 20, lossy=True).back(2, 30).regains(2, 35).end(3, 40).isr(41, 1, 2)
     assert history.end(1, 50, lossy=True).inside
+
+
+def test_a_member_without_a_session_is_not_up_although_its_process_runs() -> None:
+    expired = History().expires(2, 15).end(1, 20, lossy=True).end(3, 30)
+    assert not expired.inside
+    assert History().expires(2, 15).registers(2, 18).end(1, 20, lossy=True).end(3, 30).inside
+    twice = History().expires(2, 15).expires(2, 16).registers(2, 18).registers(2, 19)
+    assert twice.ledger.up[2] == [(0, 15), (18, None)]
 
 
 def test_only_members_of_the_isr_count() -> None:
@@ -162,26 +178,33 @@ def test_what_was_shown_and_never_acknowledged_is_inside_only_where_the_hw_waits
 
 BROKERS = st.integers(1, 3)
 EVENT = st.one_of(
-    st.tuples(st.sampled_from(["kill", "lose", "lose", "back", "back", "regain"]), BROKERS),
+    st.tuples(st.sampled_from(["kill", "lose", "lose", "back", "back", "regain", "expire", "register"]), BROKERS),
     st.tuples(st.just("isr"), st.sets(BROKERS, min_size=1).map(lambda members: tuple(sorted(members)))),
 )
 
 
 def inside_by_walk(events: Iterable[tuple[str, Any]], committed_us: int) -> bool:
     """Keep the state at every instant, then look at each lossy end of an ISR member."""
-    up, damaged, isr = {1, 2, 3}, set[int](), (1, 2, 3)
+    runs, up, damaged, isr = {1, 2, 3}, {1, 2, 3}, set[int](), (1, 2, 3)
     states = [(set(up), set(damaged), isr)]
     losses: list[tuple[int, object]] = []
     registered: list[tuple[int, object]] = []
     for at_us, (kind, what) in enumerate(events, start=1):
         if kind == "isr":
             isr = what
-        elif kind == "back" and what not in up:
+        elif kind == "back" and what not in runs:
+            runs.add(what)
             up.add(what)
             registered.append((at_us, what))
-        elif kind == "regain" and what in up:
+        elif kind == "register" and what in runs - up:
+            up.add(what)
+            registered.append((at_us, what))
+        elif kind == "expire":
+            up.discard(what)
+        elif kind == "regain" and what in runs:
             damaged.discard(what)
-        elif kind in ("kill", "lose") and what in up:
+        elif kind in ("kill", "lose") and what in runs:
+            runs.discard(what)
             up.discard(what)
             if kind == "lose" and what not in damaged:
                 damaged.add(what)
@@ -201,20 +224,24 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
     events: list[tuple[str, Any]], committed_us: int
 ) -> None:
     history = History(committed_us=committed_us)
-    up, has = {1, 2, 3}, {1, 2, 3}
+    runs, has = {1, 2, 3}, {1, 2, 3}
     for at_us, (kind, what) in enumerate(events, start=1):
         if kind == "isr":
             history.isr(at_us, *what)
             continue
         assert isinstance(what, int)
-        if kind == "back" and what not in up:
+        if kind == "back" and what not in runs:
             history.back(what, at_us)
-            up.add(what)
-        elif kind == "regain" and what in up:
+            runs.add(what)
+        elif kind == "register" and what in runs:
+            history.registers(what, at_us)
+        elif kind == "expire":
+            history.expires(what, at_us)
+        elif kind == "regain" and what in runs:
             history.regains(what, at_us)
             has.add(what)
-        elif kind in ("kill", "lose") and what in up:
+        elif kind in ("kill", "lose") and what in runs:
             history.end(what, at_us, lossy=kind == "lose" and what in has)
-            up.discard(what)
+            runs.discard(what)
             has -= {what} if kind == "lose" else set()
     assert history.inside == inside_by_walk(events, committed_us)
