@@ -372,6 +372,8 @@ class Cluster:
 
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""
+        if key == "unclean.leader.election.enable" and value:
+            self.journal.ledger.unclean_election = True
         self.control.set_config(key, value)
 
     # Links.

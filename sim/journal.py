@@ -198,6 +198,8 @@ class Journal:
         """A leader was chosen, 0 for none."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
+        if leader > 0 and leader not in self.ledger.isr:
+            self.ledger.unclean_election = True
         self._completeness.elected(epoch)
         self._quorum.elected(epoch)
         if self.observers:

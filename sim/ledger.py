@@ -58,7 +58,8 @@ class End:
     Attributes:
         broker: its id.
         at_us: when.
-        kind: ``kill``, ``power-loss``, ``disk-replaced``, ``corrupt-tail``, ``shutdown`` or ``halt``.
+        kind: ``kill``, ``power-loss``, ``disk-replaced``, ``corrupt-tail``, ``shutdown``, ``exit`` or
+            ``halt``.
         lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
             twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.

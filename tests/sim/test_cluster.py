@@ -122,6 +122,23 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     assert world.logs == [[0, 1, 2]] * 3
 
 
+def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
+    world = World().ready()
+    ledger = world.cluster.journal.ledger
+    world.cluster.set_config("unclean.leader.election.enable", False)
+    world.cluster.kill(1)
+    world.run(30)
+    assert [step["broker"] for step in world.of("elected") if step["broker"]] == [1, 2]
+    assert not ledger.unclean_election
+    world.cluster.set_config("unclean.leader.election.enable", True)
+    assert ledger.unclean_election
+    scripted = World(scripted=True).ready().cluster
+    scripted.control.decide(1, (1, 2))
+    assert not scripted.journal.ledger.unclean_election
+    scripted.control.decide(3, (3,))
+    assert scripted.journal.ledger.unclean_election
+
+
 def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> None:
     world = World().ready()
     cluster = world.cluster
