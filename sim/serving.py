@@ -13,8 +13,10 @@ from typing import Any
 from sim.kernel import Kernel
 from sim.network import Node
 from sim.protocol.batch import Batch
+from sim.protocol.epochs import UNDEFINED
 from sim.protocol.messages import (
     NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -175,7 +177,10 @@ class Serving(Node):
         assert self.partition is not None
         results = []
         for name, current_epoch, epoch in request.asks:
-            answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+            if name == self.partition.name:
+                answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+            else:
+                answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
             results.append((name, *answer))
         self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
 

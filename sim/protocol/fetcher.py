@@ -251,7 +251,9 @@ class Fetcher:
                     asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
                     asked_epochs.append(epoch)
                     continue
-                self._truncate(fetch, fetch.initial_offset, complete=True)
+                if not self._truncate(fetch, fetch.initial_offset, complete=True):
+                    self.step(now_us)
+                    return
             if fetch.state is FETCHING or fetch.state is State.AWAITING:
                 positions.append(self._position(name, fetch))
                 fetched_epochs.append(epoch)
@@ -290,7 +292,7 @@ class Fetcher:
             return
         self.in_flight = None
         self._in_session = False
-        for fetch in self.partitions.values():
+        for fetch in list(self.partitions.values()):
             if self._falls_back and fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
                 self._truncate(fetch, fetch.initial_offset, complete=True)
             self._delay(fetch, now_us)
@@ -330,11 +332,17 @@ class Fetcher:
                 self._truncate(fetch, offset, complete=complete)
         self.step(now_us)
 
-    def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> None:
-        fetch.replica.truncate_to(offset)
+    def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> bool:
+        """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
+        try:
+            fetch.replica.truncate_to(offset)
+        except OSError:
+            self._give_up(fetch.replica.name)
+            return False
         if complete:
             fetch.state = FETCHING
             self._host.settled(fetch.replica, fetch.leader_epoch, fetch.rounds)
+        return True
 
     # Fetching.
 
@@ -358,8 +366,8 @@ class Fetcher:
                 continue
             _, error, batches, hw, log_start, _ = result
             replica = fetch.replica
-            if awaited and not error:
-                self._truncate(fetch, offset, complete=True)
+            if awaited and not error and not self._truncate(fetch, offset, complete=True):
+                continue
             if error:
                 self._on_error(fetch, name, error, epoch, now_us)
             elif not batches or self._append(name, replica, batches):
@@ -373,13 +381,17 @@ class Fetcher:
         try:
             for batch in batches:
                 replica.append_fetched(batch)
-        except UnexpectedAppendOffsetError:
-            if self.rules.append_error == "thread-dies":
-                self.dead = True
-            else:
-                self._fail(name)
+        except (UnexpectedAppendOffsetError, OSError):
+            self._give_up(name)
             return False
         return True
+
+    def _give_up(self, name: str) -> None:
+        """An exception while appending or truncating ends the thread, or the partition until its next leader."""
+        if self.rules.append_error == "thread-dies":
+            self.dead = True
+        else:
+            self._fail(name)
 
     # Errors.
 

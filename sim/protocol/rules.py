@@ -105,8 +105,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "append_error": RuleSpec(
         ("thread-dies", "partition-fails"),
-        "What an error while appending fetched batches ends: the fetcher thread with all its partitions, or the "
-        "partition until the next leader change.",
+        "What an error while truncating or appending fetched batches ends: the fetcher thread with all its partitions, "
+        "or the partition until the next leader change.",
         "ReplicaFetcherThread to 2.2; KIP-461 (2.3)",
     ),
     "overlap_recovery": RuleSpec(

@@ -125,6 +125,14 @@ class BrokenLog(Log):
         raise UnexpectedAppendOffsetError(f"{batch} cannot be appended")
 
 
+class UncutReplica(Replica):
+    """A replica on a disk that fails when it is truncated."""
+
+    def truncate_to(self, offset: int) -> None:
+        """See `Replica.truncate_to`."""
+        raise OSError(f"cannot truncate to {offset}")
+
+
 def make_replica(
     name: str,
     batches: list[Batch],
@@ -136,9 +144,10 @@ def make_replica(
     leo: int | None = None,
     strict: bool = True,
     log: Log | None = None,
+    kind: type[Replica] = Replica,
 ) -> Replica:
     """A follower's replica as given."""
-    return Replica(name, make_log(batches, leo=leo, log=log), make_cache(entries, strict=strict), hw, rules, host)
+    return kind(name, make_log(batches, leo=leo, log=log), make_cache(entries, strict=strict), hw, rules, host)
 
 
 class Conversation:

@@ -34,8 +34,8 @@ from tests.conformance.world import FOLLOWER, LEADER
 SECOND_US: Final = 1_000_000
 ASKER: Final = 2001
 SEED: Final = 2
-"""Of latencies. Where shutdowns race with fetches the tables tell the common outcome, and few seeds end otherwise: with 0
-a leader that shuts down is back in the ISR for its last millisecond, which costs ft-x01 one more leader epoch.
+"""Of latencies. Where shutdowns race with fetches the tables tell the common outcome, and few seeds end otherwise: with
+0 a leader that shuts down is back in the ISR for its last millisecond, which costs ft-x01 one more leader epoch.
 """
 _STEP_US: Final = 50_000
 _LIMIT_US: Final = 300 * SECOND_US
@@ -221,7 +221,7 @@ class Asker(Node):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(ASKER)
-        self.answers: list[ProduceReply | FetchReply] = []
+        self.answers: list[ProduceReply | FetchReply | EpochEndReply] = []
         cluster.network.join(self)
 
     def send(self, broker: int, handler: str, request: object) -> None:
@@ -236,6 +236,10 @@ class Asker(Node):
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A fetch was answered."""
+        self.answers.append(reply)
+
+    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+        """A question about an epoch was answered."""
         self.answers.append(reply)
 
 

@@ -77,6 +77,18 @@ def test_an_error_that_nobody_expects_is_not_swallowed() -> None:
         _run({**ASSIGN, "epoch": -1}, {"op": "entries", "expect": []})
 
 
+def test_a_truncation_that_fails_ends_its_partition_only() -> None:
+    given = {"follower": {"partitions": 2, "truncation_fails_for": 1}, "leader": {}}
+    expect = {"failed": [1], "tracked": [2]}
+    assert _run({"op": "round", "expect": expect}, given=given, kind="conversation") == 2
+
+
+def test_nobody_answers_for_a_partition_that_a_broker_has_never_heard_of() -> None:
+    expect = {"error": "UNKNOWN_TOPIC_OR_PARTITION", "epoch": -1, "end_offset": -1}
+    op = {"op": "end_offset_request", "leader_epoch": 1, "expect": expect}
+    assert _run(op, given={"partition": "unknown"}, kind="epoch_request_validation") == 3
+
+
 def _write(folder: Path, **changes: Any) -> None:
     case = {"id": "lec-900", "source": {}, "given": EMPTY, "ops": [ASSIGN, ENTRIES]}
     table = {"schema_version": 1, "area": "leader_epoch_cache", "cases": [case]} | changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from sim.protocol.rules import Rules
 from tests.conformance.cases import Case
@@ -14,8 +14,6 @@ ON_FETCH: Final = "needs truncation on fetch: a last-fetched epoch in fetches, d
 KRAFT: Final = "needs metadata deltas and a partition epoch of its own (KRaft)"
 FETCH_EPOCH: Final = "needs leaders that compare broker epochs of fetches with their metadata (KIP-903, 3.5)"
 BROKER_EPOCH: Final = "needs broker epochs in the clean-shutdown marker (KIP-966, 3.7)"
-ONE_PARTITION: Final = "needs partitions that a broker does not know: all brokers here know the one there is"
-DISK_ERROR: Final = "needs a truncation that fails: nothing here makes one fail"
 
 
 def _only(*releases: str) -> Callable[[Case], bool]:
@@ -39,23 +37,12 @@ def _names_broker_epochs(case: Case) -> bool:
     return any("broker_epoch" in op for op in case.ops)
 
 
-def _unknown_partition(case: Case) -> bool:
-    asked: list[Any] = [case.given.get("partition", ""), *(op.get("to", "") for op in case.ops)]
-    return any(str(name).startswith("unknown") for name in asked)
-
-
-def _fails_to_truncate(case: Case) -> bool:
-    return any("trunc" in key and "fail" in key for key in case.given.get("follower", {}))
-
-
 _REASONS: Final[tuple[tuple[Callable[[Case], bool], str], ...]] = (
     (_asks_on_fetch, ON_FETCH),
     (_only("kraft"), KRAFT),
     (lambda case: any("metadata_delta" in op["op"] for op in case.ops), KRAFT),
     (lambda case: case.given.get("mode") == "kraft" and _names_broker_epochs(case), FETCH_EPOCH),
     (lambda case: any("broker_epoch" in op for op in case.ops), BROKER_EPOCH),
-    (_unknown_partition, ONE_PARTITION),
-    (_fails_to_truncate, DISK_ERROR),
 )
 
 

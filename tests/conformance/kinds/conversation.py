@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from sim.protocol.fetcher import FETCHING
 from sim.protocol.messages import EARLIEST, LATEST, NONE, EpochEndRequest, EpochEndResult, FetchRequest, FetchResult
 from sim.protocol.modes import MODES
+from sim.protocol.replica import Replica
 from tests.conformance.cases import Fields, TableError
-from tests.conformance.conversation import BrokenLog, Conversation, LeaderLogs, make_replica
+from tests.conformance.conversation import BrokenLog, Conversation, LeaderLogs, UncutReplica, make_replica
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import batches_of, entries_of, make_cache, make_log, make_partition, shown
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
     from sim.protocol.partition import Partition
-    from sim.protocol.replica import Replica
     from sim.protocol.rules import Rules
 
 UNREQUESTED = "unrequested"
@@ -87,6 +87,7 @@ class Rounds:
         self.names = [str(number) for number in range(1, follower.get("partitions", 1) + 1)]
         self.rules = rules
         self.broken = str(follower.get("append_fails_for", ""))
+        self.uncut = next((str(follower[key]) for key in follower if "trunc" in key and "fail" in key), "")
         self.talk = Conversation(rules, LeaderLogs({}))
         for name in self.names:
             self._add(name, follower)
@@ -107,7 +108,10 @@ class Rounds:
         if "latest_epoch" in given and given["latest_epoch"] is None:
             entries = []
         log = BrokenLog() if name == self.broken else None
-        return make_replica(name, batches, self.rules, self.talk.host, entries=entries, hw=given.get("hw", 0), log=log)
+        kind = UncutReplica if name == self.uncut else Replica
+        return make_replica(
+            name, batches, self.rules, self.talk.host, entries=entries, hw=given.get("hw", 0), log=log, kind=kind
+        )
 
     def _leader_partition(self, name: str, given: Fields) -> Partition:
         """A leader whose log the table leaves out holds what the follower holds below its HW."""

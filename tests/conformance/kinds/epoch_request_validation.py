@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.protocol.epochs import UNDEFINED
-from sim.protocol.messages import NO_EPOCH
+from sim.protocol.messages import NO_EPOCH, EpochEndReply, EpochEndRequest
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
-from tests.conformance.simulated import RunningCluster
-from tests.conformance.world import entries_answering, epoch_of, make_cache, make_log, make_partition, records
+from tests.conformance.simulated import ASKER, SECOND_US, RunningCluster, ScriptedBroker
+from tests.conformance.world import LEADER, entries_answering, epoch_of, make_cache, make_log, make_partition, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,9 +54,22 @@ class Requests:
         log = make_log(records(leo, 0))
         return make_partition(log, cache, self.rules, hw=leo, leader_epoch=epoch, leads=leads)
 
+    def _role(self, op: Fields) -> str:
+        return str(op.get("to") or self.given.get("partition") or self.given.get("role", "leader"))
+
+    def _ask_for_another(self, current: int, epoch: int) -> Seen:
+        """Ask a broker for a partition that it has never heard of."""
+        broker = ScriptedBroker(self.rules)
+        asks = [("unknown", current, epoch)]
+        broker.asker.send(LEADER, "on_epoch_end", EpochEndRequest(ASKER, asks, [current], with_epoch=True))
+        broker.pass_time(SECOND_US)
+        reply = broker.asker.answers[-1]
+        assert isinstance(reply, EpochEndReply)
+        return _seen(*reply.results[0][1:])
+
     def _leads(self, op: Fields) -> bool:
         """Whether who is asked leads. Who has no replica, or no log, has heard of no leader and is none."""
-        role = op.get("to") or self.given.get("partition") or self.given.get("role", "leader")
+        role = self._role(op)
         if role not in ("leader", "follower", "known, no local log") and not role.startswith("non"):
             raise TableError(f"nobody is known as {role!r}")
         return bool(role == "leader")
@@ -79,6 +92,8 @@ class Requests:
             partitions = {name: self._partition(leads=True, entries=[(0, 0)], leo=counts[name]) for name in counts}
             partitions[self.given["not_leader_for"]] = self._partition(leads=False, entries=(), leo=0)
             return Seen({name: _answer(partition, current, epoch) for name, partition in partitions.items()})
+        if self._role(op).startswith("unknown"):
+            return self._ask_for_another(current, epoch)
         answer = _answer if op.get("only_from_leader", True) else _answer_of_anybody
         return answer(self._subject(op), current, epoch)
 

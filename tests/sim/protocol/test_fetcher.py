@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -23,6 +24,7 @@ from sim.protocol.messages import (
     FetchRequest,
     ListOffsetsReply,
 )
+from sim.protocol.replica import Replica
 from tests.sim.protocol.recording import HW, KIP101, Recorder, decision, filled
 
 if TYPE_CHECKING:
@@ -357,6 +359,20 @@ def test_0_10_takes_a_batch_that_begins_below_its_leo() -> None:
     follower.brings(Batch(2, 6, 5, 20), hw=7)
     assert follower.replica.log.overlaps()
     assert follower.replica.log.leo == 7
+
+
+@pytest.mark.parametrize(
+    ("rule", "dead", "failed"), [("thread-dies", True, set()), ("partition-fails", False, {"t-0"})]
+)
+@pytest.mark.parametrize("epochs", [{1: 4}, {}])
+def test_so_does_a_truncation_that_fails(epochs: dict[int, int], rule: str, dead: bool, failed: set[str]) -> None:
+    follower = Follower(epochs, KIP101.override({"append_error": rule}), hw=2)
+    with patch.object(Replica, "truncate_to", side_effect=OSError):
+        follower.follow()
+        if epochs:
+            follower.ends(1)
+    assert (follower.fetcher.dead, follower.fetcher.failed) == (dead, failed)
+    assert follower.host.of("settled") == []
 
 
 # Out of range.
