@@ -298,6 +298,7 @@ class Broker(Serving):
                 fetcher.unclean_election = allowed
             self.module.controller.unclean_election = allowed
             self.module.controller.settings_changed()
+        self.network.changed()
 
     # Standing still.
 
@@ -485,6 +486,7 @@ class Broker(Serving):
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
+            self.network.changed()
         self._release()
 
     def _announce_after(self, now_us: int) -> None:

@@ -1,0 +1,282 @@
+"""Sessions, the controller's seat and its requests, in whole clusters."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.world import World
+
+SHORT = {"zookeeper.session.timeout.ms": 3_000, "sim.heartbeat.interval.ms": 1_000, "sim.supervisor.restart.ms": 1_000}
+QUIET = {**SHORT, "auto.leader.rebalance.enable": False}
+
+
+def leader(world: World) -> int:
+    return world.cluster.control.state.leader
+
+
+def controllers(world: World) -> list[int]:
+    return [step["broker"] for step in world.of("controller")]
+
+
+def test_the_first_broker_is_controller_and_the_topic_is_made_when_all_are_there() -> None:
+    world = World().run()
+    assert controllers(world) == [1]
+    assert [(step["broker"], step["leader_epoch"]) for step in world.of("elected")] == [(1, 0)]
+    assert world.of("elected")[0]["t"] > world.of("registered", broker=3)[0]["t"]
+    assert [partition_epoch(world, broker) for broker in (1, 2, 3)] == [1, 1, 1]
+
+
+def partition_epoch(world: World, broker: int) -> int:
+    partition = world.cluster.running[broker].partition
+    assert partition is not None
+    return partition.partition_epoch
+
+
+def test_a_broker_that_finds_its_old_registration_exits_until_that_is_gone() -> None:
+    world = World(config=QUIET).ready()
+    world.cluster.kill(3)
+    world.cluster.start(3)
+    world.run(6)
+    exits = world.of("exit", broker=3)
+    assert len(exits) in (2, 3)
+    end = world.of("session-end", broker=3)[0]["t"]
+    assert exits[-1]["t"] < end < world.of("registered", broker=3)[1]["t"]
+    assert world.cluster.storages[3].recovery_point == 0
+    assert world.cluster.control.state.isr == (1, 2, 3)
+
+
+def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
+    world = World(config=QUIET).ready()
+    before = world.cluster.running[2].broker_epoch
+    assert world.cluster.expire_session(2)
+    assert not world.cluster.expire_session(2)
+    world.run(1)
+    assert world.cluster.running[2].broker_epoch > before
+    assert len(world.of("registered", broker=2)) == 2
+    assert not world.of("start", broker=2)[1:]
+
+
+def test_a_session_expires_while_its_broker_is_cut_off_and_comes_back_with_the_link() -> None:
+    world = World(config=QUIET).ready()
+    world.cluster.cut(1, 0)
+    world.run(4)
+    assert leader(world) == 2
+    assert controllers(world) == [1, 2]
+    assert world.cluster.running[1].leads  # It has not heard of it.
+    world.cluster.heal_links()
+    world.run(4)
+    assert not world.cluster.running[1].leads
+    assert world.cluster.control.state.isr == (1, 2, 3)
+
+
+def test_a_zombie_stays_away_until_it_wakes() -> None:
+    world = World(config=QUIET).ready()
+    assert world.cluster.zombie(2)
+    assert not world.cluster.zombie(2)
+    world.run(10)
+    assert 2 not in world.cluster.control.sessions
+    world.cluster.unzombie(2)
+    world.run(3)
+    assert 2 in world.cluster.control.sessions
+
+
+def test_a_notice_that_was_lost_is_told_again() -> None:
+    world = World(config=QUIET).ready()
+    world.cluster.kill(2)
+    world.run(1.8)
+    world.cluster.cut(0, 1)  # Broker 1 is controller; its pings still arrive.
+    world.run(2.5)
+    assert world.of("session-end", broker=2)
+    assert world.cluster.control.state.isr == (1, 2, 3)
+    world.cluster.heal_links()
+    world.run(2)
+    assert world.cluster.control.state.isr == (1, 3)
+
+
+def test_the_controllers_seat_can_be_taken_from_it() -> None:
+    world = World(config=QUIET).ready()
+    assert world.cluster.move_controller()
+    world.run(1)
+    assert len(controllers(world)) == 2
+    active = [broker for broker, process in world.cluster.running.items() if process.module.controller.epoch >= 0]
+    assert active == [world.cluster.controller]
+    assert world.cluster.control.state.leader_epoch == 0
+
+
+@pytest.mark.parametrize("mode", ["kip279", "kip320"])
+def test_a_paused_controller_is_replaced_and_gives_up_when_it_wakes(mode: str) -> None:
+    world = World(mode, config=QUIET).ready()
+    world.cluster.pause(1)
+    world.run(5)
+    assert len(controllers(world)) == 2
+    world.cluster.resume(1)
+    world.run(2)
+    assert world.cluster.running[1].module.controller.epoch < 0
+    assert world.cluster.control.sessions.keys() == {1, 2, 3}
+    assert leader(world) == 2
+
+
+def test_requests_for_a_broker_that_cannot_be_reached_are_sent_again() -> None:
+    world = World(config={**QUIET, "controller.socket.timeout.ms": 2_000}).ready()
+    world.cluster.cut(1, 3)
+    world.decide(2, (1, 2, 3))
+    world.run(1)
+    assert not world.of("follow", broker=3, leader=2)
+    world.cluster.heal_links()
+    world.run(2)
+    assert world.of("follow", broker=3, leader=2)
+
+
+def test_a_request_for_a_former_registration_is_refused() -> None:
+    for mode, leads in (("kip279", True), ("kip320", False)):
+        world = World(mode, config=QUIET).ready()
+        queue = world.cluster.running[1].module.controller
+        world.cluster.pause(2)
+        state = world.cluster.control.state
+        queue._put(queue._amend_and_tell(lambda state: (2, state.isr, state.replicas)))
+        world.run(0.1)
+        process = world.cluster.running[2]
+        process.broker_epoch += 100  # As if it had registered anew before the request came.
+        world.cluster.resume(2)
+        world.run(0.1)
+        assert world.cluster.control.state.leader_epoch == state.leader_epoch + 1
+        assert process.leads is leads
+
+
+def test_a_leader_that_shuts_down_hands_over_first() -> None:
+    world = World(config=QUIET).ready()
+    world.write(1)
+    assert world.cluster.shut_down(1)
+    world.run(1)
+    assert world.of("elected")[-1]["t"] < world.of("shutdown", broker=1)[0]["t"]
+    assert world.cluster.control.state.isr == (2, 3)
+    assert world.cluster.control.state.leader_epoch == 1  # Nothing more to do when its session was closed.
+    assert world.cluster.storages[1].clean_shutdown
+
+
+def test_without_a_controller_a_broker_tries_three_times_and_stops() -> None:
+    world = World(config=QUIET).ready()
+    world.cluster.pause(1)
+    world.cluster.shut_down(2)
+    world.run(14)
+    assert world.of("shutdown", broker=2)  # By then another controller has relieved it.
+    world.cluster.pause(0)
+    world.cluster.shut_down(3)
+    world.run(14)
+    assert not world.of("shutdown", broker=3)
+    world.run(2)
+    assert world.of("shutdown", broker=3)
+
+
+def test_sessions_outlive_a_pause_of_zookeeper() -> None:
+    world = World(config=QUIET).ready()
+    world.cluster.pause(0)
+    world.run(20)
+    world.cluster.resume(0)
+    world.run(2)
+    assert not world.of("session-end")
+
+
+def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_later() -> None:
+    world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
+    world.cluster.cut(1, 3)
+    world.write(1, seconds=4)
+    assert world.cluster.control.state.isr == (1, 2)
+    assert world.cluster.control.state.leader_epoch == 0
+    assert partition_epoch(world, 1) == 2
+    assert partition_epoch(world, 2) == 1
+    assert world.cluster.running[1].module.controller.state.isr == (1, 2, 3)
+    world.run(8)
+    assert world.cluster.running[1].module.controller.state.isr == (1, 2)
+    known = world.cluster.running[2].known
+    assert known is not None
+    assert known.isr == (1, 2)
+
+
+def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
+    world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000, "controller.socket.timeout.ms": 9_000}).ready()
+    world.cluster.cut(2, 1)
+    world.cluster.move_controller()
+    world.run(0.5)
+    while world.cluster.controller != 2:
+        world.cluster.move_controller()
+        world.run(0.5)
+    world.decide(1, (1, 2, 3))  # Broker 1 does not hear of its new epoch.
+    world.cluster.cut(1, 3)
+    world.write(1, seconds=4)
+    assert world.cluster.control.state.isr == (1, 2, 3)
+    process = world.cluster.running[1]
+    assert process.partition is not None
+    assert (process.partition.isr, process.holding) == ((1, 2, 3), False)
+
+
+def test_the_partition_stands_still_while_its_isr_is_written() -> None:
+    world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
+    world.cluster.cut(1, 3)
+    world.cluster.pause(0)
+    world.write(1, seconds=4)
+    process = world.cluster.running[1]
+    assert process.holding
+    world.write(1, acks=1, seconds=1)
+    assert not world.of("ack")
+    world.cluster.resume(0)
+    world.run(1)
+    assert not process.holding
+    assert len(world.of("ack")) == 2
+
+
+def test_the_preferred_leader_comes_back_by_itself() -> None:
+    world = World(config=SHORT).ready()
+    world.cluster.kill(1)
+    world.run(4)
+    assert leader(world) == 2
+    world.cluster.start(1)
+    world.run(310)
+    assert leader(world) == 1
+
+
+def test_an_administrator_asks_for_the_preferred_leader() -> None:
+    world = World(config=QUIET).ready()
+    world.decide(2, (1, 2, 3))
+    world.run(0.1)
+    assert world.cluster.preferred_election()
+    world.run(0.1)
+    assert leader(world) == 1
+
+
+def test_a_reassignment_moves_a_replica() -> None:
+    config = {**QUIET, "default.replication.factor": 3}
+    world = World(brokers=4, config=config).ready()
+    first = world.write(3)
+    assert world.cluster.reassign((4, 2, 3))
+    assert not world.cluster.reassign((2, 3, 4))
+    world.run(3)
+    assert world.cluster.replicas == (4, 2, 3)
+    assert leader(world) == 4
+    assert set(world.cluster.control.state.isr) == {2, 3, 4}
+    assert world.logs[3] == [first, first + 1, first + 2]
+    assert world.logs[0] == []
+    assert world.of("deleted", broker=1)
+    assert world.cluster.running[1].partition is not None
+    world.write(1)
+    assert len(world.of("ack")) == 2
+
+
+def test_settings_change_while_running() -> None:
+    world = World(config={**QUIET, "min.insync.replicas": 3}).ready()
+    world.cluster.kill(3)
+    world.run(5)
+    world.write(1, seconds=2)
+    assert not world.of("ack")
+    world.cluster.set_config("min.insync.replicas", 2)
+    world.run(2)
+    assert world.of("ack")
+    world.cluster.kill(1)
+    world.run(5)
+    world.cluster.kill(2)
+    world.cluster.start(3)
+    world.run(6)
+    assert leader(world) == 0
+    world.cluster.set_config("unclean.leader.election.enable", True)
+    world.run(1)
+    assert leader(world) == 3
