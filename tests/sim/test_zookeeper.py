@@ -14,6 +14,10 @@ def leader(world: World) -> int:
     return world.cluster.control.state.leader
 
 
+def isr(world: World) -> tuple[int, ...]:
+    return world.cluster.control.state.isr
+
+
 def controllers(world: World) -> list[int]:
     return [step["broker"] for step in world.of("controller")]
 
@@ -42,7 +46,7 @@ def test_a_broker_that_finds_its_old_registration_exits_until_that_is_gone() -> 
     end = world.of("session-end", broker=3)[0]["t"]
     assert exits[-1]["t"] < end < world.of("registered", broker=3)[1]["t"]
     assert world.cluster.storages[3].recovery_point == 0
-    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert isr(world) == (1, 2, 3)
 
 
 def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
@@ -66,7 +70,7 @@ def test_a_session_expires_while_its_broker_is_cut_off_and_comes_back_with_the_l
     world.cluster.heal_links()
     world.run(4)
     assert not world.cluster.running[1].leads
-    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert isr(world) == (1, 2, 3)
 
 
 def test_a_zombie_stays_away_until_it_wakes() -> None:
@@ -87,10 +91,10 @@ def test_a_notice_that_was_lost_is_told_again() -> None:
     world.cluster.cut(0, 1)  # Broker 1 is controller; its pings still arrive.
     world.run(2.5)
     assert world.of("session-end", broker=2)
-    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert isr(world) == (1, 2, 3)
     world.cluster.heal_links()
     world.run(2)
-    assert world.cluster.control.state.isr == (1, 3)
+    assert isr(world) == (1, 3)
 
 
 def test_the_controllers_seat_can_be_taken_from_it() -> None:
@@ -149,7 +153,7 @@ def test_a_leader_that_shuts_down_hands_over_first() -> None:
     assert world.cluster.shut_down(1)
     world.run(1)
     assert world.of("elected")[-1]["t"] < world.of("shutdown", broker=1)[0]["t"]
-    assert world.cluster.control.state.isr == (2, 3)
+    assert isr(world) == (2, 3)
     assert world.cluster.control.state.leader_epoch == 1  # Nothing more to do when its session was closed.
     assert world.cluster.storages[1].clean_shutdown
 
@@ -181,7 +185,7 @@ def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_la
     world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
     world.cluster.cut(1, 3)
     world.write(1, seconds=4)
-    assert world.cluster.control.state.isr == (1, 2)
+    assert isr(world) == (1, 2)
     assert world.cluster.control.state.leader_epoch == 0
     assert partition_epoch(world, 1) == 2
     assert partition_epoch(world, 2) == 1
@@ -204,7 +208,7 @@ def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
     world.decide(1, (1, 2, 3))  # Broker 1 does not hear of its new epoch.
     world.cluster.cut(1, 3)
     world.write(1, seconds=4)
-    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert isr(world) == (1, 2, 3)
     process = world.cluster.running[1]
     assert process.partition is not None
     assert (process.partition.isr, process.holding) == ((1, 2, 3), False)
@@ -263,7 +267,7 @@ def test_a_reassignment_moves_a_replica() -> None:
 
 
 def test_settings_change_while_running() -> None:
-    world = World(config={**QUIET, "min.insync.replicas": 3}).ready()
+    world = World("kip320", config={**QUIET, "min.insync.replicas": 3}).ready()
     world.cluster.kill(3)
     world.run(5)
     world.write(1, seconds=2)
