@@ -242,12 +242,11 @@ class Broker(Serving):
             request.broker_epoch = self._session
             self._to_zookeeper("on_request", request)
 
-    def on_zookeeper_reply(self, reply: tuple[Request, Any]) -> None:
+    def on_zookeeper_reply(self, request: Request) -> None:
         """Something was done at ZooKeeper."""
-        request, result = reply
         if request in self._pending:
             self._pending.remove(request)
-            request.done(result)
+            request.done(request.result)
 
     def on_notice(self, notice: Notice) -> None:
         """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""

@@ -91,9 +91,11 @@ class Request:
         operation: what is done, with ZooKeeper as its argument.
         done: called with the result, at the broker.
         lasting: whether it outlives the session.
+        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what it
+            reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
     """
 
-    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation")
+    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation", "result")
 
     def __init__(
         self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool
@@ -103,10 +105,13 @@ class Request:
         self.operation = operation
         self.done = done
         self.lasting = lasting
+        self.result: Any = PENDING
 
 
 LOST_US: Final = 1_000_000
 """A notice that was not heard of after this time was lost on its way."""
+PENDING: Final = object()
+"""Result of what was not done yet."""
 MOVED: Final = object()
 """Result of a write that was refused since the controller moved."""
 
@@ -258,11 +263,12 @@ class ZooKeeper(Node):
         if session is None or session.broker_epoch != request.broker_epoch:
             self.tell_expired(request.broker, request.broker_epoch)
             return
-        try:
-            result = request.operation(self)
-        except ControllerMovedError:
-            result = MOVED
-        self._send(request.broker, "on_zookeeper_reply", (request, result))
+        if request.result is PENDING:
+            try:
+                request.result = request.operation(self)
+            except ControllerMovedError:
+                request.result = MOVED
+        self._send(request.broker, "on_zookeeper_reply", request)
 
     def _notify(self, broker: int, handler: str, argument: object = None) -> None:
         """A watch of a broker fires."""
@@ -345,17 +351,16 @@ class ZooKeeper(Node):
         """Write an ISR, if nobody wrote since (ReplicationUtils.updateLeaderAndIsr).
 
         Args:
-            known: leader, leader epoch, partition epoch and controller epoch as the leader knows them.
+            known: partition epoch and controller epoch as the leader knows them.
             isr: the new ISR.
             members: broker epochs of new members that must still be registered, None where nobody checks.
 
         Returns:
-            An error, and the state afterwards. A write that is found to have been made already is a success.
+            An error, and the state afterwards.
         """
         state = self.state
         if state.partition_epoch != known.partition_epoch:
-            same = (state.leader, state.leader_epoch, state.isr) == (known.leader, known.leader_epoch, isr)
-            return (NONE if same else INVALID_UPDATE_VERSION), state
+            return INVALID_UPDATE_VERSION, state
         if members is not None:
             for member, broker_epoch in members.items():
                 session = self.sessions.get(member)
