@@ -27,6 +27,10 @@ COLUMNS: Final = [
     "violations_inside",
     "vacuous",
     "faults_hash",
+    "warnings",
+    "rounds_1",
+    "rounds_2",
+    "rounds_more",
 ]
 """What is read of a sweep's rows."""
 
@@ -53,7 +57,11 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ModeCounts:
-    """One mode of one scenario: `runs` that decided something, and beside them `errors`."""
+    """One mode of one scenario: `runs` that decided something, and beside them `errors`.
+
+    `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
+    an epoch's end, two, or more.
+    """
 
     mode: str
     runs: int
@@ -63,6 +71,8 @@ class ModeCounts:
     runs_inside: int
     share_inside: float | None
     rates: tuple[Rate, ...]
+    warnings: dict[str, int]
+    rounds: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,8 @@ class _Run:
     inside: bool
     vacuous: bool
     faults_hash: str
+    warnings: frozenset[str]
+    rounds: tuple[int, int, int]
 
     def shows(self, kind: str) -> bool:
         return bool(self.kinds) if kind == ANY else kind in self.kinds
@@ -134,8 +146,20 @@ def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "scenarios": [asdict(comparison) for comparison in comparisons]}
 
 
-def _run(verdict: str, inside: bool, kinds: str, kinds_inside: str, vacuous: bool, faults_hash: str) -> _Run:
-    return _Run(verdict, _words(kinds), _words(kinds_inside), inside, vacuous, faults_hash)
+def _run(
+    verdict: str,
+    inside: bool,
+    kinds: str,
+    kinds_inside: str,
+    vacuous: bool,
+    faults_hash: str,
+    warnings: str,
+    *rounds: int,
+) -> _Run:
+    one, two, more = rounds
+    return _Run(
+        verdict, _words(kinds), _words(kinds_inside), inside, vacuous, faults_hash, _words(warnings), (one, two, more)
+    )
 
 
 def _words(text: str) -> frozenset[str]:
@@ -167,6 +191,12 @@ def _mode_counts(mode: str, every: Sequence[_Run], kinds: Iterable[str]) -> Mode
         runs_inside=inside,
         share_inside=_share(inside, len(runs)),
         rates=tuple(_rate(kind, runs) for kind in kinds),
+        warnings=dict(sorted(Counter(kind for run in runs for kind in run.warnings).items())),
+        rounds=(
+            sum(run.rounds[0] for run in runs),
+            sum(run.rounds[1] for run in runs),
+            sum(run.rounds[2] for run in runs),
+        ),
     )
 
 

@@ -32,6 +32,9 @@ COLUMNS: Final[dict[str, str]] = {
     "faults": "int",  # faults that took effect
     "elections": "int",  # after warm-up
     "truncations": "int",  # that removed records
+    "rounds_1": "int",  # completed truncations that took one answer about an epoch's end
+    "rounds_2": "int",  # two answers
+    "rounds_more": "int",  # more than two
     "lossy_ends": "int",  # incarnations that ended and lost records
     "batches_acked": "int",
     "records_acked": "int",

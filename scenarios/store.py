@@ -235,6 +235,13 @@ def groups(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     return read([folder], columns).group_by(list(columns), use_threads=False).aggregate([([], "count_all")]).to_pylist()
 
 
+def sums(folder: Path, by: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Distinct values of `by` in a wave, each with the sums of `columns` under their names."""
+    found = read([folder], [*by, *columns]).group_by(list(by), use_threads=False)
+    rows = found.aggregate([(name, "sum") for name in columns]).to_pylist()
+    return [{name.removesuffix("_sum"): value for name, value in row.items()} for row in rows]
+
+
 def seed_ranges(output: Path) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """Per scenario and mode: how many rows, how many distinct seeds, the smallest and the largest."""
     by_mode = read(done_folders(output), KEY).group_by(["scenario", "mode"])

@@ -21,7 +21,19 @@ VACUOUS_MAX: Final = 0.05
 FAILING_MAX: Final = 10_000
 """Lines of ``violations.jsonl``; the rows hold them all."""
 _VERDICTS: Final = ("ok", "violation", "stalled", "error")
-_GROUP: Final = ("scenario", "mode", "verdict", "expected", "inside", "violations", "violations_inside", "vacuous")
+_GROUP: Final = (
+    "scenario",
+    "mode",
+    "verdict",
+    "expected",
+    "inside",
+    "violations",
+    "violations_inside",
+    "warnings",
+    "vacuous",
+)
+ROUNDS: Final = ("rounds_1", "rounds_2", "rounds_more")
+"""Columns of rows: completed truncations by how many answers they took."""
 _FAILING: Final = (
     "scenario",
     "mode",
@@ -37,13 +49,15 @@ _FAILING: Final = (
 
 
 class _Counts:
-    """Counts of one scenario in one mode; each is a number of runs."""
+    """Counts of one scenario in one mode; each is a number of runs, but for rounds: these are truncations."""
 
     def __init__(self) -> None:
         self.runs = 0
         self.verdicts: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.kinds_inside: Counter[str] = Counter()
+        self.warnings: Counter[str] = Counter()
+        self.rounds: Counter[str] = Counter()
         self.inside = 0
         self.vacuous = 0
         self.unexpected = 0
@@ -55,6 +69,7 @@ class _Counts:
         self.verdicts[group["verdict"]] += number
         self.kinds.update(dict.fromkeys(filter(None, group["violations"].split(",")), number))
         self.kinds_inside.update(dict.fromkeys(filter(None, group["violations_inside"].split(",")), number))
+        self.warnings.update(dict.fromkeys(filter(None, group["warnings"].split(",")), number))
         self.inside += number * group["inside"]
         self.vacuous += number * group["vacuous"]
         self.unexpected += number * (not group["expected"])
@@ -66,6 +81,8 @@ class _Counts:
             "kinds": {
                 kind: {"n": number, "inside": self.kinds_inside[kind]} for kind, number in sorted(self.kinds.items())
             },
+            "warnings": dict(sorted(self.warnings.items())),
+            "rounds": {name.removeprefix("rounds_"): self.rounds[name] for name in ROUNDS},
             "inside": self.inside,
             "inside_share": round(self.inside / self.runs, 6) if self.runs else None,
             "vacuous": self.vacuous,
@@ -87,6 +104,9 @@ class Summary:
         for group in store.groups(folder, _GROUP):
             self._counts[group["scenario"], group["mode"]].add(group)
             self.runs += group["count_all"]
+        for total in store.sums(folder, ("scenario", "mode"), ROUNDS):
+            counts = self._counts[total["scenario"], total["mode"]]
+            counts.rounds.update({name: total[name] for name in ROUNDS})
 
     def kinds(self) -> dict[str, int]:
         """Kind of violation -> runs."""

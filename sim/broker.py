@@ -436,7 +436,7 @@ class Broker(Serving):
             self._journal.follow(self.node, partition, restarts=False)
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
-                self.settled(partition, decision.leader_epoch, fetch.rounds)
+                self.settled(partition, decision.leader_epoch, 0)
 
     def _new_fetcher(self, leader: int) -> Fetcher:
         return Fetcher(

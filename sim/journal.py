@@ -58,6 +58,7 @@ class Journal:
         divergence: the incremental checker of that name.
         observers: called with each step as a dict.
         elections: leaders chosen by the control plane.
+        rounds: completed truncations that took one, two, and more answers about epochs.
         truncations: truncations that removed records.
     """
 
@@ -72,6 +73,7 @@ class Journal:
         "elections",
         "ledger",
         "observers",
+        "rounds",
         "truncations",
     )
 
@@ -86,6 +88,7 @@ class Journal:
         self._quorum = Quorum(self.ledger)
         self.observers: list[Callable[[Step], None]] = []
         self.elections = 0
+        self.rounds = [0, 0, 0]
         self.truncations = 0
 
     def digest(self) -> str:
@@ -188,6 +191,8 @@ class Journal:
         """A follower completed its truncation, after so many answers about epochs."""
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _SETTLED, broker, epoch, 0, 0)
+        if rounds:
+            self.rounds[min(rounds, 3) - 1] += 1
         self.divergence.settled(broker, epoch, now_us)
         if self.observers:
             self._tell("settled", broker=broker, leader_epoch=epoch, rounds=rounds)

@@ -47,13 +47,20 @@ def _show(ui: Ui, comparison: Comparison) -> None:
 
 def _show_modes(ui: Ui, modes: tuple[ModeCounts, ...]) -> None:
     rows = [
-        (mode.mode, mode.runs, percent(mode.share_inside), mode.vacuous, mode.stalled, mode.errors) for mode in modes
+        (mode.mode, mode.runs, percent(mode.share_inside), mode.vacuous, mode.stalled, mode.errors, *mode.rounds)
+        for mode in modes
     ]
     headers = ["mode", "runs", "runs inside", "vacuous", "stalled", "errors"]
+    headers += ["truncations in one round", "in two", "in more"]
     ui.table(headers, rows, numbers=headers[1:])
     ui.line()
     headers = ["kind", "mode", "k/n", "rate", "95 % interval", "inside", "outside"]
     ui.table(headers, [_rate_row(mode.mode, rate) for rate, mode in _by_kind(modes)], numbers=headers[2:])
+    warnings = sorted((kind, mode.mode, runs) for mode in modes for kind, runs in mode.warnings.items())
+    if warnings:
+        headers = ["early warning", "mode", "runs"]
+        ui.line()
+        ui.table(headers, warnings, numbers=headers[2:])
 
 
 def _by_kind(modes: tuple[ModeCounts, ...]) -> list[tuple[Rate, ModeCounts]]:

@@ -143,6 +143,16 @@ def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
         headers = ["scenario", "mode", "kind", "runs", "inside the promise"]
         ui.line()
         ui.table(headers, kinds, numbers=headers[3:])
+    warnings = [row for result in summary["results"] for row in _warnings(result)]
+    if warnings:
+        headers = ["scenario", "mode", "early warning", "runs"]
+        ui.line()
+        ui.table(headers, warnings, numbers=headers[3:])
+    rounds = [row for result in summary["results"] for row in _rounds(result)]
+    if rounds:
+        headers = ["scenario", "mode", "truncations in one round", "in two", "in more"]
+        ui.line()
+        ui.table(headers, rounds, numbers=headers[2:])
     if summary["failing"]:
         _show_failing(ui, output / "violations.jsonl", summary["failing"])
 
@@ -182,3 +192,13 @@ def _counts(result: dict[str, Any]) -> tuple[object, ...]:
 def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
     key = result["scenario"], result["mode"]
     return [(*key, kind, counts["n"], counts["inside"]) for kind, counts in result["kinds"].items()]
+
+
+def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    return [(result["scenario"], result["mode"], kind, runs) for kind, runs in result["warnings"].items()]
+
+
+def _rounds(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    """One row, none where no follower asked for an epoch's end."""
+    rounds = result["rounds"].values()
+    return [(result["scenario"], result["mode"], *rounds)] if any(rounds) else []

@@ -87,7 +87,7 @@ class PartitionFetch:
         initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
         state: what comes next.
         delayed_until_us: back-off after an error.
-        rounds: questions for an epoch's end that were answered.
+        rounds: questions for an epoch's end that were answered since truncation began.
     """
 
     __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
@@ -340,9 +340,14 @@ class Fetcher:
             self._give_up(fetch.replica.name)
             return False
         if complete:
-            fetch.state = FETCHING
-            self._host.settled(fetch.replica, fetch.leader_epoch, fetch.rounds)
+            self._settle(fetch)
         return True
+
+    def _settle(self, fetch: PartitionFetch) -> None:
+        """Truncation is complete; what follows in this epoch takes rounds of its own."""
+        fetch.state = FETCHING
+        rounds, fetch.rounds = fetch.rounds, 0
+        self._host.settled(fetch.replica, fetch.leader_epoch, rounds)
 
     # Fetching.
 
@@ -459,5 +464,4 @@ class Fetcher:
     def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
         if leader_start > fetch.replica.log.leo:
             fetch.replica.truncate_fully(leader_start)
-        fetch.state = FETCHING
-        self._host.settled(fetch.replica, fetch.leader_epoch, fetch.rounds)
+        self._settle(fetch)

@@ -21,6 +21,10 @@ def run(mode: str, seed: int, kinds: str = "", *, kinds_inside: str | None = Non
         "violations_inside": kinds if kinds_inside is None else kinds_inside,
         "vacuous": False,
         "faults_hash": f"f{seed}",
+        "warnings": "",
+        "rounds_1": 2,
+        "rounds_2": 0,
+        "rounds_more": 0,
     }
     return plain | other
 
@@ -55,6 +59,17 @@ def test_errors_decide_nothing_and_vacuous_runs_stay() -> None:
     hw = power.modes[0]
     assert (hw.runs, hw.errors, hw.vacuous, hw.stalled) == (2, 1, 1, 1)
     assert hw.rates[0].n == 2
+
+
+def test_warnings_and_rounds_are_counted() -> None:
+    (power,) = compared(
+        run("kip279", 0, warnings="leader-incomplete,log-mismatch", rounds_2=1),
+        run("kip279", 1, warnings="log-mismatch", rounds_more=3),
+        run("kip279", 2, verdict="error", warnings="log-mismatch"),
+    )
+    kip279 = power.modes[0]
+    assert kip279.warnings == {"leader-incomplete": 1, "log-mismatch": 2}
+    assert kip279.rounds == (4, 1, 3)
 
 
 def test_share_of_runs_inside() -> None:

@@ -27,6 +27,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "runs": 10,
         "verdicts": {**NONE, "ok": 9, "violation": 1},
         "kinds": {"committed-loss": {"n": 1, "inside": 0}},
+        "warnings": {},
+        "rounds": {"1": 0, "2": 0, "more": 0},
         "inside_share": 0.9,
         "vacuous": 2,
         "expectation": "clean",
@@ -133,8 +135,28 @@ def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], sw
     assert (call.code, call.err) == (0, "")
     assert "met" in call.out.splitlines()[0]
     assert "highwater replay canary --mode hw --seed 0 --expect-digest" in call.out
+    assert "canary    hw      candidate-incomplete    20" in call.out
+    assert "truncations in one round" in call.out
     data = highwater(*words, "--json").json
+    results = {(result["scenario"], result["mode"]): result for result in data["results"]}
+    assert results["canary", "hw"]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
+    assert results["power", "hw"]["rounds"] == {"1": 0, "2": 0, "more": 0}
+    assert results["power", "kip101"]["rounds"]["1"] > 20
     assert data == json.loads((swept / "summary.json").read_text())
+
+
+def test_whether_warnings_count_is_part_of_a_sweep_and_of_its_replays(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    words = ["sweep", "canary", "--seeds", "0..2", "--output", tmp_path, "--local", 1]
+    strict = highwater(*words, "--modes", "hw", "--strict")
+    assert strict.code == 0
+    assert "--seed 0 --strict --expect-digest" in strict.out
+    assert json.loads((tmp_path / "run.json").read_text())["scenarios"][0]["strict"]
+    again = highwater(*words, "--modes", "hw")
+    assert (again.code, "has changed in strict" in again.err) == (2, True)
+    replayed = highwater("replay", tmp_path, "--seed", 0)
+    assert "violation (candidate-incomplete, committed-loss, leader-incomplete)" in replayed.out
 
 
 def test_another_sweep_does_not_mix_in(highwater: Callable[..., Call], swept: Path) -> None:
@@ -152,6 +174,9 @@ def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> Non
     rate = canary["modes"][0]["rates"][0]
     assert (rate["kind"], rate["k"], rate["n"], rate["inside"], rate["outside"]) == ("any", 20, 20, 20, 0)
     assert power["pairs"][0]["n"] == 20
+    assert canary["modes"][0]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
+    assert "leader-incomplete" in call.out
+    assert "truncations in one round" in call.out
 
 
 def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:

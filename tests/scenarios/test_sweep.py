@@ -260,7 +260,7 @@ def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) 
 
 def row(mode: str = "hw", **changes: Any) -> dict[str, Any]:
     plain = {"verdict": "ok", "expected": True, "inside": True, "violations": "", "violations_inside": ""}
-    return {"scenario": "power", "mode": mode, "vacuous": False, "count_all": 10, **plain, **changes}
+    return {"scenario": "power", "mode": mode, "vacuous": False, "warnings": "", "count_all": 10, **plain, **changes}
 
 
 LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "violations_inside": "divergence"}
@@ -285,6 +285,7 @@ def test_exit_codes(
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
     monkeypatch.setattr(store, "groups", lambda _folder, _columns: groups)
+    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [])
     modes = tuple(dict.fromkeys(group["mode"] for group in groups))
     counted = summary.Summary(Sweep((load("power"),), {"power": modes}, 0, 100))
     counted.add(tmp_path)
@@ -292,7 +293,10 @@ def test_exit_codes(
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "groups", lambda _folder, _columns: [row(), row(**LOST, inside=False)])
+    lost = row(**LOST, inside=False, warnings="leader-incomplete,log-mismatch")
+    monkeypatch.setattr(store, "groups", lambda _folder, _columns: [row(), lost])
+    total = {"scenario": "power", "mode": "hw", "rounds_1": 7, "rounds_2": 1, "rounds_more": 0}
+    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [total])
     counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(tmp_path)
     assert counted.to_json()["results"] == [
@@ -302,6 +306,8 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "runs": 20,
             "verdicts": {"ok": 10, "violation": 10, "stalled": 0, "error": 0},
             "kinds": {"committed-loss": {"n": 10, "inside": 0}, "divergence": {"n": 10, "inside": 10}},
+            "warnings": {"leader-incomplete": 10, "log-mismatch": 10},
+            "rounds": {"1": 7, "2": 1, "more": 0},
             "inside": 10,
             "inside_share": 0.5,
             "vacuous": 0,

@@ -400,6 +400,14 @@ def test_or_it_truncates_to_the_leaders_end(rule: str, unclean: bool) -> None:
     assert follower.host.of("halt") == []
 
 
+def test_each_truncation_has_rounds_of_its_own() -> None:
+    follower = Follower({1: 4}, KIP101.override({"out_of_range": "truncates"})).follow()
+    follower.ends(4)
+    follower.brings(error=OFFSET_OUT_OF_RANGE)
+    follower.lists(2)
+    assert follower.host.of("settled") == [(5, 4, 1), (5, 2, 0)]
+
+
 @pytest.mark.parametrize(("start", "fetched"), [(9, 9), (3, 4)])
 def test_a_leader_that_begins_later_means_starting_anew(start: int, fetched: int) -> None:
     follower = out_of_range(HW)
