@@ -61,12 +61,13 @@ class Quorum:
         self._leading = partition
         self._found_good = None
         if decision.leader_epoch >= self._epoch:
+            self._epoch = decision.leader_epoch
             self._compare(partition, {partition.broker, *decision.isr}, now_us)
 
     def committed(self, partition: Partition, now_us: int) -> None:
         """The HW of a leader moved."""
         isr = partition.isr
-        if isr is self._found_good or partition.leader_epoch != self._epoch:
+        if isr is self._found_good or partition.leader_epoch < self._epoch:
             return
         if not partition.is_leader or partition.locked:
             return
