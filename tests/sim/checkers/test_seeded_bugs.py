@@ -42,7 +42,7 @@ def lets_nobody_join(partition: Partition, *_: Any) -> None:
 
 def waits_for_nobody(partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
     original_lead(partition, decision, now_us)
-    partition.isr = (partition.broker,)
+    partition.isr = partition.pending = (partition.broker,)  # And it proposes no other one.
     for state in partition.followers.values():
         state.in_isr = state.holds_hw = False
 
