@@ -220,8 +220,10 @@ class Partition(Replica):
         A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before
         (Replica.resetReplicaState), so that a new leader's HW is frozen until every ISR member has fetched from it.
         The local HW stays as it is, however far it lies below what the former leader exposed. Under an equal leader
-        epoch, which ZooKeeper's controller never sends, only ISR and assignment are taken.
+        epoch, which ZooKeeper's controller never sends, only ISR and assignment are taken, unless they are outdated.
         """
+        if self._is_outdated(decision):
+            return
         self._adopt(decision)
         isr = decision.isr
         others = [broker for broker in decision.replicas if broker != self.broker]
@@ -255,6 +257,8 @@ class Partition(Replica):
 
         Waiting writes are refused: whether their records survive is open. Truncation is the fetcher's business.
         """
+        if self._is_outdated(decision):
+            return
         self._adopt(decision)
         self.leader_epoch = max(self.leader_epoch, decision.leader_epoch)
         self._resign()
@@ -275,6 +279,9 @@ class Partition(Replica):
         delayed, self.delayed = self.delayed, []
         for _, request, _ in delayed:
             self.host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
+
+    def _is_outdated(self, decision: LeaderAndIsr) -> bool:
+        return decision.leader_epoch <= self.leader_epoch and decision.partition_epoch < self.partition_epoch
 
     def _adopt(self, decision: LeaderAndIsr) -> None:
         self.leader = decision.leader

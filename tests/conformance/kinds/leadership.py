@@ -19,6 +19,7 @@ from tests.conformance.world import (
     RecordingHost,
     batches_of,
     entries_of,
+    epoch_of,
     make_cache,
     make_log,
     make_partition,
@@ -210,10 +211,13 @@ class Leading(RecordingHost):
 
     def set_broker_state(self, op: Fields) -> None:
         """The leader's metadata changes."""
-        change = {"alive": self.dead.discard, "fenced": self.dead.add}.get(op["state"])
-        if change is None:
-            raise TableError(f"a broker that is {op['state']!r} is not understood")
-        change(op["broker"])
+        state = op["state"]
+        if state in ("alive", "unfenced"):
+            self.dead.discard(op["broker"])
+        elif "fenced" in state or "shut" in state:
+            self.dead.add(op["broker"])
+        else:
+            raise TableError(f"a broker that is {state!r} is not understood")
 
     def _reply(self, error: str, partition_epoch: int = -1) -> None:
         change = self.requested
@@ -228,6 +232,14 @@ class Leading(RecordingHost):
     def alter_partition_error(self, op: Fields) -> None:
         """It did not."""
         self._reply(op["error"])
+
+    def list_offsets(self, op: Fields) -> Seen:
+        """A client's look-up."""
+        timestamps = {"latest": LATEST, "earliest": EARLIEST}
+        timestamp = timestamps[op.get("timestamp", "latest")]
+        current = epoch_of(op.get("current_leader_epoch"))
+        error, offset = self.partition.list_offset(timestamp, current, replica=False)
+        return Seen(error=error or "NONE", offset=offset, leader_epoch=self.partition.leader_epoch)
 
     # What can be seen.
 
@@ -281,6 +293,7 @@ KIND = Kind(
         "fetch": Leading.fetch,
         "fetch_state": Leading.fetch_at,
         "check": Leading.check_at,
+        "list_offsets": Leading.list_offsets,
         "probe": Leading.probe,
         "maybe_shrink_isr": Leading.shrink,
         "set_broker_state": Leading.set_broker_state,

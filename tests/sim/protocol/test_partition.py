@@ -298,6 +298,14 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     assert (one.followers[2].leo, one.followers[2].in_isr, one.pending) == (5, True, ())
 
 
+def test_an_older_decision_is_ignored() -> None:
+    one = partition(Recorder())
+    one.become_leader(LeaderAndIsr("t-0", 1, 3, (1, 2), 5, (1, 2, 3)), 0)
+    one.become_leader(LeaderAndIsr("t-0", 1, 3, (1,), 4, (1, 2, 3)), 0)
+    one.become_follower(LeaderAndIsr("t-0", 2, 3, (2,), 4, (1, 2, 3)))
+    assert (one.isr, one.partition_epoch, one.is_leader) == ((1, 2), 5, True)
+
+
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_followers_come_and_go_with_the_assignment(epoch: int) -> None:
     one = filled(Recorder(), {0: 5}, hw=5)
