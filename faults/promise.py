@@ -8,6 +8,9 @@ of a member x of the persisted ISR that held it: from x's end until x's next reg
 member of the persisted ISR is up that has not itself lost the record by a crash. Truncation by the protocol never
 excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
 runs and that its session is open: that is what Kafka's documentation calls alive.
+
+No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): every
+leader judges by the ISR that it knows.
 """
 
 from __future__ import annotations
@@ -57,17 +60,18 @@ class Promise:
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
 
-        Divergence, stuck replicas and lack of progress need P0 only. Losses and regressions are inside if a record
-        concerned is (regressions: if all are). So are early warnings, if they are about records: about all that are
-        committed, since a success that was sent counts there, received or not.
+        Divergence, what idempotent producers are promised, stuck replicas and lack of progress need P0 only. Losses,
+        records that a consumer skipped, and regressions are inside if a record concerned is (regressions: if all are).
+        So are early warnings, if they are about records: about all that are committed, since a success that was sent
+        counts there, received or not.
         """
-        if not self._p0:
+        if not self._p0 or violation.kind == "ack-under-min-isr":
             return False
         if violation.kind == "hw-regression":
             return not (violation.ids & self._excused_ids)
         if violation.kind in EARLY_WARNINGS:
             return not violation.ids or bool(violation.ids - self._excused_ids)
-        if violation.kind == "committed-loss":
+        if violation.kind in ("committed-loss", "consumer-skip"):
             return bool(violation.ids - self._excused_ids)
         if violation.kind == "exposed-loss":
             promised = violation.ids if self._hw_waits else violation.ids & self._acked_all

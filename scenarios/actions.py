@@ -69,6 +69,16 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "resume": Action("take a pause of a process back", {"node": Param("endpoint", required=True)}),
     "set-config": Action("change settings of the topic while brokers run", {"config": Param("dynamic", required=True)}),
+    "offsets-for-times": Action(
+        "let the consumer ask for the offset of the first record that is not older than a batch",
+        {"batch": Param("sent", required=True)},
+    ),
+    "commit": Action("let the consumer commit its position"),
+    "restart-consumer": Action("let the consumer's process die and begin again at the committed offset"),
+    "seek": Action(
+        "let the consumer read on from an offset; with the epoch of the record before it, that is asked about first",
+        {"offset": Param("offset", required=True), "epoch": Param("offset")},
+    ),
     "pause-consumer": Action("let the consumer stop fetching"),
     "resume-consumer": Action("let the consumer fetch again"),
     "wait": Action("nothing but wait"),

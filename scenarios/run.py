@@ -29,7 +29,7 @@ from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
 from scenarios.workload import draw_sends
-from sim.checkers import committed_loss, exposed_loss, idempotence
+from sim.checkers import committed_loss, consumer_skip, exposed_loss, idempotence
 from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
@@ -221,6 +221,7 @@ class _Run:
             self.losses = committed_loss.check(ledger, [log], log.log_start, now_us)
             exposed_loss.check(ledger, log, now_us)
             idempotence.check(ledger, log, now_us)
+            consumer_skip.check(ledger, log, leader.partition.hw, now_us)
         else:
             logs = [storage.log for storage in cluster.storages.values()]
             self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)

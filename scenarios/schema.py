@@ -74,6 +74,7 @@ ModeName = Annotated[str, _word("mode", MODES)]
 
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],
+    "sent": Annotated[Name, _check(fields.batch)],
     "count": Positive,
     "acks": Annotated[Any, _check(fields.acks)],
     "broker": Broker,

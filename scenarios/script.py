@@ -6,7 +6,7 @@ probes that must come true in order; if one does not, the run is an error, whate
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ from faults.plan import CONTROLLER, LEADER, Fault
 from scenarios.scenario import Pattern, Probe
 from scenarios.scenario import Step as Line
 from sim.cluster import Cluster
+from sim.consumer import Consumer
 from sim.producer import Send
+from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 from sim.settings import acks_number
 from sim.trace import Step
@@ -25,6 +27,18 @@ from sim.zookeeper import ScriptedZooKeeper
 
 WAIT_LIMIT_US: Final = 300_000_000
 """A script line that waited this long in vain fails the run."""
+
+
+CONSUMER: Final[dict[str, Callable[..., None]]] = {
+    "end-offsets": Consumer.ask_end_offset,
+    "offsets-for-times": Consumer.offset_for_time,
+    "commit": Consumer.commit,
+    "restart-consumer": Consumer.restart,
+    "seek": Consumer.seek,
+    "pause-consumer": Consumer.pause,
+    "resume-consumer": Consumer.resume,
+}
+"""What a consumer's application does."""
 
 
 class StoryError(Exception):
@@ -175,8 +189,8 @@ class Script:
         elif action in ("elect", "isr"):
             assert isinstance(cluster.control, ScriptedZooKeeper)
             cluster.control.decide(params.get("broker", cluster.control.state.leader), tuple(params["isr"]))
-        elif action == "end-offsets":
-            cluster.consumer.ask_end_offset()
+        elif action in CONSUMER:
+            self._consume(action, params)
         elif action == "delete-records":
             leader = cluster.leader
             if leader is None or leader.partition is None:
@@ -184,12 +198,17 @@ class Script:
             leader.partition.advance_log_start(params["offset"])
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
-        elif action == "pause-consumer":
-            cluster.consumer.pause()
-        elif action == "resume-consumer":
-            cluster.consumer.resume()
         elif action != "wait":
             self._injection.strike(_fault(action, params, cluster.kernel.now_us))
+
+    def _consume(self, action: str, params: Mapping[str, Any]) -> None:
+        consumer = self._cluster.consumer
+        if action == "seek":
+            consumer.seek(params["offset"], params.get("epoch", NO_EPOCH))
+        elif action == "offsets-for-times":
+            consumer.offset_for_time(self._batches[params["batch"]])
+        else:
+            CONSUMER[action](consumer)
 
     def _operate(self, action: str, params: Mapping[str, Any]) -> None:
         cluster = self._cluster

@@ -39,6 +39,7 @@ from sim.protocol.messages import (
     ListOffsetsReply,
     ListOffsetsRequest,
     Position,
+    ProduceReply,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
@@ -460,6 +461,11 @@ class Broker(Serving):
             partition.shrink_isr(now_us)
 
     # The ISR.
+
+    def acknowledges(self, reply: ProduceReply) -> None:
+        """See `Serving.acknowledges`."""
+        assert self.partition is not None
+        self._journal.acknowledges(self.node, reply, self.partition.min_insync_replicas)
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
-from sim.checkers import hw_regression
+from sim.checkers import ack_under_min_isr, hw_regression
 from sim.checkers.completeness import Completeness
 from sim.checkers.divergence import Divergence
 from sim.checkers.epoch_leaders import EpochLeaders
@@ -21,7 +21,7 @@ from sim.checkers.quorum import Quorum
 from sim.kernel import Kernel
 from sim.ledger import Ack, End, Ledger, Shown
 from sim.protocol.batch import Batch
-from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceRequest
+from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.trace import STEPS, Step
@@ -40,6 +40,7 @@ _LEAD = _CODE["lead"]
 _FOLLOW = _CODE["follow"]
 _SETTLED = _CODE["settled"]
 _ACK = _CODE["ack"]
+_ACKNOWLEDGES = _CODE["acknowledges"]
 _PRODUCER_ID = _CODE["producer-id"]
 _READ = _CODE["read"]
 _END_OFFSET = _CODE["end-offset"]
@@ -239,13 +240,30 @@ class Journal:
 
     # Clients.
 
-    def ack(self, request: ProduceRequest, base_offset: int) -> None:
+    def acknowledges(self, broker: int, reply: ProduceReply, min_insync_replicas: int) -> None:
+        """A leader answers success to acks=all."""
+        request = reply.request
+        first = request.first_id
+        now_us = self._kernel.now_us
+        self._buffer += _PACK(now_us, _ACKNOWLEDGES, broker, min_insync_replicas, reply.base_offset, first)
+        isr = self.ledger.isr
+        if len(isr) < min_insync_replicas:
+            reply.short_isr = isr
+        if self.observers:
+            self._tell("acknowledges", broker=broker, record=first, min_isr=min_insync_replicas)
+
+    def ack(self, reply: ProduceReply) -> None:
         """A producer received success."""
         now_us = self._kernel.now_us
-        self._buffer += _PACK(now_us, _ACK, request.acks, 0, base_offset, request.first_id)
-        self.ledger.acks.append(Ack(request.first_id, request.count, base_offset, request.acks, now_us))
+        request = reply.request
+        first, count, acks = request.first_id, request.count, request.acks
+        self._buffer += _PACK(now_us, _ACK, acks, 0, reply.base_offset, first)
+        self.ledger.acks.append(Ack(first, count, reply.base_offset, acks, now_us))
+        if reply.short_isr is not None:
+            ack_under_min_isr.check_ack(self.ledger, range(first, first + count), reply.short_isr, now_us)
         if self.observers:
-            self._tell("ack", record=request.first_id, count=request.count, offset=base_offset, acks=request.acks)
+            sent = reply.answered_us
+            self._tell("ack", record=first, count=count, offset=reply.base_offset, acks=acks, answered_at=sent)
 
     def producer_id(self, node: int, producer_id: int, producer_epoch: int) -> None:
         """An idempotent producer has another id or epoch."""
@@ -288,22 +306,22 @@ class Journal:
 
     def out_of_range(self, consumer: int, position: int) -> None:
         """A consumer's application was told that its position is out of range."""
-        self.ledger.passed.pop(consumer, None)
+        self.ledger.told(consumer)
         self._client("out-of-range", consumer, position)
 
     def reset(self, consumer: int, offset: int) -> None:
         """A consumer went where ``auto.offset.reset`` says."""
-        self.ledger.passed.pop(consumer, None)
+        self.ledger.told(consumer)
         self._client("reset", consumer, offset)
 
     def seek(self, consumer: int, offset: int, epoch: int) -> None:
         """An application chose where its consumer reads on."""
-        self.ledger.passed.pop(consumer, None)
+        self.ledger.told(consumer)
         self._client("seek", consumer, offset, leader_epoch=epoch)
 
     def truncation_detected(self, consumer: int, position: int, divergent_offset: int, divergent_epoch: int) -> None:
         """A consumer's application was told that the log was truncated (LogTruncationException)."""
-        self.ledger.passed.pop(consumer, None)
+        self.ledger.told(consumer)
         self._client(
             "truncation-detected", consumer, position, leader_epoch=divergent_epoch, divergent_offset=divergent_offset
         )

@@ -82,6 +82,7 @@ class Ledger:
         shown: what consumers were shown.
         passed: consumer -> ranges of offsets that its position went over, ascending, since its application was last
             told that it goes elsewhere.
+        shown_when_told: consumer -> how long `shown` was then.
         exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
         commits: first id -> when a leader's HW first passed the batch.
         committed: batches in the order in which leaders' HWs passed them.
@@ -101,6 +102,7 @@ class Ledger:
         self.acks: list[Ack] = []
         self.shown: list[Shown] = []
         self.passed: dict[int, list[tuple[int, int]]] = {}
+        self.shown_when_told: dict[int, int] = {}
         self.exposed: dict[int, int] = {}
         self.commits: dict[int, int] = {}
         self.committed: list[Batch] = []
@@ -115,6 +117,11 @@ class Ledger:
         self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
+
+    def told(self, consumer: int) -> None:
+        """A consumer's application heard that it goes elsewhere: what was passed before that is its own business."""
+        self.passed.pop(consumer, None)
+        self.shown_when_told[consumer] = len(self.shown)
 
     def passed_over(self, consumer: int, position: int, end: int) -> None:
         """A consumer's position went on to an offset."""

@@ -149,7 +149,7 @@ class Producer(Client):
             self.succeeded()
             if sequences is not None:
                 sequences.completed(send)
-            self.journal.ack(reply.request, reply.base_offset)
+            self.journal.ack(reply)
             if send.done is not None:
                 send.done(reply.base_offset)
             self._pump()

@@ -70,7 +70,14 @@ class Serving(Node):
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `PartitionHost.answer_produce`; acks=0 is never answered."""
         if request.acks:
-            self._reply(request.client, "on_produce_reply", ProduceReply(request, error, base_offset))
+            reply = ProduceReply(request, error, base_offset, self.kernel.now_us)
+            if request.acks < 0 and not error:
+                self.acknowledges(reply)
+            self._reply(request.client, "on_produce_reply", reply)
+
+    def acknowledges(self, reply: ProduceReply) -> None:
+        """A success for acks=all is about to be sent."""
+        raise NotImplementedError
 
     def on_produce(self, request: ProduceRequest) -> None:
         """A producer sent a batch."""

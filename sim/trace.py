@@ -17,7 +17,7 @@ STEPS: Final[dict[str, str]] = {
     "lead": "a broker became leader: leader_epoch, offset = LEO",
     "follow": "a broker became follower: leader, leader_epoch, offset = LEO",
     "settled": "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
-    "ack": "a producer received success: record = first id, offset = base offset, acks",
+    "ack": "a producer received success: record = first id, offset = base offset, acks, answered_at",
     "read": "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it",
     "end-offset": "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
     "out-of-range": "a consumer was told that its position is out of range: offset",
@@ -36,6 +36,7 @@ STEPS: Final[dict[str, str]] = {
     "controller": "a broker became controller: controller_epoch",
     "deleted": "a broker deleted its replica, which was reassigned",
     "converged": "the cluster is whole again and answered a write and a read",
+    "acknowledges": "a leader answers success to acks=all: record = first id, min_isr that it goes by",
     "reset": "a consumer went where auto.offset.reset says: offset",
     "seek": "an application chose where its consumer reads on: offset, leader_epoch of the record before (-1: unknown)",
     "truncation-detected": "a consumer's application was told that the log was truncated (LogTruncationException): "

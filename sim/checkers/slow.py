@@ -4,9 +4,9 @@ It shares no code with the incremental checkers and the ledger. Each broker's lo
 steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 
-Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``duplicate``, ``reordered``,
-``stuck-replica``, ``no-progress``, and that the trace itself is consistent: LEOs, numbers of removed batches and lost
-records fit the rebuilt logs.
+Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``duplicate``,
+``reordered``, ``ack-under-min-isr``, ``stuck-replica``, ``no-progress``, and that the trace itself is consistent: LEOs,
+numbers of removed batches and lost records fit the rebuilt logs.
 
 Does not verify: early warnings; whether a violation is inside the promise; what was lost in which crash; stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
@@ -142,6 +142,9 @@ class _Judge:
         self._epoch = -1
         self._senders: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._acks: list[Step] = []
+        self._short: set[tuple[int, int]] = set()
+        self._passed: dict[int, set[int]] = {}
+        self._since: dict[int, list[Step]] = {}
         self._reads: list[Step] = []
         self._exposed: list[tuple[int, int, int]] = []
         self._now_us = 0
@@ -160,8 +163,12 @@ class _Judge:
             "halt": self._ended,
             "elected": self._on_elected,
             "isr": self._on_isr,
-            "ack": self._acks.append,
+            "acknowledges": self._acknowledges,
+            "ack": self._ack,
             "read": self._read,
+            "rewind": self._went_back,
+            "restart-consumer": self._went_back,
+            **dict.fromkeys(("reset", "seek", "truncation-detected", "out-of-range"), self._told),
             "end-offset": self._end_offset,
         }
 
@@ -264,9 +271,28 @@ class _Judge:
 
     # Clients.
 
+    def _acknowledges(self, step: Step) -> None:
+        if len(self._isr) < step["min_isr"]:
+            self._short.add((step["record"], step["t"]))
+
+    def _ack(self, step: Step) -> None:
+        self._acks.append(step)
+        if step["acks"] == -1 and (step["record"], step["answered_at"]) in self._short:
+            self._find("ack-under-min-isr", f"record {step['record']} was answered at {step['answered_at']} us")
+
     def _read(self, step: Step) -> None:
         self._reads.append(step)
+        self._since.setdefault(step["consumer"], []).append(step)
+        self._passed.setdefault(step["consumer"], set()).update(range(step["position"], step["last"] + 1))
         self._exposed.append((step["t"], step["leader_epoch"], step["last"] + 1))
+
+    def _went_back(self, step: Step) -> None:
+        passed = self._passed.get(step["consumer"], set())
+        self._passed[step["consumer"]] = {offset for offset in passed if offset < step["offset"]}
+
+    def _told(self, step: Step) -> None:
+        self._passed.pop(step["consumer"], None)
+        self._since.pop(step["consumer"], None)
 
     def _end_offset(self, step: Step) -> None:
         end, epoch = step["offset"], step["leader_epoch"]
@@ -286,6 +312,7 @@ class _Judge:
         if leader:
             self._exposed_loss(leader)
             self._idempotence(leader)
+            self._consumer_skip(leader)
 
     def _leader(self) -> _Copy | None:
         """Who was elected, runs, and leads in the current leader epoch."""
@@ -308,6 +335,26 @@ class _Judge:
                 record = shown["record"] + offset - shown["offset"]
                 if not leader.holds(offset, record):
                     self._find("exposed-loss", f"record {record}, shown at offset {offset} at {shown['t']} us")
+
+    def _consumer_skip(self, leader: _Copy) -> None:
+        """Below the HW, a consumer was shown what stands where its position went over, or was told of a jump.
+
+        Judged as far as it has read of the final log.
+        """
+        for consumer, passed in self._passed.items():
+            shown = {
+                read["record"] + offset - read["offset"]
+                for read in self._reads
+                if read["consumer"] == consumer
+                for offset in range(read["offset"], read["last"] + 1)
+            }
+            read_of_it = [
+                read["last"] for read in self._since.get(consumer, ()) if leader.holds(read["offset"], read["record"])
+            ]
+            for offset in range(leader.start, min(leader.hw, max(read_of_it, default=0))):
+                unseen = [record for record, _ in leader.at[offset] if record not in shown]
+                if offset in passed and unseen:
+                    self._find("consumer-skip", f"consumer {consumer} was not shown record {unseen[0]} at {offset}")
 
     def _idempotence(self, leader: _Copy) -> None:
         """Each record once and in order, as far as one producer in one epoch wrote them."""

@@ -62,14 +62,19 @@ class ProduceRequest:
 
 
 class ProduceReply:
-    """Answer to a produce request: an error, or the offset of the batch's first record."""
+    """Answer to a produce request: an error, or the offset of the batch's first record.
 
-    __slots__ = ("base_offset", "error", "request")
+    For checkers, and no field on the wire: when it was sent, and the persisted ISR if that was too small for a success.
+    """
 
-    def __init__(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+    __slots__ = ("answered_us", "base_offset", "error", "request", "short_isr")
+
+    def __init__(self, request: ProduceRequest, error: str, base_offset: int, answered_us: int = 0) -> None:
         self.request = request
         self.error = error
         self.base_offset = base_offset
+        self.answered_us = answered_us
+        self.short_isr: tuple[int, ...] | None = None
 
 
 Position = tuple[str, int, int, int]

@@ -206,3 +206,29 @@ def test_deleting_records_needs_a_leader() -> None:
     world = World(scripted=True).ready()
     with pytest.raises(StoryError, match="needs a leader"):
         play(world, do("delete-records", offset=1))
+
+
+def test_a_script_can_be_the_consumers_application() -> None:
+    world = World("kip320").ready()
+    play(
+        world,
+        do("produce", batch="m1", records=2),
+        do("commit", Pattern("read", offset=0)),
+        do("produce", batch="m2", records=2),
+        do("restart-consumer", Pattern("read", offset=2)),
+        do("seek", Pattern("read", offset=2), offset=1, epoch=0),
+        do("offsets-for-times", Pattern("read", offset=2), batch="m2"),
+        do("seek", after_us=1_000_000, offset=3),
+    )
+    assert [step["offset"] for step in world.of("commit")] == [2]
+    assert [step["offset"] for step in world.of("restart-consumer")] == [2]
+    assert [(step["offset"], step["leader_epoch"]) for step in world.of("seek")] == [(1, 0), (3, -1)]
+    assert [(step["record"], step["offset"]) for step in world.of("offset-for-time")] == [(2, 2)]
+    assert [(step["offset"], step["last"]) for step in world.of("read")] == [
+        (0, 1),
+        (2, 3),
+        (2, 3),
+        (1, 1),
+        (2, 3),
+        (3, 3),
+    ]

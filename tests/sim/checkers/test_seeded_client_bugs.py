@@ -10,9 +10,10 @@ import pytest
 from scenarios.run import run_row
 from sim.protocol import producer_state
 from sim.protocol.messages import NONE
+from sim.protocol.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from scenarios.scenario import Scenario
 
@@ -27,6 +28,22 @@ def inside(scenario: Scenario) -> Iterator[set[str]]:
         yield set(row["violations_inside"].split(",")) - {""}
 
 
+def found(scenario: Scenario, kind: str, rules: dict[str, str] | None = None) -> bool:
+    """Whether a kind is found in any seed, inside the promise or outside."""
+    return any(kind in run_row(scenario, "kip320-repaired", seed, rules)["violations"] for seed in SEEDS)
+
+
+def takes_all_for_in_sync(original: Callable[..., None]) -> Callable[..., None]:
+    """The same, with an ISR that has not shrunk."""
+
+    def patched(partition: Partition, *arguments: Any) -> None:
+        isr, partition.isr = partition.isr, partition.replicas
+        original(partition, *arguments)
+        partition.isr = isr
+
+    return patched
+
+
 def appends_everything(*_: Any) -> tuple[str, None]:
     return NONE, None
 
@@ -39,3 +56,15 @@ def test_a_leader_that_forgets_its_producers_is_found(
     assert all(kind not in kinds for kinds in inside(scenario))
     monkeypatch.setattr(producer_state, "check", appends_everything)
     assert any(kind in kinds for kinds in inside(scenario))
+
+
+def test_a_consumer_that_does_not_ask_where_logs_part_is_found(power: Scenario) -> None:
+    assert not found(power, "consumer-skip")
+    assert found(power, "consumer-skip", {"consumer_validation": "no"})
+
+
+def test_a_leader_that_takes_no_notice_of_its_isr_is_found(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not found(power, "ack-under-min-isr")
+    for name in ("produce", "_complete_writes"):
+        monkeypatch.setattr(Partition, name, takes_all_for_in_sync(getattr(Partition, name)))
+    assert found(power, "ack-under-min-isr")

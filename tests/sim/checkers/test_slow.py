@@ -89,11 +89,12 @@ def hw(broker: int, offset: int) -> Step:
 
 
 def ack(record: int, offset: int, acks: int = -1) -> Step:
-    return step("ack", record=record, count=1, offset=offset, acks=acks)
+    return step("ack", record=record, count=1, offset=offset, acks=acks, answered_at=0)
 
 
 def shown(record: int, offset: int, epoch: int = 0) -> Step:
-    return step("read", record=record, offset=offset, last=offset, leader_epoch=epoch)
+    place = {"offset": offset, "last": offset, "position": offset}
+    return step("read", record=record, leader_epoch=epoch, consumer=1002, **place)
 
 
 def recovered(broker: int, leo: int = 0, hw: int = 0, lost: list[int] | None = None) -> Step:
@@ -142,7 +143,7 @@ def test_without_a_leader_a_record_on_any_replica_is_not_lost() -> None:
 
 
 def test_another_record_where_one_was_shown_is_an_exposed_loss() -> None:
-    assert judged(*BEGIN, shown(11, 0), *END) == {"exposed-loss"}
+    assert judged(*BEGIN, shown(11, 0), *END) == {"exposed-loss", "consumer-skip"}
 
 
 def test_what_an_idempotent_producer_wrote_twice_or_out_of_order_is_found() -> None:
@@ -159,6 +160,36 @@ def test_what_an_idempotent_producer_wrote_twice_or_out_of_order_is_found() -> N
     assert written(11, 12, 13) == set()
     assert written(11, 12, 11) == {"duplicate"}
     assert written(11, 13, 12) == {"reordered"}
+
+
+def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
+    def told(kind: str, offset: int = 1) -> Step:
+        return step(kind, consumer=1002, offset=offset)
+
+    gone = [append(1, 1, 11), append(2, 1, 11), hw(1, 2), hw(2, 2), shown(11, 1)]
+    other = [step("truncate", broker=broker, offset=1, removed=1) for broker in (1, 2)]
+    other += [append(broker, 1, 12) for broker in (1, 2)]
+    end = [append(1, 2, VALIDATION), append(2, 2, VALIDATION), hw(1, 3), hw(2, 3), ack(VALIDATION, 2)]
+    end += [shown(VALIDATION, 2)]
+    begin = [*BEGIN, shown(10, 0)]
+    assert judged(*begin, *gone, *other, *end[:-1], {**end[-1], "consumer": 1003}) == {"exposed-loss"}
+    assert judged(*begin, *gone, *other, *end) == {"consumer-skip", "exposed-loss"}
+    for report in ("reset", "seek", "truncation-detected", "out-of-range"):
+        assert judged(*begin, *gone, *other, told(report), *end) == {"exposed-loss"}
+        assert judged(*begin, told(report), *gone, *other, *end) == {"consumer-skip", "exposed-loss"}
+    for back in ("rewind", "restart-consumer"):
+        assert judged(*begin, *gone, *other, told(back), *end) == {"exposed-loss"}
+        assert judged(*begin, *gone, *other, told(back, 2), *end) == {"consumer-skip", "exposed-loss"}
+
+
+def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_received() -> None:
+    def answered(*isr: int) -> list[Step]:
+        return [step("isr", isr=[*isr], leader_epoch=0), step("acknowledges", broker=1, record=10, min_isr=2),
+                step("isr", isr=[1, 2], leader_epoch=0)]  # fmt: skip
+
+    assert judged(*BEGIN, *answered(1, 2), ack(10, 0), *END) == set()
+    assert judged(*BEGIN, *answered(1), *END) == set()
+    assert judged(*BEGIN, *answered(1), ack(10, 0), *END) == {"ack-under-min-isr"}
 
 
 def test_an_end_offset_below_an_exposed_one_of_no_newer_epoch_is_a_regression() -> None:

@@ -1,0 +1,22 @@
+"""Success under min ISR: acks=all succeeded although the persisted ISR was too small.
+
+Verifies, for every success that a producer receives for acks=all: the persisted ISR had at least as many members as the
+leader's effective ``min.insync.replicas`` when the leader answered.
+
+Does not verify: what the leader knew of it. It judges by the ISR that it knows, so that every release may do this while
+a change of the ISR is on its way to it; no mode promises otherwise.
+"""
+
+from __future__ import annotations
+
+from sim.ledger import Ledger, Violation
+
+
+def check_ack(ledger: Ledger, records: range, isr: tuple[int, ...], now_us: int) -> None:
+    """Note a success that was answered under an ISR that was too small; one violation collects all records."""
+    for violation in ledger.violations:
+        if violation.kind == "ack-under-min-isr":
+            violation.ids |= frozenset(records)
+            return
+    detail = f"record {records.start} was acknowledged while the persisted ISR was {list(isr)}"
+    ledger.violations.append(Violation("ack-under-min-isr", now_us, detail, frozenset(records)))
