@@ -122,6 +122,7 @@ class Controller:
         self._handling: Steps | None = None
         self._finishing = False
         self._target: tuple[int, ...] = ()
+        self._is_offline = False
 
     # The event queue.
 
@@ -199,6 +200,7 @@ class Controller:
         self.shutting_down.clear()
         self.state = NOTHING
         self._target = ()
+        self._is_offline = False
         self._host.resigned()
 
     # Events.
@@ -345,13 +347,17 @@ class Controller:
                 yield from self._replica_offline(broker)
 
     def _elect_offline(self) -> Steps:
-        """Elect a leader if there is none that lives (PartitionStateMachine.triggerOnlinePartitionStateChange)."""
-        if not self._exists or self.state.leader in self.live:
+        """Elect a leader if there is none that lives (PartitionStateMachine.triggerOnlinePartitionStateChange).
+
+        A partition whose leader died is offline until the next election, also when that leader is back before.
+        """
+        if not self._exists:
+            return
+        self._is_offline |= self.state.leader not in self.live
+        if not self._is_offline:
             return
 
         def decide(state: LeaderAndIsr) -> Change | None:
-            if state.leader in self.live:
-                return None
             choice = election.offline(state.replicas, state.isr, self._electable(), unclean=self.unclean_election)
             return choice and (*choice, state.replicas)
 
@@ -447,8 +453,10 @@ class Controller:
     # Decisions and requests.
 
     def _amend(self, decide: Decide) -> Steps:
-        epoch, fenced = self.epoch, self._fenced
+        epoch, fenced, before = self.epoch, self._fenced, self.state.leader_epoch
         self.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
+        if self.state.leader_epoch > before and self.state.leader in self.live:
+            self._is_offline = False
 
     def _amend_and_tell(self, decide: Decide) -> Steps:
         epoch = self.state.leader_epoch

@@ -54,6 +54,16 @@ def test_the_last_member_keeps_its_place_and_leads_again_when_it_is_back() -> No
     assert world.run().decided == (2, (2,), 7)
 
 
+def test_a_leader_that_was_gone_is_elected_anew_when_it_is_back() -> None:
+    store = Store(1, (1,), registered={2: 12, 3: 13})
+    world = World(store, "kip279").elected()
+    assert world.decided == (1, (1,), 5)  # Nobody looked at the dead replica.
+    store.registered[1] = 20
+    world.controller.brokers_changed()
+    assert world.run().decided == (1, (1,), 6)
+    assert world.of("lead")[-3:] == [(1, 6), (2, 6), (3, 6)]
+
+
 def test_a_bounce_is_missed_without_broker_epochs() -> None:
     for name, decided in (("kip279", (2, (1, 2, 3), 5)), ("kip320", (1, (1, 3), 6))):
         world = World(Store(2, (1, 2, 3), registered=dict(ALL)), name).elected()
