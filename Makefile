@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCRIPTED := canary kip101-scenario-1 hw-two-failovers kip101-scenario-2 kip101-scenario-2-batches
 
-.PHONY: venv demo test lint bench hunt clean
+.PHONY: venv demo test lint bench hunt tiny clean
 
 venv: .venv/installed
 
@@ -38,6 +38,10 @@ bench: venv
 hunt: venv
 	$(BIN)/python -m tests.hunt.explained
 	$(BIN)/python -m tests.hunt.slow
+
+# Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
+tiny: venv
+	$(BIN)/python -m tests.tiny
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
