@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SCRIPTED := canary kip101-scenario-1 hw-two-failovers kip101-scenario-2 kip101-scenario-2-batches
+DRAWN := power chaos
+SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 .PHONY: venv demo test lint bench hunt tiny clean
 
@@ -14,11 +15,12 @@ venv: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[spark,jre,report,dev]'
 	touch $@
 
-# The scripted scenarios in both modes, 20,000 drawn runs on Spark, and the comparison of the modes.
+# The scripted scenarios in all modes that they expect something of, 20,000 drawn runs on Spark, and the comparison of
+# four releases.
 demo: venv
 	rm -rf store/demo
 	for scenario in $(SCRIPTED); do $(BIN)/highwater run $$scenario || exit; done
-	$(BIN)/highwater sweep power --modes hw,kip101 --seeds 0..10000 --output store/demo
+	$(BIN)/highwater sweep power --seeds 0..5000 --output store/demo
 	$(BIN)/highwater compare store/demo
 
 lint: venv

@@ -94,17 +94,20 @@ def _trace(result: RunResult) -> Iterator[str]:
 
 
 def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
-    """The partition as the control plane last saw it, read from the trace."""
-    replicas = tuple(replica.broker for replica in result.replicas)
-    leader, isr = 0, replicas
-    for step in result.trace or ():
-        if step["step"] == "elected":
-            leader = step["broker"]
-        elif step["step"] == "isr":
-            isr = tuple(step["isr"])
+    """The partition as the control plane keeps it at the end."""
+    state = result.partition
     given = {*scenario.config, *scenario.draw_config}
     configs = {name: shown(result.settings[key]) for key, name in TOPIC_CONFIGS.items() if key in given}
-    return kafka_text.Topic(TOPIC, leader or None, replicas, isr, configs)
+    return kafka_text.Topic(
+        name=TOPIC,
+        leader=state.leader or None,
+        replicas=state.replicas,
+        isr=state.isr,
+        configs=configs,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        controller_epoch=state.controller_epoch,
+    )
 
 
 def _write_broker(folder: Path, replica: ReplicaView) -> None:

@@ -22,6 +22,11 @@ Batch = tuple[int, int, int, int]
 _BATCH: Final = re.compile(r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) partitionLeaderEpoch: (-?\d+)")
 _RECORD: Final = re.compile(r"\| offset: (\d+) payload: (\d+)")
 _START: Final = "Log starting offset: "
+_EPOCHS: Final = {
+    "LeaderEpoch": "leader_epoch",
+    "PartitionEpoch": "partition_epoch",
+    "ControllerEpoch": "controller_epoch",
+}
 
 
 def leader_epoch_checkpoint(entries: Iterable[tuple[int, int]]) -> str:
@@ -119,6 +124,9 @@ class Topic:
         replicas: assigned brokers.
         isr: in-sync brokers.
         configs: settings that were set.
+        leader_epoch: raised with each leader.
+        partition_epoch: raised with each change (the version of ZooKeeper's state node).
+        controller_epoch: of the controller that decided last.
     """
 
     name: str
@@ -126,10 +134,16 @@ class Topic:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    controller_epoch: int = 0
 
 
 def describe(topic: Topic) -> str:
-    """The two lines of ``kafka-topics --describe``, separated by tabs. Modes without ELR show ``N/A`` for it."""
+    """The two lines of ``kafka-topics --describe``, separated by tabs. Modes without ELR show ``N/A`` for it.
+
+    The epochs at the end are not in Kafka's, which keeps them in the partition's state node.
+    """
     configs = ",".join(f"{key}={value}" for key, value in topic.configs.items())
     head = {"Topic": topic.name, "PartitionCount": 1, "ReplicationFactor": len(topic.replicas), "Configs": configs}
     partition = {
@@ -140,6 +154,7 @@ def describe(topic: Topic) -> str:
         "Isr": ",".join(map(str, topic.isr)),
         "Elr": "N/A",
         "LastKnownElr": "N/A",
+        **{label: getattr(topic, name) for label, name in _EPOCHS.items()},
     }
     return f"{_fields(head)}\n\t{_fields(partition)}\n"
 
@@ -159,6 +174,7 @@ def read_describe(text: str) -> Topic:
             replicas=_brokers(partition["Replicas"]),
             isr=_brokers(partition["Isr"]),
             configs=dict(_pair(pair) for pair in head["Configs"].split(",") if pair),
+            **{name: int(partition[label]) for label, name in _EPOCHS.items()},
         )
     except KeyError as error:
         raise ValueError(f"description has no field {error}") from error

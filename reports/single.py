@@ -49,6 +49,7 @@ def as_json(result: RunResult) -> dict[str, Any]:
         "violations": result.violations,
         "warnings": result.warnings,
         "faults": result.faults,
+        "partition": asdict(result.partition),
         "replicas": [asdict(replica) for replica in result.replicas],
     }
 

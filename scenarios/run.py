@@ -67,6 +67,18 @@ class ReplicaView:
     clean_shutdown_marker: bool
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """How things stood for the partition at the end, as the control plane keeps it; `leader` 0 is none."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    controller_epoch: int
+    replicas: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class RunResult:
     """All that a run shows.
@@ -79,12 +91,14 @@ class RunResult:
         probes: what the story says, with the time it came true or None.
         violations: what the checkers found.
         warnings: early warnings; those that count are among the violations, too.
+        partition: leader, ISR and epochs at the end.
         replicas: final logs.
         settings: the configuration that was in force, drawn keys included.
     """
 
     row: Row
     trace: list[Step] | None
+    partition: PartitionView
     faults: list[dict[str, Any]] = field(default_factory=list)
     plan: dict[str, Any] = field(default_factory=dict)
     probes: list[dict[str, Any]] = field(default_factory=list)
@@ -327,10 +341,22 @@ class _Run:
             )
         return views
 
+    def partition(self) -> PartitionView:
+        state = self.cluster.control.state
+        return PartitionView(
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+            state.partition_epoch,
+            state.controller_epoch,
+            state.replicas,
+        )
+
     def result(self, error: str, trace: list[Step] | None) -> RunResult:
         return RunResult(
             row=self.row(error),
             trace=trace,
+            partition=self.partition(),
             faults=self.injection.to_json(),
             plan=self.plan.to_json(),
             probes=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],

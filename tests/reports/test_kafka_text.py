@@ -71,11 +71,12 @@ def test_a_torn_dump_is_refused() -> None:
         kafka_text.read_dump_log(text.rsplit("|", 1)[0])
 
 
-def test_describe_is_kafkas() -> None:
-    topic = Topic("orders", 2, (1, 2, 3), (2, 3), {"min.insync.replicas": "2", "flush.messages": "1"})
+def test_describe_is_kafkas_and_the_epochs() -> None:
+    topic = Topic("orders", 2, (1, 2, 3), (2, 3), {"min.insync.replicas": "2", "flush.messages": "1"}, 4, 7, 1)
     assert kafka_text.describe(topic) == (
         "Topic: orders\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2,flush.messages=1\n"
-        "\tTopic: orders\tPartition: 0\tLeader: 2\tReplicas: 1,2,3\tIsr: 2,3\tElr: N/A\tLastKnownElr: N/A\n"
+        "\tTopic: orders\tPartition: 0\tLeader: 2\tReplicas: 1,2,3\tIsr: 2,3\tElr: N/A\tLastKnownElr: N/A"
+        "\tLeaderEpoch: 4\tPartitionEpoch: 7\tControllerEpoch: 1\n"
     )
 
 
@@ -91,6 +92,9 @@ def test_describe_says_none_where_nobody_leads() -> None:
         replicas=BROKERS,
         isr=BROKERS,
         configs=st.dictionaries(st.from_regex(r"[a-z.]+", fullmatch=True), st.from_regex(r"[a-z0-9]*", fullmatch=True)),
+        leader_epoch=st.integers(-1, 99),
+        partition_epoch=st.integers(-1, 99),
+        controller_epoch=st.integers(0, 9),
     )
 )
 def test_describe_reads_back(topic: Topic) -> None:

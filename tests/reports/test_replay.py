@@ -84,6 +84,9 @@ def test_the_description_has_the_last_leader_and_isr(highwater: Callable[..., Ca
     topic = kafka_text.read_describe((here / "store/canary/seeds/0-hw/describe.txt").read_text())
     assert (topic.name, topic.leader, topic.replicas, topic.isr) == ("highwater", 3, (1, 2, 3), (1, 2, 3))
     assert topic.configs == {"min.insync.replicas": "1"}
+    assert topic.leader_epoch > 1
+    assert topic.partition_epoch >= topic.leader_epoch
+    assert topic.controller_epoch > 0
 
 
 def test_early_warnings_are_in_the_history_and_count_with_strict(highwater: Callable[..., Call], here: Path) -> None:

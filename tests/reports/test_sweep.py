@@ -69,7 +69,7 @@ def test_modes_default_to_each_scenarios_own(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path
 ) -> None:
     highwater("sweep", "power", "canary", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
-    assert asked["sweep"].modes == {"power": ("hw", "kip101"), "canary": ("hw",)}
+    assert asked["sweep"].modes == {"power": ("hw", "kip101", "kip279", "kip320"), "canary": ("hw",)}
 
 
 @pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 30.0)])
