@@ -35,7 +35,10 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
     ui.line(f"{scenario.name}: {scenario.title}", style="bold")
     ui.line(scenario.description.strip())
     ui.line()
-    ui.line(f"{scenario.brokers} brokers, {scenario.control} control plane, scenario hash {scenario.scenario_hash()}")
+    ui.line(
+        f"{scenario.brokers} brokers, broker {scenario.first} first, {scenario.control} control plane, "
+        f"scenario hash {scenario.scenario_hash()}"
+    )
     for title, lines in _sections(scenario).items():
         if lines:
             ui.line()

@@ -135,6 +135,7 @@ class _Run:
             rules=broker_rules,
             client_rules=self.rules,
             scripted=scenario.control == "scripted",
+            first=scenario.first,
             kernel=self.kernel,
             streams=self.streams,
         )

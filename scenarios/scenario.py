@@ -167,6 +167,7 @@ class Scenario:
         description: what it tells and where it comes from.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
         control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
+        first: the broker that is started first, and so becomes controller.
         config: keys set for the cluster (only those the file sets).
         broker_config: keys set for one broker.
         broker_modes: brokers whose rules are those of a mode of their own (mixed versions).
@@ -191,6 +192,7 @@ class Scenario:
     description: str
     brokers: int
     control: str
+    first: int = 1
     config: Mapping[str, Value] = field(default_factory=dict)
     broker_config: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
     broker_modes: Mapping[int, str] = field(default_factory=dict)

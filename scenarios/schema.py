@@ -102,6 +102,7 @@ class _Section(_Table):
 
 class _Brokers(_Table):
     count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
+    first: Broker = 1
     sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
 
 
@@ -249,6 +250,7 @@ def _plain(file: _File) -> dict[str, Any]:
     return {
         **plain,
         "brokers": brokers["count"],
+        "first": brokers["first"],
         "broker_config": {broker: part["keys"] for broker, part in brokers["sections"].items() if part["keys"]},
         "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
         "script": [_step(line) for line in plain["script"]],

@@ -78,6 +78,7 @@ def test_hash_leaves_out_what_is_said_about_a_scenario(change: dict[str, Any]) -
         {"script": (Step("heal"),)},
         {"settle_us": 1},
         {"broker_modes": {1: "kip101"}},
+        {"first": 2},
         {"final": (FinalLog(1, ("m1",)),)},
     ],
 )

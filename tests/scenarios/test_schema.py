@@ -80,6 +80,7 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
     title = "t"
     description = "d"
     brokers.count = 2
+    brokers.first = 2
     control = "scripted"
     settle_ms = 7
     [config]
@@ -131,6 +132,7 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
         description="d",
         brokers=2,
         control="scripted",
+        first=2,
         config={"default.replication.factor": 2, "unclean.leader.election.enable": True},
         broker_config={2: {"log.flush.interval.messages": NEVER}},
         broker_modes={2: "kip101"},
@@ -304,7 +306,7 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         (
             "brokers.count = 3",
             "brokers.count = 3\nbrokers.4.acks = '1'",
-            "brokers.4: brokers has no such key; it holds 'count', and sections 1 to 3",
+            "brokers.4: brokers has no such key; it holds 'count', 'first', and sections 1 to 3",
         ),
         (
             "brokers.count = 3",
