@@ -55,6 +55,7 @@ class Pattern:
         offset: LEO, HW or target offset, as the step defines it.
         leader_epoch: leader epoch of the step.
         isr: for ISR changes, the brokers in it.
+        rounds: for settled followers, how often they asked where an epoch ended.
     """
 
     step: str
@@ -63,6 +64,7 @@ class Pattern:
     offset: int | None = None
     leader_epoch: int | None = None
     isr: tuple[int, ...] | None = None
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

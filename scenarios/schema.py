@@ -132,6 +132,7 @@ class _Pattern(_Table):
     offset: Natural | None = None
     leader_epoch: Natural | None = None
     isr: Annotated[Replicas, _only_for("isr")] | None = None
+    rounds: Annotated[Natural, _only_for("settled")] | None = None
 
 
 class _Probe(_Pattern):

@@ -48,7 +48,7 @@ class StoryError(Exception):
 def describe(pattern: Pattern) -> str:
     """A pattern in words: ``append broker=2 batch=m2 offset=1``."""
     parts = [pattern.step]
-    for name in ("broker", "batch", "offset", "leader_epoch", "isr"):
+    for name in ("broker", "batch", "offset", "leader_epoch", "isr", "rounds"):
         value = getattr(pattern, name)
         if value is not None:
             parts.append(f"{name}={list(value) if isinstance(value, tuple) else value}")
@@ -69,6 +69,7 @@ def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
             ("broker", pattern.broker),
             ("offset", pattern.offset),
             ("leader_epoch", pattern.leader_epoch),
+            ("rounds", pattern.rounds),
         )
     )
 

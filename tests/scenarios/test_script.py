@@ -41,6 +41,12 @@ def test_an_isr_is_matched_as_a_whole() -> None:
     assert not matches(Pattern("isr", isr=(1,)), step, {})
 
 
+def test_rounds_of_a_settled_follower_are_matched() -> None:
+    step = {"t": 5, "step": "settled", "broker": 1, "leader_epoch": 3, "rounds": 2}
+    assert matches(Pattern("settled", rounds=2), step, {})
+    assert not matches(Pattern("settled", rounds=1), step, {})
+
+
 def test_patterns_are_described_in_words() -> None:
     assert describe(Pattern("append", broker=2, batch="m2", offset=1)) == "append broker=2 batch=m2 offset=1"
     assert describe(Pattern("isr", isr=(1, 2))) == "isr isr=[1, 2]"
