@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 VALIDATION_IDS: Final = 1 << 40
+_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail")
 """Records from this id on were written after healing, to see whether the cluster is whole."""
 
 Record = tuple[int, int]
@@ -157,10 +158,7 @@ class _Judge:
             "settled": self._settled,
             "log-start": self._log_start,
             "recovered": self._recovered,
-            "kill": self._ended,
-            "power-loss": self._ended,
-            "shutdown": self._ended,
-            "halt": self._ended,
+            **dict.fromkeys(_ENDS, self._ended),
             "elected": self._on_elected,
             "isr": self._on_isr,
             "acknowledges": self._acknowledges,
@@ -178,7 +176,7 @@ class _Judge:
             raise TraceError(f"time goes back to {step['t']} us at {step}")
         self._now_us = step["t"]
         handler = self._handlers.get(step["step"])
-        if handler is not None:
+        if handler is not None and step.get("broker", 0) in (0, *self._replicas):  # Others have no log.
             handler(step)
 
     def _find(self, kind: str, detail: str) -> None:

@@ -27,7 +27,9 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     result = run(scenario, mode, seed, rules, trace=True)
     assert result.row["verdict"] != "error", result.row["error"]
     assert result.trace is not None
-    found = slow.check(result.trace, range(1, scenario.brokers + 1))
+    replicas = result.settings["default.replication.factor"]
+    assert isinstance(replicas, int)
+    found = slow.check(result.trace, range(1, replicas + 1))
     kinds = {violation["kind"] for violation in result.violations} - {*EARLY_WARNINGS}
     assert set(found) == kinds, (scenario, mode, seed, rules, found, result.violations)
     return kinds
