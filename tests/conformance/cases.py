@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 BUNDLED: Final = Path(__file__).parent / "tables"
-TABLES: Final = ("leader_epoch_cache", "follower_truncation", "hwm_and_isr", "zk_leader_election")
+TABLES: Final = (
+    "leader_epoch_cache",
+    "follower_truncation",
+    "hwm_and_isr",
+    "zk_leader_election",
+    "consumer_truncation",
+)
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1
 _KEYS: Final = frozenset({"id", "kind", "source", "given", "ops", "applies_to", "note", "derived", "expect"})

@@ -18,6 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from sim.protocol.alter_partition import AlterPartitionSender
+from sim.protocol.consumer_position import ConsumerPosition
 from sim.protocol.epochs import UNDEFINED, EpochCache
 from sim.protocol.log import Log
 from sim.protocol.messages import NONE
@@ -48,9 +49,18 @@ LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
 }
 """What a leader does, for the table ``hwm_and_isr``."""
+READING: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "seek": [(ConsumerPosition, "seek_validated", None), (ConsumerPosition, "seek_unvalidated", None)],
+    "doubt": [(ConsumerPosition, "leader_seen", False), (ConsumerPosition, "_validate", None)],
+    "take-answers": [(ConsumerPosition, "epoch_end", None), (ConsumerPosition, "complete_validation", None)],
+    "move": [(ConsumerPosition, "consumed", None), (ConsumerPosition, "reset_to", False)],
+    "reset": [(ConsumerPosition, "request_reset", None)],
+}
+"""What a consumer's position does, for the table ``consumer_truncation``."""
 SHARE: Final = 0.8
 FEWEST: Final = 20
 FEWEST_LEADING: Final = 5
+FEWEST_READING: Final = 2
 """Runs that must depend on each ability, lest a share of nothing pass."""
 
 
@@ -80,6 +90,7 @@ def _runs(cases: list[Case]) -> Runs:
 
 ALL: Final = _runs(CASES)
 ON_LEADERS: Final = _runs([case for case in CASES if case.table == "hwm_and_isr"])
+ON_CONSUMERS: Final = _runs([case for case in CASES if case.table == "consumer_truncation"])
 
 
 def _named(kind: str, sight: object) -> str:
@@ -132,8 +143,14 @@ def test_a_leader_that_leaves_something_undone_is_noticed(intact: dict[str, Outc
     _check(ON_LEADERS, intact, FEWEST_LEADING, *LEADING[ability])
 
 
-def test_a_leader_that_does_nothing_fails_its_table() -> None:
-    everything = [entry for ability in LEADING.values() for entry in ability]
-    outcomes = _outcomes(ON_LEADERS, *everything)
+@pytest.mark.parametrize("ability", READING)
+def test_a_position_that_leaves_something_undone_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ON_CONSUMERS, intact, FEWEST_READING, *READING[ability])
+
+
+@pytest.mark.parametrize(("runs", "abilities"), [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING)])
+def test_who_does_nothing_fails_its_table(runs: Runs, abilities: dict[str, list[tuple[type, str, object]]]) -> None:
+    everything = [entry for ability in abilities.values() for entry in ability]
+    outcomes = _outcomes(runs, *everything)
     passed = [name for name, outcome in outcomes.items() if outcome.error is None]
     assert len(passed) <= (1 - SHARE) * len(outcomes), passed

@@ -8,6 +8,7 @@ from tests.conformance.kinds import (
     acceptance,
     alter_partition_sender,
     become_follower,
+    consumer_truncation,
     conversation,
     derived_scenario,
     epoch_request_validation,
@@ -53,4 +54,7 @@ KINDS: Final[dict[str, Kind]] = {
     "hw_checkpoint": hw_checkpoint.KIND,
     "alter_partition_sender": alter_partition_sender.KIND,
     "zk_leader_election": zk_leader_election.KIND,
+    "position_state": consumer_truncation.POSITION,
+    **dict.fromkeys(("validation_flow", "fetch_flow", "epoch_reply_handling"), consumer_truncation.FLOW),
+    "derived_hole": consumer_truncation.HOLE,
 }
