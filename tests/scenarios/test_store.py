@@ -22,7 +22,7 @@ from scenarios.version import code_version
 from sim.errors import InputError
 
 ROOT = Path(__file__).parents[2]
-FIXTURE = ROOT / "tests" / "fixtures" / "store-v1"
+FIXTURES = ROOT / "tests" / "fixtures"
 RUN = {**Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4).to_json(), "code_version": "c0de"}
 
 
@@ -144,23 +144,28 @@ def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
         store.read([tmp_path])
 
 
-def test_version_1_stays_readable() -> None:
-    run = store.read_run(FIXTURE)
-    assert run["seeds"] == [0, 3]
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_every_version_stays_readable(version: int) -> None:
+    fixture = FIXTURES / f"store-v{version}"
+    run = store.read_run(fixture)
+    assert (run["schema_version"], run["seeds"]) == (version, [0, 3])
     assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
-    found = store.read_rows(FIXTURE)
+    found = store.read_rows(fixture)
     assert list(found) == list(COLUMNS)
     assert list(zip(*(found[name] for name in KEY), strict=True)) == [
-        (scenario, mode, seed) for scenario in ("canary", "power") for mode in ("hw", "kip101") for seed in range(3)
+        (scenario, mode, seed)
+        for scenario in ("canary", "power")
+        for mode in run["modes"][scenario]
+        for seed in range(3)
     ]
-    summary = store.read_json(FIXTURE / "summary.json")
+    summary = store.read_json(fixture / "summary.json")
     assert summary["complete"]
-    assert sum(result["runs"] for result in summary["results"]) == summary["runs"] == 12
-    failing = [json.loads(line) for line in (FIXTURE / "violations.jsonl").read_text().splitlines()]
+    assert sum(result["runs"] for result in summary["results"]) == summary["runs"] == len(found["seed"])
+    failing = [json.loads(line) for line in (fixture / "violations.jsonl").read_text().splitlines()]
     assert len(failing) == sum(verdict != "ok" for verdict in found["verdict"])
-    assert {line["schema_version"] for line in failing} == {1}
+    assert {line["schema_version"] for line in failing} == {version}
 
 
 def test_columns_that_did_not_exist_in_version_1_are_filled() -> None:
-    found = store.read_rows(FIXTURE, ["warnings", "rounds_1"])
+    found = store.read_rows(FIXTURES / "store-v1", ["warnings", "rounds_1"])
     assert {name: set(values) for name, values in found.items()} == {"warnings": {""}, "rounds_1": {0}}
