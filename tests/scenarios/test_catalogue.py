@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import zipfile
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scenarios import catalogue
+from scenarios.run import run_row
 from scenarios.scenario import Expectation
 from sim.errors import InputError
 
@@ -29,6 +31,24 @@ def test_power_may_violate() -> None:
     assert catalogue.load("power").expect == dict.fromkeys(
         ("hw", "kip101", "kip279", "kip320"), Expectation("may-violate")
     )
+
+
+@pytest.mark.parametrize(("name", "mode"), [("chaos", "hw"), ("chaos", "kip320-repaired")])
+def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
+    rows = [run_row(catalogue.load(name), mode, seed) for seed in range(100)]
+    floors = {"batches_acked": 30, "records_acked": 60, "elections": 3, "faults": 5}
+    for column, floor in floors.items():
+        assert statistics.median(row[column] for row in rows) >= floor, column
+    assert sum(row["vacuous"] for row in rows) <= 5
+    assert [row["error"] for row in rows if row["error"]] == []
+
+
+def test_the_repaired_mode_keeps_its_promise_in_chaos() -> None:
+    scenario = catalogue.load("chaos")
+    assert scenario.expect["kip320-repaired"] == Expectation("clean")
+    for seed in range(200):
+        row = run_row(scenario, "kip320-repaired", seed)
+        assert row["expected"], (seed, row["violations_inside"])
 
 
 def test_a_file_of_the_users_own(tmp_path: Path) -> None:

@@ -122,6 +122,17 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     assert world.logs == [[0, 1, 2]] * 3
 
 
+def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
+    world = World("kip320-repaired").ready()
+    cluster = world.cluster
+    cluster.worsen("slow", 0, cluster.controller, 900_000)
+    for _ in range(6):
+        cluster.expire_session(3)
+        world.run(7)
+    epochs = [process.partition.leader_epoch for process in cluster.running.values() if process.partition]
+    assert epochs == [cluster.control.state.leader_epoch] * 3
+
+
 def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     world = World().ready()
     ledger = world.cluster.journal.ledger
