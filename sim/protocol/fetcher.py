@@ -52,6 +52,7 @@ class State(IntEnum):
 
 TRUNCATING: Final = State.TRUNCATING
 FETCHING: Final = State.FETCHING
+AWAITING: Final = State.AWAITING
 
 
 class FetcherHost(Protocol):
@@ -224,7 +225,7 @@ class Fetcher:
         if self._truncates_to_hw:
             self._truncate(fetch, replica.hw, complete=True)
         elif self._delays_truncation:
-            fetch.state = State.AWAITING
+            fetch.state = AWAITING
         self.step(now_us)
 
     def remove(self, name: str) -> None:
@@ -254,7 +255,7 @@ class Fetcher:
                 if not self._truncate(fetch, fetch.initial_offset, complete=True):
                     self.step(now_us)
                     return
-            if fetch.state is FETCHING or fetch.state is State.AWAITING:
+            if fetch.state is FETCHING or fetch.state is AWAITING:
                 positions.append(self._position(name, fetch))
                 fetched_epochs.append(epoch)
             else:
@@ -276,7 +277,7 @@ class Fetcher:
         fetches are as good as without one.
         """
         log = fetch.replica.log
-        if fetch.state is State.AWAITING:
+        if fetch.state is AWAITING:
             return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
         if not self._fences_fetches:
             last = log.batches[-1].leader_epoch if self._carries_last_epoch and log.batches else NO_EPOCH
@@ -364,7 +365,7 @@ class Fetcher:
             fetch = partitions.get(name)
             if fetch is None:
                 continue
-            awaited = fetch.state is State.AWAITING and offset == fetch.initial_offset
+            awaited = fetch.state is AWAITING and offset == fetch.initial_offset
             if not awaited and (fetch.state is not FETCHING or fetch.replica.log.leo != offset):
                 continue
             if self._checks_fetch_replies and epoch != fetch.leader_epoch:
