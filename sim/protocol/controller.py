@@ -259,7 +259,8 @@ class Controller:
         else:
             self._tell(self._replicas(), update=False)
         if self._starts_with_all:
-            for replica in state.replicas:
+            # Who bounced first: the last member of an ISR stays in it, and is to be one that kept its log.
+            for replica in sorted(state.replicas, key=lambda broker: broker not in missed):
                 if replica not in self.live:
                     yield from self._replica_offline(replica)
         yield from self._elect_offline()
