@@ -336,10 +336,15 @@ class Broker(Serving):
             return
         error = self._check_control(request)
         if not error:
-            self.known = request.state
-            self.live = request.live
-            self.network.changed()
+            self._know(request.state, request.live)
         self._answer_control(request, error)
+
+    def _know(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
+        """Take metadata; where clients get another answer now, those who wait for one may try again."""
+        before = self.known_leader
+        self.known, self.live = state, live
+        if self.known_leader != before:
+            self.network.changed()
 
     def on_stop_replica(self, request: StopReplicaRequest) -> None:
         """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas)."""
@@ -367,9 +372,8 @@ class Broker(Serving):
         if self.broker_epoch < 0 or self.holding:
             self.held.append((self.on_script, decision))
             return
-        self.known, self.live = decision
-        self._take(self.known)
-        self.network.changed()
+        self._know(*decision)
+        self._take(decision[0])
 
     def _check_control(self, request: ControlRequest) -> str:
         if self.rules.broker_epoch == "checked" and request.broker_epoch < self.broker_epoch:
@@ -404,10 +408,10 @@ class Broker(Serving):
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
             self._lead(partition, decision)
+            self.network.changed()
         elif decision.leader in self.live:
             self._decided_by = decision.controller_epoch
             self._follow(partition, decision)
-        self.network.changed()
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us

@@ -67,6 +67,8 @@ class Client(Node):
         self._brokers = access.brokers
         self._turn = 0
         self._asked: MetadataRequest | None = None
+        self._asked_us = 0
+        self._watching_metadata = False
         self._failures = 0
         self._refreshing = False
         self._version = -1
@@ -142,15 +144,27 @@ class Client(Node):
             if channel is not None:
                 self._asked = MetadataRequest(self.node, self.topic)
                 channel.send(channel.target.on_metadata, self._asked)  # type: ignore[attr-defined]
-                timeout_us = self.kernel.now_us + self.settings.request_timeout_us
-                self.kernel.call_at(timeout_us, self.life, self._metadata_timed_out, self._asked)
+                self._asked_us = self.kernel.now_us
+                self._watch_metadata()
                 return
         self.retry_later()
 
-    def _metadata_timed_out(self, request: MetadataRequest) -> None:
-        if request is self._asked:
+    def _watch_metadata(self) -> None:
+        """Give a request for metadata up when it times out; one timer serves all of them."""
+        if not self._watching_metadata:
+            self._watching_metadata = True
+            due_us = self._asked_us + self.settings.request_timeout_us
+            self.kernel.call_at(due_us, self.life, self._metadata_timed_out, None)
+
+    def _metadata_timed_out(self, _: object) -> None:
+        self._watching_metadata = False
+        if self._asked is None:
+            return
+        if self._asked_us + self.settings.request_timeout_us <= self.kernel.now_us:
             self._asked = None
             self.refresh()
+        else:
+            self._watch_metadata()
 
     def on_metadata_reply(self, reply: MetadataReply) -> None:
         """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232)."""

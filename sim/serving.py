@@ -15,6 +15,7 @@ from sim.network import Node
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED
 from sim.protocol.messages import (
+    NO_EPOCH,
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
     EpochEndReply,
@@ -202,16 +203,20 @@ class Serving(Node):
         reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
         self._reply(request.node, "on_list_offsets_reply", reply)
 
+    @property
+    def known_leader(self) -> tuple[int, int]:
+        """Leader and leader epoch as clients are told; a leader that this broker does not know to live is none."""
+        known = self.known
+        if known is None or known.leader not in self.live:
+            return NO_LEADER, NO_EPOCH
+        return known.leader, known.leader_epoch
+
     def on_metadata(self, request: MetadataRequest) -> None:
-        """A client asks who leads; one that this broker does not know to live is as good as none."""
+        """A client asks who leads."""
         if self.broker_epoch < 0:
             self.held.append((self.on_metadata, request))
             return
-        known = self.known
-        if known is None or known.leader not in self.live:
-            reply = MetadataReply(request, NO_LEADER, -1)
-        else:
-            reply = MetadataReply(request, known.leader, known.leader_epoch)
+        reply = MetadataReply(request, *self.known_leader)
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Any) -> None:

@@ -91,8 +91,8 @@ class Request:
         operation: what is done, with ZooKeeper as its argument.
         done: called with the result, at the broker.
         lasting: whether it outlives the session.
-        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what it
-            reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
+        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
+            it reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
     """
 
     __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation", "result")

@@ -239,11 +239,9 @@ class Controller:
     # Handlers.
 
     def _failover(self) -> Steps:
-        live: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
+        live, (self.state, self._target) = yield lambda zookeeper: (zookeeper.brokers(), zookeeper.read())
         for broker, broker_epoch in sorted(live.items()):
-            self.live[broker] = broker_epoch
-            self._host.broker_added(broker, broker_epoch)
-        yield from self._read()
+            self._add(broker, broker_epoch)
         state = self.state
         missed = []
         if self._notices_missed:
@@ -376,8 +374,8 @@ class Controller:
             self._host.send_stop_replica(replica, self.state, delete=False)
         epoch = self.state.leader_epoch
         yield from self._amend(decide)
-        # Sent again even where nothing changed, as Kafka does; its metadata would be what everybody has.
-        self._tell([broker for broker in self._replicas() if broker != replica], update=self.state.leader_epoch > epoch)
+        if self.state.leader_epoch > epoch:  # Kafka sends it again in any case; it would be ignored.
+            self._tell([broker for broker in self._replicas() if broker != replica])
 
     def _isr_changed(self) -> Steps:
         """Leaders wrote their ISR: learn it, and let everybody know (IsrChangeNotification)."""
