@@ -69,13 +69,13 @@ _KIP320_2_1: Final = _KIP279.override(
         "fetch_fencing": "leader-epoch",
         "late_reply": "truncation-epoch",
         "out_of_range": "truncates",
-        "hw_needs_epoch": "yes",
         "isr_join": "leader-epoch-start",
     }
 )
 _KIP320: Final = _KIP320_2_1.override(
     {
         "session_epoch": "every-fetch",
+        "hw_needs_epoch": "yes",
         "fenced_fetcher": "failed",
         "append_error": "partition-fails",
         "broker_epoch": "checked",
