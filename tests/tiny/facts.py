@@ -13,6 +13,11 @@ to all: no log loses anything in a crash, elections are clean, batches hold one 
   cache ignores what it appends then (`STRAYS`). KAFKA-7415 repairs the second.
 - Three replicas, two records, three epochs, one follower that lags for once, decisions that everybody hears at once:
   `hw`, `kip101`, `kip279` lose, `kip320` does not, nor do the others with the join rule of KAFKA-7128 alone.
+- Four epochs are more than `kip279` bears even with two replicas (`FOUR`): a leader that has appended nothing does not
+  know its own epoch, has no answer to a later question, and the follower truncates to its HW. KAFKA-7415 repairs it.
+- Four epochs, and requests that arrive in any of them, tell the drafts of KIP-320 from KIP-320 (`FENCED`): a fetch sent
+  before a truncation counts after it, where only the last record's epoch is compared (`kip320-first-try`), or where
+  only the first fetch of a session is fenced (`kip320-2.1`, KAFKA-9338).
 """
 
 from __future__ import annotations
@@ -33,6 +38,9 @@ STRAYS: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3)
 THREE: Final = Bounds(replicas=3, records=2, epochs=3, lags=1, strays=False, prompt=True)
 THREE_SMALL: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=False, prompt=True)
 THREE_DELAYED: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=False)
+FOUR: Final = Bounds(replicas=2, prefix=1, records=3, epochs=4, strays=False)
+FENCED: Final = Bounds(replicas=2, records=1, epochs=4)
+FENCED_THREE: Final = Bounds(replicas=3, records=1, epochs=4, prompt=True)
 JOIN: Final = (("isr_join", "leader-epoch-start"),)
 ELECTION: Final = (("epoch_recorded_at", "election"),)
 
@@ -80,6 +88,13 @@ FACTS: Final = (
     Fact("kip279", STRAYS, _DIVERGENCE),
     Fact("kip279", STRAYS, rules=ELECTION),
     Fact("kip320", STRAYS),
+    Fact("kip101", FOUR, _LOSS | _DIVERGENCE),
+    Fact("kip279", FOUR, _LOSS),
+    Fact("kip279", FOUR, rules=ELECTION),
+    Fact("kip320", FOUR),
+    Fact("kip320-first-try", FENCED, _LOSS),
+    Fact("kip320-2.1", FENCED, _LOSS),
+    Fact("kip320", FENCED),
     Fact("hw", THREE, _LOSS),
     Fact("kip101", THREE, _LOSS),
     Fact("kip279", THREE, _LOSS),
@@ -92,4 +107,6 @@ FACTS: Final = (
     Fact("kip101", THREE_DELAYED, rules=JOIN, quick=False),
     Fact("kip279", THREE_DELAYED, rules=JOIN, quick=False),
     Fact("kip320", THREE_DELAYED, quick=False),
+    Fact("kip320-first-try", FENCED_THREE, _LOSS, quick=False),
+    Fact("kip320", FENCED_THREE, quick=False),
 )

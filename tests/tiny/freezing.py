@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 _SHARED: Final = {"rules": "rules", "host": "host", "_host": "host"}
+_TALLIES: Final = frozenset({"rounds"})
+"""Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 _ATOMS: Final = (int, bool, str, type(None))
 _PARTITION: Final = "the partition"
 _slots_of: Final[dict[type[Any], tuple[str, ...]]] = {}
@@ -49,7 +51,7 @@ def freeze(value: Any, *, inside: bool = True) -> Any:
         return (set, *sorted(value))
     names = _slots(cls)
     assert names, f"{cls.__name__} has no slots"
-    return (cls, *[freeze(getattr(value, name)) for name in names if name not in _SHARED])
+    return (cls, *[freeze(getattr(value, name)) for name in names if name not in _SHARED and name not in _TALLIES])
 
 
 def thaw(frozen: Any, rules: Rules, host: Any, partition: Partition | None = None) -> Any:
@@ -68,8 +70,10 @@ def thaw(frozen: Any, rules: Rules, host: Any, partition: Partition | None = Non
     fresh: Any = object.__new__(cls)
     values = iter(frozen[1:])
     for name in _slots(cls):
-        if name not in _SHARED:
-            setattr(fresh, name, thaw(next(values), rules, host, partition))
-        else:
+        if name in _TALLIES:
+            setattr(fresh, name, 0)
+        elif name in _SHARED:
             setattr(fresh, name, rules if _SHARED[name] == "rules" else host)
+        else:
+            setattr(fresh, name, thaw(next(values), rules, host, partition))
     return fresh
