@@ -91,7 +91,12 @@ _KIP320: Final = _KIP320_2_1.override(
 )
 _FIRST_TRY: Final = _KIP320.override({"fetch_fencing": "last-epoch", "hw_needs_epoch": "no"})
 _REPAIRED: Final = _KIP320.override(
-    {"isr_eligibility": "registered", "registration_epoch": "bumped", "missed_bounce": "noticed"}
+    {
+        "truncate_at_leo": "drops-epochs",
+        "isr_eligibility": "registered",
+        "registration_epoch": "bumped",
+        "missed_bounce": "noticed",
+    }
 )
 
 MODES: Final[dict[str, Mode]] = {
