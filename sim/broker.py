@@ -26,6 +26,7 @@ from sim.protocol.messages import (
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
     Ask,
+    ControlBatch,
     ControlledShutdown,
     ControlledShutdownReply,
     ControlReply,
@@ -319,25 +320,40 @@ class Broker(Serving):
 
     # Requests of the controller.
 
-    def on_leader_and_isr(self, request: LeaderAndIsrRequest) -> None:
-        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower)."""
-        if self.holding:
-            self.held.append((self.on_leader_and_isr, request))
+    def on_control(self, batch: ControlBatch) -> None:
+        """A controller's requests; only metadata alone can be taken while the partition stands still."""
+        needs_partition = any(request.needs_partition for request in batch.requests)
+        if self.broker_epoch < 0 or (self.holding and needs_partition):
+            self.held.append((self.on_control, batch))
             return
+        for request in batch.requests:
+            if isinstance(request, LeaderAndIsrRequest):
+                self.become_leader_or_follower(request)
+            elif isinstance(request, UpdateMetadataRequest):
+                self.update_metadata(request)
+            else:
+                assert isinstance(request, StopReplicaRequest)
+                self.stop_replica(request)
+        channel = self.reach(batch.controller)
+        if channel is not None:
+            channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
+        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); the error, if any."""
         error = self._check_control(request)
         if not error:
             self._take(request.state)
-        self._answer_control(request, error)
+        return error
 
-    def on_update_metadata(self, request: UpdateMetadataRequest) -> None:
-        """Learn who leads and who lives, for clients. Leader epochs are not compared: it can go back."""
-        if self.broker_epoch < 0:
-            self.held.append((self.on_update_metadata, request))
-            return
+    def update_metadata(self, request: UpdateMetadataRequest) -> str:
+        """Learn who leads and who lives, for clients; the error, if any.
+
+        Leader epochs are not compared, so metadata can go back.
+        """
         error = self._check_control(request)
         if not error:
             self._know(request.state, request.live)
-        self._answer_control(request, error)
+        return error
 
     def _know(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
@@ -346,11 +362,8 @@ class Broker(Serving):
         if self.known_leader != before:
             self.network.changed()
 
-    def on_stop_replica(self, request: StopReplicaRequest) -> None:
-        """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas)."""
-        if self.holding:
-            self.held.append((self.on_stop_replica, request))
-            return
+    def stop_replica(self, request: StopReplicaRequest) -> str:
+        """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas); the error, if any."""
         partition = self.partition
         assert partition is not None
         error = self._check_control(request)
@@ -365,7 +378,7 @@ class Broker(Serving):
                 self.wake_all()
                 self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
                 self._journal.deleted(self.node, self.partition)
-        self._answer_control(request, error)
+        return error
 
     def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
         """A script decides in place of a controller."""
@@ -382,11 +395,6 @@ class Broker(Serving):
             return STALE_CONTROLLER_EPOCH
         self._controller_epoch = request.controller_epoch
         return NONE
-
-    def _answer_control(self, request: ControlRequest, error: str) -> None:
-        channel = self.reach(request.controller)
-        if channel is not None:
-            channel.send(channel.target.on_control_reply, ControlReply(self.node, request, error))  # type: ignore[attr-defined]
 
     def on_control_reply(self, reply: ControlReply) -> None:
         """A broker answered the controller that lives here."""

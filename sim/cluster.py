@@ -91,6 +91,7 @@ class Cluster:
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._lost: dict[int, list[Batch]] = {broker: [] for broker in self.settings}
         self._stopping: dict[int, bool] = {}
+        self._refused: dict[int, tuple[int, int]] = {}
         self._stalled: dict[int, tuple[Broker, int]] = {}
         self._cuts: list[tuple[int, int]] = []
         self._worse: list[tuple[str, int, int, int]] = []
@@ -107,6 +108,7 @@ class Cluster:
             kernel=kernel,
             journal=self.journal,
         )
+        self.control.ended = self._session_ended
         self._first = first
         self._access = Access(
             TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal, client_rules
@@ -278,9 +280,29 @@ class Cluster:
         if reason == SHUTDOWN:
             self._end(broker, SHUTDOWN)
             return
-        self._end(broker, "exit" if reason == REFUSED else "halt")
-        due_us = self.kernel.now_us + self.settings[broker].supervisor_us
-        self.kernel.call_at(due_us, ALWAYS, self._supervise, (broker, self._incarnations[broker]))
+        refused = reason == REFUSED
+        self._end(broker, "exit" if refused else "halt")
+        if refused and broker in self.control.sessions:
+            self._refused[broker] = self.kernel.now_us, self._incarnations[broker]
+        else:
+            self._supervise_at(self.kernel.now_us + self.settings[broker].supervisor_us, broker)
+
+    def _session_ended(self, broker: int) -> None:
+        """Let the supervisor make the next try of a broker that was refused.
+
+        Tries while the old session is open would only be refused again, so they are left out.
+        """
+        exited_us, incarnation = self._refused.pop(broker, (0, 0))
+        if incarnation == self._incarnations[broker]:
+            settings = self.settings[broker]
+            first_us = exited_us + settings.supervisor_us
+            period_us = settings.supervisor_us + settings.recovery_us
+            missed_us = self.kernel.now_us - settings.recovery_us - first_us
+            self._supervise_at(first_us + max(0, -(-missed_us // period_us)) * period_us, broker)
+
+    def _supervise_at(self, at_us: int, broker: int) -> None:
+        at_us = max(at_us, self.kernel.now_us)
+        self.kernel.call_at(at_us, ALWAYS, self._supervise, (broker, self._incarnations[broker]))
 
     def _supervise(self, entry: tuple[int, int]) -> None:
         broker, incarnation = entry

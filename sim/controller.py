@@ -1,19 +1,20 @@
 """A broker's controller module: carries the controller's wishes to ZooKeeper and its requests to brokers.
 
 Kafka classes: KafkaController, ControllerChannelManager, RequestSendThread. Each broker has a queue of its own; one
-request is on its way at a time, and is sent again until it is answered or the broker is gone.
+batch of requests is on its way at a time, and is sent again until it is answered or the broker is gone.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from sim.kernel import Kernel
 from sim.network import Node
 from sim.protocol.controller import Controller, Operation
 from sim.protocol.messages import (
+    ControlBatch,
     ControlledShutdown,
     ControlledShutdownReply,
     ControlReply,
@@ -34,13 +35,13 @@ FIRST_BALANCE_US: Final = 5_000_000
 
 
 class _Queue:
-    """Requests to one broker; the first is on its way if `sent_us` is not negative."""
+    """Batches for one broker: the first is under way; `gathered` is the one that is being put together."""
 
-    __slots__ = ("broker_epoch", "requests", "sent_us", "watched")
+    __slots__ = ("batches", "gathered", "sent_us", "watched")
 
-    def __init__(self, broker_epoch: int) -> None:
-        self.broker_epoch = broker_epoch
-        self.requests: deque[ControlRequest] = deque()
+    def __init__(self) -> None:
+        self.batches: deque[ControlBatch] = deque()
+        self.gathered: ControlBatch | None = None
         self.sent_us = -1
         self.watched = False
 
@@ -145,9 +146,9 @@ class ControllerModule:
 
     # Queues.
 
-    def broker_added(self, broker: int, broker_epoch: int) -> None:
+    def broker_added(self, broker: int) -> None:
         """See `ControllerHost.broker_added`."""
-        self._queues[broker] = _Queue(broker_epoch)
+        self._queues[broker] = _Queue()
 
     def broker_removed(self, broker: int) -> None:
         """See `ControllerHost.broker_removed`."""
@@ -155,42 +156,41 @@ class ControllerModule:
 
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
         """See `ControllerHost.send_leader_and_isr`."""
-        queue = self._queues[broker]
-        self._put(
-            broker, LeaderAndIsrRequest(self._node.node, self.controller.epoch, self._epoch_of(broker), state), queue
-        )
+        controller = self.controller
+        self._gather(broker, LeaderAndIsrRequest(controller.epoch, controller.live.get(broker, -1), state))
 
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Mapping[int, int]) -> None:
+    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
         """See `ControllerHost.send_update_metadata`."""
-        queue = self._queues[broker]
-        request = UpdateMetadataRequest(
-            self._node.node, self.controller.epoch, self._epoch_of(broker), state, dict(live)
-        )
-        self._put(broker, request, queue)
+        controller = self.controller
+        self._gather(broker, UpdateMetadataRequest(controller.epoch, controller.live.get(broker, -1), state, live))
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
         """See `ControllerHost.send_stop_replica`."""
+        controller = self.controller
+        broker_epoch = controller.live.get(broker, -1)
+        self._gather(broker, StopReplicaRequest(controller.epoch, broker_epoch, state, delete=delete))
+
+    def _gather(self, broker: int, request: ControlRequest) -> None:
         queue = self._queues[broker]
-        request = StopReplicaRequest(
-            self._node.node, self.controller.epoch, self._epoch_of(broker), state, delete=delete
-        )
-        self._put(broker, request, queue)
+        if queue.gathered is None:
+            queue.gathered = ControlBatch(self._node.node)
+        queue.gathered.requests.append(request)
 
-    def _epoch_of(self, broker: int) -> int:
-        return self.controller.live.get(broker, -1)
-
-    def _put(self, broker: int, request: ControlRequest, queue: _Queue) -> None:
-        queue.requests.append(request)
-        if len(queue.requests) == 1:
-            self._send(broker, queue)
+    def flush(self) -> None:
+        """See `ControllerHost.flush`."""
+        for broker, queue in self._queues.items():
+            if queue.gathered is not None:
+                queue.batches.append(queue.gathered)
+                queue.gathered = None
+                if len(queue.batches) == 1:
+                    self._send(broker, queue)
 
     def _send(self, broker: int, queue: _Queue) -> None:
         channel = self._node.reach(broker)
         if channel is None:
             return  # Sent when the broker is up (`peer_up`), or never.
-        request = queue.requests[0]
         queue.sent_us = self._kernel.now_us
-        channel.send(getattr(channel.target, request.handler), request)
+        channel.send(channel.target.on_control, queue.batches[0])  # type: ignore[attr-defined]
         if not queue.watched:
             queue.watched = True
             due_us = queue.sent_us + self._settings.controller_socket_timeout_us
@@ -199,7 +199,7 @@ class ControllerModule:
     def _time_out(self, entry: tuple[int, _Queue]) -> None:
         broker, queue = entry
         queue.watched = False
-        if self._queues.get(broker) is not queue or not queue.requests:
+        if self._queues.get(broker) is not queue or not queue.batches:
             return
         due_us = queue.sent_us + self._settings.controller_socket_timeout_us
         if due_us <= self._kernel.now_us:
@@ -212,20 +212,20 @@ class ControllerModule:
         """A broker answered; whatever it said, the next request follows."""
         broker = reply.broker
         queue = self._queues.get(broker)
-        if queue is not None and queue.requests and queue.requests[0] is reply.request:
-            queue.requests.popleft()
-            if queue.requests:
+        if queue is not None and queue.batches and queue.batches[0] is reply.batch:
+            queue.batches.popleft()
+            if queue.batches:
                 self._send(broker, queue)
 
     def peer_up(self, broker: int) -> None:
         """A connection can be opened (again): what was not answered is sent again."""
         queue = self._queues.get(broker)
-        if queue is not None and queue.requests:
+        if queue is not None and queue.batches:
             self._kernel.call_at(self._kernel.now_us + RETRY_US, self._node.life, self._retry, (broker, queue))
 
     def _retry(self, entry: tuple[int, _Queue]) -> None:
         broker, queue = entry
-        if self._queues.get(broker) is queue and queue.requests:
+        if self._queues.get(broker) is queue and queue.batches:
             self._send(broker, queue)
 
     # Requests to the controller.

@@ -20,7 +20,7 @@ LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
 RESEND_US: Final = 1_000_000
 """A request that its sender repeats arrives again within this time."""
-RESENT: Final = frozenset({"on_produce", "on_leader_and_isr", "on_update_metadata", "on_stop_replica"})
+RESENT: Final = frozenset({"on_produce", "on_control"})
 """What is repeated as it was when no answer came: batches by a producer (Sender), and a controller's requests
 (ControllerChannelManager.RequestSendThread). Whoever else gets no answer asks anew, from where he stands by then.
 """
@@ -215,7 +215,6 @@ class Network:
         self.nodes[node.node] = node
         for other in list(self.nodes.values()):
             other.perform(other.peer_up, node.node)
-        self.changed()
 
     def connect(self, source: Node, peer: int) -> Channel | None:
         """Open a connection; None while the peer is down."""

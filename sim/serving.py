@@ -99,7 +99,7 @@ class Serving(Node):
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch, last_epoch, client=request.replica < 0)
+        error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
             self._reply_fetch(request, error, [])
             return
@@ -135,7 +135,7 @@ class Serving(Node):
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch, last_epoch, client=request.replica < 0)
+        error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
             self._reply_fetch(request, error, [])
         elif request.replica < 0:

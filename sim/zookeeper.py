@@ -157,6 +157,7 @@ class ZooKeeper(Node):
         target: the assignment that an administrator asks for, empty if none.
         config: dynamic configuration.
         changed: called after each decision and registration.
+        ended: called with the broker when a session has ended.
     """
 
     def __init__(
@@ -176,6 +177,7 @@ class ZooKeeper(Node):
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
         self.changed: Callable[[], None] | None = None
+        self.ended: Callable[[int], None] | None = None
         self._zxid = 0
         self._brokers = brokers
         self._watches_brokers = False
@@ -244,6 +246,8 @@ class ZooKeeper(Node):
         if self.controller == broker:
             self.vacate()
         self._brokers_changed()
+        if self.ended is not None:
+            self.ended(broker)
         return True
 
     def tell_expired(self, broker: int, broker_epoch: int) -> None:

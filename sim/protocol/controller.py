@@ -66,7 +66,7 @@ class ControllerHost(Protocol):
     def at_zookeeper(self, operation: Operation) -> None:
         """Have something done; `Controller.answered` or `Controller.moved` follows."""
 
-    def broker_added(self, broker: int, broker_epoch: int) -> None:
+    def broker_added(self, broker: int) -> None:
         """Requests to this broker may be sent from now on."""
 
     def broker_removed(self, broker: int) -> None:
@@ -75,11 +75,14 @@ class ControllerHost(Protocol):
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
         """Queue a request for a live broker."""
 
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Mapping[int, int]) -> None:
+    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
         """Queue a request for a live broker."""
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
         """Queue a request for a live broker."""
+
+    def flush(self) -> None:
+        """Send what was queued since the last step (sendRequestsToBrokers)."""
 
     def active(self, epoch: int) -> None:
         """This controller begins to work."""
@@ -146,7 +149,9 @@ class Controller:
         try:
             operation = self._handling.send(result)
         except StopIteration:
+            self._host.flush()
             return False
+        self._host.flush()
         self._host.at_zookeeper(operation)
         return True
 
@@ -247,7 +252,7 @@ class Controller:
         if self._notices_missed:
             missed = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
             self._remove(missed)
-        self._update_metadata(self.live)
+        self._update_metadata()
         if not self._exists:
             yield from self._topic_created()
             return
@@ -312,7 +317,7 @@ class Controller:
 
     def _add(self, broker: int, broker_epoch: int) -> None:
         self.live[broker] = broker_epoch
-        self._host.broker_added(broker, broker_epoch)
+        self._host.broker_added(broker)
 
     def _remove(self, brokers: list[int]) -> None:
         for broker in brokers:
@@ -321,7 +326,7 @@ class Controller:
 
     def _brokers_came(self, brokers: list[int]) -> Steps:
         """KafkaController.onBrokerStartup."""
-        self._update_metadata(self.live)
+        self._update_metadata()
         if not self._exists:
             return
         if self._bumps and any(broker in self.state.replicas for broker in brokers):
@@ -337,7 +342,7 @@ class Controller:
         for broker in brokers:
             self.shutting_down.pop(broker, None)
         if not self._exists or self.state.leader in self.live:
-            self._update_metadata(self.live)
+            self._update_metadata()
         if not self._exists:
             return
         yield from self._elect_offline()
@@ -381,7 +386,7 @@ class Controller:
         """Leaders wrote their ISR: learn it, and let everybody know (IsrChangeNotification)."""
         yield from self._read()
         if self._exists:
-            self._update_metadata(self.live)
+            self._update_metadata()
             yield from self._reassign()
 
     def _preferred_election(self) -> Steps:
@@ -471,15 +476,15 @@ class Controller:
         return [broker for broker in self.state.replicas if broker in self.live]
 
     def _tell(self, replicas: Iterable[int], *, update: bool = True) -> None:
-        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers (sendRequestsToBrokers)."""
+        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers."""
         for broker in replicas:
             self._host.send_leader_and_isr(broker, self.state)
         if update:
-            self._update_metadata(self.live)
+            self._update_metadata()
 
-    def _update_metadata(self, brokers: Iterable[int]) -> None:
+    def _update_metadata(self) -> None:
         live = dict(self.live)
-        for broker in brokers:
+        for broker in live:
             self._host.send_update_metadata(broker, self.state, live)
 
 

@@ -173,6 +173,7 @@ class Fetcher:
         "_falls_back",
         "_fences_fetches",
         "_fences_truncation",
+        "_fetches_plainly",
         "_first_fetch_only",
         "_host",
         "_in_session",
@@ -207,6 +208,7 @@ class Fetcher:
         self._fences_fetches = rules.fetch_fencing == "leader-epoch"
         self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
         self._first_fetch_only = rules.session_epoch == "first-fetch"
+        self._fetches_plainly = not self._carries_last_epoch and not (self._fences_fetches and self._first_fetch_only)
         self._fences_truncation = rules.truncation_fencing == "yes"
         self._checks_fetch_replies = rules.late_reply == "leader-epoch"
         self._checks_truncation_replies = rules.late_reply != "offset"
@@ -246,6 +248,10 @@ class Fetcher:
                 wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
                 continue
             epoch = fetch.leader_epoch
+            if fetch.state is FETCHING and self._fetches_plainly:
+                positions.append((name, fetch.replica.log.leo, epoch if self._fences_fetches else NO_EPOCH, NO_EPOCH))
+                fetched_epochs.append(epoch)
+                continue
             if fetch.state is TRUNCATING:
                 latest = fetch.replica.epochs.latest
                 if latest is not None:

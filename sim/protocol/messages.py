@@ -264,19 +264,17 @@ class ControlRequest:
     """What the three requests of a controller have in common.
 
     Attributes:
-        controller: broker id of the controller.
-        controller_epoch: its epoch.
+        controller_epoch: of the controller that sends it.
         broker_epoch: of the registration that it is meant for.
         state: how things stand.
     """
 
-    __slots__ = ("broker_epoch", "controller", "controller_epoch", "state")
+    __slots__ = ("broker_epoch", "controller_epoch", "state")
 
-    handler = ""
-    """Name of the handler at the receiving broker."""
+    needs_partition = True
+    """Whether the broker handles it under the partition's lock."""
 
-    def __init__(self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr) -> None:
-        self.controller = controller
+    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr) -> None:
         self.controller_epoch = controller_epoch
         self.broker_epoch = broker_epoch
         self.state = state
@@ -286,19 +284,16 @@ class LeaderAndIsrRequest(ControlRequest):
     """Lead or follow."""
 
     __slots__ = ()
-    handler = "on_leader_and_isr"
 
 
 class UpdateMetadataRequest(ControlRequest):
     """Who leads, for clients; `live`: registered brokers with their broker epochs."""
 
     __slots__ = ("live",)
-    handler = "on_update_metadata"
+    needs_partition = False
 
-    def __init__(
-        self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int]
-    ) -> None:
-        super().__init__(controller, controller_epoch, broker_epoch, state)
+    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
+        super().__init__(controller_epoch, broker_epoch, state)
         self.live = live
 
 
@@ -306,24 +301,30 @@ class StopReplicaRequest(ControlRequest):
     """Stop following; with `delete` the replica goes altogether."""
 
     __slots__ = ("delete",)
-    handler = "on_stop_replica"
 
-    def __init__(
-        self, controller: int, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, *, delete: bool
-    ) -> None:
-        super().__init__(controller, controller_epoch, broker_epoch, state)
+    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, *, delete: bool) -> None:
+        super().__init__(controller_epoch, broker_epoch, state)
         self.delete = delete
 
 
+class ControlBatch:
+    """Requests of a controller to one broker that belong together, in their order."""
+
+    __slots__ = ("controller", "requests")
+
+    def __init__(self, controller: int) -> None:
+        self.controller = controller
+        self.requests: list[ControlRequest] = []
+
+
 class ControlReply:
-    """A broker's answer to a request of a controller."""
+    """A broker's answer to a batch; errors are no reason for the controller to do anything."""
 
-    __slots__ = ("broker", "error", "request")
+    __slots__ = ("batch", "broker")
 
-    def __init__(self, broker: int, request: ControlRequest, error: str) -> None:
+    def __init__(self, broker: int, batch: ControlBatch) -> None:
         self.broker = broker
-        self.request = request
-        self.error = error
+        self.batch = batch
 
 
 class ControlledShutdown:

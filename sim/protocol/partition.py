@@ -349,7 +349,11 @@ class Partition(Replica):
     # Replication.
 
     def check_fetch(
-        self, offset: int, current_leader_epoch: int, last_epoch: int = NO_EPOCH, *, client: bool = False
+        self,
+        offset: int,
+        current_leader_epoch: int,
+        last_epoch: int = NO_EPOCH,
+        client: bool = False,
     ) -> str:
         """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record."""
         if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from unittest.mock import patch
 
 from sim.broker import Broker
 from sim.cluster import Cluster
@@ -296,13 +295,10 @@ class ScriptedBroker:
             The error in its answer.
         """
         process = self.process
-        request = StopReplicaRequest(
-            self._broker, 1, process.broker_epoch, self._state(LEADER, leader_epoch), delete=delete
-        )
-        with patch.object(process, "on_control_reply", lambda reply: self.replies.append(reply.error)):
-            process.on_stop_replica(request)
-            self.pass_time(SECOND_US // 10)
-        return self.replies.pop()
+        request = StopReplicaRequest(1, process.broker_epoch, self._state(LEADER, leader_epoch), delete=delete)
+        error = process.stop_replica(request)
+        self.pass_time(SECOND_US // 10)
+        return error
 
 
 class FollowingBroker:

@@ -95,7 +95,7 @@ class World:
         self.controller.elected(1)
         return self.run()
 
-    def broker_added(self, broker: int, broker_epoch: int) -> None:
+    def broker_added(self, broker: int) -> None:
         pass
 
     def broker_removed(self, broker: int) -> None:
@@ -109,6 +109,9 @@ class World:
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
         (self.deleted if delete else self.stopped).append(broker)
+
+    def flush(self) -> None:
+        pass
 
     def active(self, epoch: int) -> None:
         self.working = True
