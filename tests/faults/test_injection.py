@@ -252,7 +252,7 @@ def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_
 
 
 def test_an_expired_session_is_noticed_and_opened_anew() -> None:
-    world = World().ready()
+    world = World("kip320", first=2).ready()  # Broker 2 is controller; broker 1 is back at once (KIP-380).
     injection = strike(world, Fault("session-expiry", 0, (LEADER,)))
     assert injection.effective == 1
     assert world.of("session-end", broker=1)

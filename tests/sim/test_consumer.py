@@ -80,7 +80,7 @@ def test_it_asks_for_the_end_offset_at_intervals() -> None:
 
 
 def test_an_end_offset_that_goes_back_is_seen() -> None:
-    world = World("hw", seed=5).ready()
+    world = World("hw", first=2).ready()  # The controller: broker 3 could not tell broker 2 anything.
     cluster = world.cluster
     world.write(seconds=0)
     world.until("ack")
@@ -90,7 +90,6 @@ def test_an_end_offset_that_goes_back_is_seen() -> None:
     cluster.cut(3, 2)  # Broker 2 has heard of no high watermark, and none of its followers will fetch.
     cluster.kill(1)
     world.run(25)
-    assert cluster.controller == 2  # The other one could not tell it.
     cluster.consumer.ask_end_offset()
     world.until("end-offset", offset=0)
     assert [violation.kind for violation in cluster.journal.ledger.violations] == ["hw-regression"]

@@ -34,6 +34,7 @@ class World:
         brokers: int = 3,
         seed: int = 1,
         scripted: bool = False,
+        first: int = 1,
         rules: Mapping[str, str] | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
@@ -45,6 +46,7 @@ class World:
             rules=dict.fromkeys(range(1, brokers + 1), chosen),
             client_rules=chosen,
             scripted=scripted,
+            first=first,
             kernel=Kernel(),
             streams=Streams(seed),
         )
