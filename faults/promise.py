@@ -9,6 +9,9 @@ member of the persisted ISR is up that has not itself lost the record by a crash
 excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
 runs and that its session is open: that is what Kafka's documentation calls alive.
 
+Divergence: a mode that looks for the largest common epoch (KIP-279) promises that there is none whatever was lost or
+elected; older ones under P0. What idempotent producers are promised is promised by brokers that know them.
+
 No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): every
 leader judges by the ISR that it knows.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 from sim.checkers import EARLY_WARNINGS
 from sim.ledger import End, Ledger, Violation
+from sim.protocol.rules import Rules
 
 FOREVER_US = 1 << 62
 
@@ -26,15 +30,17 @@ class Promise:
 
     Args:
         ledger: what happened.
+        rules: the mode's: without ``hw_needs_min_isr``, what only acks=1 covered may be shown and lost.
         unclean_election: whether unclean election is configured. That breaks P0, as does one that was switched on or
             that happened.
-        hw_waits_for_min_isr: rule ``hw_needs_min_isr``; without it, what only acks=1 covered may be shown and lost.
     """
 
-    def __init__(self, ledger: Ledger, *, unclean_election: bool, hw_waits_for_min_isr: bool) -> None:
+    def __init__(self, ledger: Ledger, rules: Rules, *, unclean_election: bool) -> None:
         self._ledger = ledger
         self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
-        self._hw_waits = hw_waits_for_min_isr
+        self._hw_waits = rules.hw_needs_min_isr == "yes"
+        self._never_diverges = rules.follower_truncation == "leader-epoch-rounds"
+        self._deduplicates = rules.producer_dedup == "yes"
         self._lossy = [end for end in ledger.ends if end.lost]
         self._changes = self._times_of_change()
         self._judged: dict[tuple[object, ...], bool] = {}
@@ -60,13 +66,17 @@ class Promise:
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
 
-        Divergence, what idempotent producers are promised, stuck replicas and lack of progress need P0 only. Losses,
-        records that a consumer skipped, and regressions are inside if a record concerned is (regressions: if all are).
+        Stuck replicas and lack of progress need P0 only. Losses, records that a consumer skipped, and regressions are
+        inside if a record concerned is (regressions: if all are).
         So are early warnings, if they are about records: about all that are committed, since a success that was sent
         counts there, received or not.
         """
+        if violation.kind == "divergence" and self._never_diverges:
+            return True
         if not self._p0 or violation.kind == "ack-under-min-isr":
             return False
+        if violation.kind in ("duplicate", "reordered"):
+            return self._deduplicates
         if violation.kind == "hw-regression":
             return not (violation.ids & self._excused_ids)
         if violation.kind in EARLY_WARNINGS:

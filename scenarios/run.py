@@ -242,11 +242,8 @@ class _Run:
             self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)
         live = {broker: process.partition for broker, process in cluster.running.items() if process.partition}
         cluster.journal.divergence.final(live, now_us)
-        promise = Promise(
-            ledger,
-            unclean_election=bool(self.config["unclean.leader.election.enable"]),
-            hw_waits_for_min_isr=self.rules.hw_needs_min_isr == "yes",
-        )
+        unclean_election = bool(self.config["unclean.leader.election.enable"])
+        promise = Promise(ledger, self.rules, unclean_election=unclean_election)
         self.inside = promise.run_inside()
         ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
         for violation in (*ledger.violations, *ledger.warnings):

@@ -46,6 +46,7 @@ _READ = _CODE["read"]
 _END_OFFSET = _CODE["end-offset"]
 _RECOVERED = _CODE["recovered"]
 _CONTROLLER = _CODE["controller"]
+_EPOCH_RAISED = _CODE["epoch-raised"]
 
 
 class Journal:
@@ -226,6 +227,12 @@ class Journal:
         self._buffer += _PACK(self._kernel.now_us, _CONTROLLER, broker, epoch, 0, 0)
         if self.observers:
             self._tell("controller", broker=broker, controller_epoch=epoch)
+
+    def epoch_raised(self, leader: int, epoch: int) -> None:
+        """The leader epoch was raised, and nothing else."""
+        self._buffer += _PACK(self._kernel.now_us, _EPOCH_RAISED, leader, epoch, 0, 0)
+        if self.observers:
+            self._tell("epoch-raised", broker=leader, leader_epoch=epoch)
 
     def registered(self, broker: int, incarnation: int) -> None:
         """A session was opened."""

@@ -35,6 +35,7 @@ STEPS: Final[dict[str, str]] = {
     "exit": "a broker exited at start-up, since an earlier registration was in the way",
     "controller": "a broker became controller: controller_epoch",
     "deleted": "a broker deleted its replica, which was reassigned",
+    "epoch-raised": "the leader epoch was raised and nothing else: broker = leader, leader_epoch",
     "converged": "the cluster is whole again and answered a write and a read",
     "acknowledges": "a leader answers success to acks=all: record = first id, min_isr that it goes by",
     "reset": "a consumer went where auto.offset.reset says: offset",

@@ -397,6 +397,8 @@ class ZooKeeper(Node):
             self._journal.elected(leader, leader_epoch)
         if isr != old.isr:
             self._journal.isr(isr, leader_epoch)
+        elif leader == old.leader and leader_epoch > old.leader_epoch:
+            self._journal.epoch_raised(leader, leader_epoch)
         if self.changed is not None:
             self.changed()
 

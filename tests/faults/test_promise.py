@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from faults.promise import Promise
 from sim.ledger import Ack, End, Ledger, Violation
 from sim.protocol.batch import Batch
+from sim.protocol.modes import mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,8 +58,9 @@ class History:
         self.ledger.isr_history.append((at_us, members))
         return self
 
-    def promise(self, *, unclean: bool = False, hw_waits: bool = False) -> Promise:
-        return Promise(self.ledger, unclean_election=unclean, hw_waits_for_min_isr=hw_waits)
+    def promise(self, name: str = "kip101", *, unclean: bool = False, hw_waits: bool = False) -> Promise:
+        rules = mode(name).rules.override({"hw_needs_min_isr": "yes" if hw_waits else "no"})
+        return Promise(self.ledger, rules, unclean_election=unclean)
 
     @property
     def inside(self) -> bool:
@@ -245,3 +247,15 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
             runs.discard(what)
             has -= {what} if kind == "lose" else set()
     assert history.inside == inside_by_walk(events, committed_us)
+
+
+@pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])
+def test_from_kip_279_on_divergence_is_inside_whatever_was_elected(name: str, inside: bool) -> None:
+    assert History().promise(name, unclean=True).covers(Violation("divergence", 20, "")) is inside
+    assert History().promise(name).covers(Violation("divergence", 20, ""))
+
+
+def test_a_release_without_deduplication_promises_none() -> None:
+    for kind in ("duplicate", "reordered"):
+        assert not History().promise("hw").covers(Violation(kind, 20, ""))
+        assert History().promise("kip101").covers(Violation(kind, 20, ""))
