@@ -1,10 +1,10 @@
 """`make hunt`: many drawn seeds in several modes; what one of them violates inside its promise must be explained.
 
-A violation is explained if the same seed and plan do not show it inside the promise when one rule is given its repaired
-value (definitions of the promise: `faults.promise`). What shows up in its place must be explained in turn, by one more
-rule: in a few seeds two bugs meet. Which rules repair a seed is printed; seeds that none repair are the ones to look
-at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean mode nothing may be violated
-inside the promise.
+A violation is explained if the same seed and plan do not show it inside the promise when one rule is given its
+repaired value (definitions of the promise: `faults.promise`). What shows up in its place must be explained in turn, by
+one more rule: in a few seeds two bugs meet. Which rules repair a seed, each by itself, is printed; seeds that none
+repair are the ones to look at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean mode
+nothing may be violated inside the promise.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def main() -> int:
         count = len(rows)
         kinds = Counter(kind for row in rows for kind in row["violations"].split(",") if kind)
         promised = Counter(kind for row in rows for kind in inside(row))
-        repaired = Counter(cure for _, found in results for cure in found)
+        repaired = Counter(", ".join(found) for _, found in results if found)
+        example = {", ".join(found): row["seed"] for row, found in reversed(results) if found}
         open_seeds = [
             (row["seed"], row["violations_inside"]) for row, found in results if row["violations_inside"] and not found
         ]
@@ -102,7 +103,8 @@ def main() -> int:
             f"  errors: {errors}",
         ]
         if mode == options.explain:
-            lines += [f"  repaired by: {dict(repaired.most_common())}", f"  not explained: {open_seeds}"]
+            lines += [f"  {n} repaired by {cures}, as seed {example[cures]}" for cures, n in repaired.most_common()]
+            lines.append(f"  not explained: {open_seeds}")
             failed |= bool(open_seeds)
         if mode == options.clean:
             failed |= bool(promised)
