@@ -249,8 +249,9 @@ class Controller:
             self._add(broker, broker_epoch)
         state = self.state
         missed = []
-        if self._notices_missed:
-            missed = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
+        if self._notices_missed:  # In the order in which they registered: the last one was away for the shortest time.
+            members = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
+            missed = sorted(members, key=lambda member: live[member])
             self._remove(missed)
         self._update_metadata()
         if not self._exists:
@@ -263,7 +264,7 @@ class Controller:
             self._tell(self._replicas(), update=False)
         if self._starts_with_all:
             # Who bounced first: the last member of an ISR stays in it, and is to be one that kept its log.
-            for replica in sorted(state.replicas, key=lambda broker: broker not in missed):
+            for replica in (*missed, *(broker for broker in state.replicas if broker not in missed)):
                 if replica not in self.live:
                     yield from self._replica_offline(replica)
         yield from self._elect_offline()

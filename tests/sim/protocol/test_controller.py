@@ -80,6 +80,13 @@ def test_a_bounce_that_no_controller_saw() -> None:
         assert world.decided[0] == leader
 
 
+def test_when_all_bounced_the_one_that_was_back_last_stands() -> None:
+    store = Store(1, (1, 2, 3), registered={1: 23, 2: 22, 3: 21})
+    store.state.registrations.update(ALL)
+    world = World(store, rules={"missed_bounce": "noticed"}).elected()
+    assert world.decided[:2] == (1, (1,))
+
+
 def test_a_leader_that_shuts_down_hands_over() -> None:
     answers: list[tuple[str, int]] = []
     world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
