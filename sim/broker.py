@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.controller import ControllerModule
+from sim.idle import Pings
 from sim.journal import Journal
 from sim.kernel import Kernel
+from sim.network import Channel
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache
 from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
@@ -33,8 +35,10 @@ from sim.protocol.messages import (
     ControlRequest,
     EpochEndReply,
     EpochEndRequest,
+    EpochEndResult,
     FetchReply,
     FetchRequest,
+    FetchResult,
     LeaderAndIsr,
     LeaderAndIsrRequest,
     ListOffsetsReply,
@@ -115,7 +119,13 @@ class Broker(Serving):
         self._sent_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
-        self._shrinking = False
+        self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
+        """Last question about epochs of a truncation that is not complete, and its answer."""
+        self._answered_alike: list[Ask] = []
+        """That question, if it was answered like that twice."""
+        self._asked_us = 0
+        self._watching_isr = False
+        self._loaded_us = 0
         self._session = -1
         self._noticed = 0
         self._registering: Register | None = None
@@ -142,7 +152,7 @@ class Broker(Serving):
             self.halt(str(error))
             return
         self.partition = self._hold_partition(log, epochs, hw)
-        self._isr_announced_us = self.kernel.now_us
+        self._isr_announced_us = self._loaded_us = self.kernel.now_us
         self._loaded(self)
         self._register()
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
@@ -192,6 +202,7 @@ class Broker(Serving):
         if reply.broker_epoch < 0:
             self._exits(self.node, REFUSED)
             return
+        self.network.settle_fetches(self.node)  # They carry the broker epoch.
         self.broker_epoch = self._session = reply.broker_epoch
         self._noticed = 0
         for key, value in reply.config.items():
@@ -204,6 +215,14 @@ class Broker(Serving):
 
     def _ping(self, _: object) -> None:
         """Keep the session, and repeat what was not answered; goes on until the process ends."""
+        if self._only_keeps_session():
+            idle = self.network.idle
+            if idle.elides:
+                now_us, interval_us = self.kernel.now_us, self.settings.heartbeat_us
+                channel = self.out[ZOOKEEPER]
+                idle.pings[self.node] = Pings(self, channel.target, channel, now_us, interval_us)  # type: ignore[arg-type]
+                return
+            idle.messages += 1
         if not self.zombie:
             if self._session < 0:
                 self._register()
@@ -215,6 +234,25 @@ class Broker(Serving):
                 for request in self._pending:
                     self._send_request(request)
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+
+    def _only_keeps_session(self) -> bool:
+        """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
+        if self.zombie or self._session < 0 or self._pending or ZOOKEEPER not in self.out:
+            return False
+        zookeeper: Any = self.out[ZOOKEEPER].target
+        partition = self.partition
+        assert partition is not None
+        return self.network.steady(self.node, ZOOKEEPER) and zookeeper.has_heard(
+            self.node, self._session, self._noticed, partition.partition_epoch
+        )
+
+    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+        """See `sim.idle.Pinger`."""
+        if arrives_us >= 0:
+            assert self.partition is not None
+            ping = Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
+            channel.deliver_at(arrives_us, channel.target.on_ping, ping)  # type: ignore[attr-defined]
+        self.kernel.call_at(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
@@ -305,8 +343,16 @@ class Broker(Serving):
 
     def stall(self, *, stalled: bool) -> None:
         """The disk does not answer: whatever needs the partition waits, and what waited goes on."""
+        self.network.settle_fetches(self.node)
         self._stalled = stalled
+        self._watch_isr()
         self._release()
+
+    def freeze(self, now_us: int) -> None:
+        """See `Node.freeze`."""
+        if self.leads:
+            self._watch_isr()
+        super().freeze(now_us)
 
     def _release(self) -> None:
         """Hand over what had to wait, in order, as long as nothing stands in the way."""
@@ -372,6 +418,7 @@ class Broker(Serving):
         if not error and checked and 0 <= request.state.leader_epoch < partition.leader_epoch:
             error = FENCED_LEADER_EPOCH
         if not error:
+            self.network.settle_fetches(self.node)
             self._fetchers.clear()
             if request.delete:
                 partition.stop()
@@ -410,6 +457,7 @@ class Broker(Serving):
         assert partition is not None
         if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
             return
+        self.network.settle_fetches(self.node)
         if not self.checkpointing:
             self.checkpointing = True
             self.storage.begin_checkpoints(self.kernel.now_us)
@@ -426,9 +474,7 @@ class Broker(Serving):
         self._fetchers.clear()
         self._journal.lead(self.node, partition, decision)
         partition.become_leader(decision, now_us)
-        if not self._shrinking:
-            self._shrinking = True
-            self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
+        self._watch_isr()
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
         restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, decision)
@@ -444,6 +490,7 @@ class Broker(Serving):
             # partitions stays dead.
             self._fetchers = {decision.leader: fetcher}
             fetcher.remove(partition.name)
+            self._forget_conversation()
             fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
         else:
             self._journal.follow(self.node, partition, restarts=False)
@@ -460,17 +507,27 @@ class Broker(Serving):
             unclean_election=self.settings.unclean_election,
         )
 
+    def _watch_isr(self) -> None:
+        """Task isr-expiration: every half lag time since the start, while leading.
+
+        Left out while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
+        """
+        if not self._watching_isr:
+            self._watching_isr = True
+            now_us, half_us = self.kernel.now_us, self.settings.lag_us // 2
+            due_us = now_us + half_us - (now_us - self._loaded_us) % half_us
+            self.kernel.call_at(due_us, self.life, self._shrink_isr, None)
+
     def _shrink_isr(self, _: object) -> None:
-        """Task isr-expiration: every half lag time while leading."""
         if self.holding:
             self.held.append((self._shrink_isr, None))
             return
+        self._watching_isr = False
         partition = self.partition
-        self._shrinking = partition is not None and partition.is_leader
         if partition is not None and partition.is_leader:
-            now_us = self.kernel.now_us
-            self.kernel.call_at(now_us + self.settings.lag_us // 2, self.life, self._shrink_isr, None)
-            partition.shrink_isr(now_us)
+            partition.shrink_isr(self.kernel.now_us)
+            if partition.has_laggards or not self.network.idle.elides:
+                self._watch_isr()
 
     # The ISR.
 
@@ -481,6 +538,8 @@ class Broker(Serving):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
+        self.network.settle_fetches(self.node)
+        self._watch_isr()
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )
@@ -503,6 +562,7 @@ class Broker(Serving):
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
+            self._watch_isr()
             self.network.changed()
         self._release()
 
@@ -571,6 +631,8 @@ class Broker(Serving):
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
         self._journal.append(self.node, replica, batch)
         self.storage.appended(batch, self.kernel.now_us)
+        if not self._watching_isr and self.leads:
+            self._watch_isr()
         self.wake_followers()
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
@@ -586,13 +648,17 @@ class Broker(Serving):
         assert replica is partition is not None
         self.storage.hw_file.catch_up(previous, self.kernel.now_us)
         self._journal.hw(self.node, partition, previous)
-        if replica.hw > previous:
-            self.wake_consumers()
+        if partition.is_leader:
+            if replica.hw > previous:
+                self.wake_consumers()
+            self.network.settle_fetches(self.node)
 
     def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         """See `ReplicaHost.log_start_moved`."""
+        self.network.settle_fetches(self.node)
         self.storage.front_dropped(dropped, previous, self.kernel.now_us)
         self._journal.log_start(self.node, replica.log.log_start)
+        self.network.changed()  # Where epochs end.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost.replicated`."""
@@ -601,7 +667,12 @@ class Broker(Serving):
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost.settled`."""
         assert replica is self.partition
+        self._forget_conversation()
         self._journal.settled(self.node, leader_epoch, rounds)
+
+    def _forget_conversation(self) -> None:
+        self._conversation = ([], [])
+        self._answered_alike = []
 
     # Requests to a leader.
 
@@ -622,11 +693,21 @@ class Broker(Serving):
     ) -> EpochEndRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = EpochEndRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
+        if self._answered_alike == asks and self.network.idle.elides:
+            # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
+            round_us = self.kernel.now_us - self._asked_us
+            self.network.retry_after_change(lambda: round_us, self.life, self._send_epoch_end, (fetcher, request))
+        else:
+            self._send_epoch_end((fetcher, request))
+        return request
+
+    def _send_epoch_end(self, entry: tuple[Fetcher, EpochEndRequest]) -> None:
+        fetcher, request = entry
         channel = self.reach(fetcher.leader)
-        if channel is not None:
+        if channel is not None and fetcher.in_flight in (None, request):
+            self._asked_us = self.kernel.now_us
             channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
             self._watch(fetcher)
-        return request
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost.send_list_offsets`."""
@@ -639,11 +720,30 @@ class Broker(Serving):
 
     def _watch(self, fetcher: Fetcher) -> None:
         """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
-        leader = fetcher.leader
-        now_us = self._sent_us[leader] = self.kernel.now_us
+        self._watch_from(fetcher.leader, self.kernel.now_us)
+
+    def _watch_from(self, leader: int, sent_us: int) -> None:
+        self._sent_us[leader] = sent_us
         if leader not in self._watched:
-            self._watched.add(leader)
-            self.kernel.call_at(now_us + self.settings.socket_timeout_us, self.life, self._time_out, leader)
+            self._watch_until(leader, sent_us + self.settings.socket_timeout_us)
+
+    def _watch_until(self, leader: int, due_us: int) -> None:
+        self._watched.add(leader)
+        self.kernel.call_at(max(due_us, self.kernel.now_us), self.life, self._time_out, (leader, due_us))
+
+    def repeats(self, request: FetchRequest, result: FetchResult) -> bool:
+        """See `Node.repeats`."""
+        fetcher = self._fetchers.get(request.leader)
+        return (
+            fetcher is not None
+            and not self.holding
+            and request.broker_epoch == self.broker_epoch
+            and fetcher.repeats(request, result[3], result[4])
+        )
+
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
+        """See `sim.idle.Asker`."""
+        self._watch_from(request.leader, sent_us)
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -661,18 +761,20 @@ class Broker(Serving):
     def _fetch_backoff_us(self) -> int:
         return self.settings.fetch_backoff_us
 
-    def _time_out(self, leader: int) -> None:
+    def _time_out(self, entry: tuple[int, int]) -> None:
+        leader, until_us = entry
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
+        if request in self.network.idle.fetches:
+            return  # It is answered again and again.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
-        if due_us <= self.kernel.now_us:
+        if due_us <= until_us:
             fetcher.request_failed(request, self.kernel.now_us)
         else:
-            self._watched.add(leader)
-            self.kernel.call_at(due_us, self.life, self._time_out, leader)
+            self._watch_until(leader, due_us)
 
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`: requests that a dead process never answered are tried again."""
@@ -707,6 +809,10 @@ class Broker(Serving):
         if self.holding:
             self.held.append((self.on_epoch_end_reply, reply))
             return
+        conversation = (reply.request.asks, reply.results)
+        alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
+        self._answered_alike = reply.request.asks if alike else []
+        self._conversation = conversation
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 

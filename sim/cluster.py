@@ -75,7 +75,13 @@ class Cluster:
         self.journal = Journal(kernel)
         loss = config["sim.network.loss.permille"]
         assert isinstance(loss, int)
-        self.network = Network(kernel, streams, loss)
+        self.network = Network(
+            kernel,
+            streams,
+            loss,
+            fixed=config["sim.network.latency"] == "fixed",
+            elides=bool(config["sim.elision"]),
+        )
         common = broker_settings(config)
         self.settings = {
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common
@@ -367,8 +373,8 @@ class Cluster:
         process = self.running.get(broker)
         if process is None or process.zombie:
             return False
-        process.zombie = True
         self.control.end_session(broker)
+        process.zombie = True
         return True
 
     def unzombie(self, broker: int) -> None:

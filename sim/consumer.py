@@ -1,8 +1,7 @@
 """A consumer: reads below the high watermark from a position on, and asks for offsets now and then.
 
-Kafka classes: Fetcher, OffsetFetcher, ConsumerCoordinator (of which only the offset store is left, an ideal one). An
-empty fetch that expires could tell it nothing but to fetch again, so its fetches wait at the leader until something
-ends them. Retries cost a metadata request each, also where Kafka would not ask (UNKNOWN_LEADER_EPOCH).
+Kafka classes: Fetcher, OffsetFetcher, ConsumerCoordinator (of which only the offset store is left, an ideal one).
+Retries cost a metadata request each, also where Kafka would not ask (UNKNOWN_LEADER_EPOCH).
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from sim.protocol.messages import (
     EpochEndRequest,
     FetchReply,
     FetchRequest,
+    FetchResult,
     ListOffsetsReply,
     ListOffsetsRequest,
 )
@@ -97,6 +97,22 @@ class Consumer(Client):
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
         return self.leader_epoch if self._carries_epochs else NO_EPOCH
 
+    def repeats(self, request: FetchRequest, result: FetchResult) -> bool:  # noqa: ARG002
+        """See `Node.repeats`."""
+        at = self.at
+        position = request.positions[0]
+        return (
+            request is self._fetch
+            and not (self.paused or self.raised)
+            and at.state == FETCHING
+            and (at.offset, self._epoch(), self.leader) == (position[1], position[2], request.leader)
+        )
+
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
+        """See `sim.idle.Asker`."""
+        if answers and request is self._fetch:
+            self.succeeded()
+
     def _time_out(self, fetch: FetchRequest) -> None:
         """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
         if fetch is self._fetch:
@@ -158,6 +174,7 @@ class Consumer(Client):
 
     def _place(self, offset: int, epoch: int) -> None:
         """Go to an offset; an epoch ahead of the metadata is waited for."""
+        self.network.settle_fetches(self.node)
         self._fetch = None
         self.epoch_seen(epoch)
         self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
@@ -217,6 +234,7 @@ class Consumer(Client):
 
     def pause(self) -> None:
         """Stop reading; what is under way is dropped."""
+        self.network.settle_fetches(self.node)
         self.paused = True
         self._fetch = None
 
@@ -310,6 +328,7 @@ class Consumer(Client):
         """See `Client.leader_known`: a fetch that waits at another leader, or for another epoch, is given up."""
         channel = self.channel()
         assert channel is not None
+        self.network.settle_fetches(self.node)
         fetch = self._fetch
         doubtful = self.at.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
         if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
@@ -318,4 +337,5 @@ class Consumer(Client):
 
     def connection_lost(self) -> None:
         """See `Client.connection_lost`."""
+        self.network.settle_fetches(self.node)
         self._fetch = self._reset = self._validation = None

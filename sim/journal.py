@@ -70,6 +70,7 @@ class Journal:
         "_epoch_leaders",
         "_kernel",
         "_log_matching",
+        "_nothing_removed",
         "_quorum",
         "divergence",
         "elections",
@@ -88,6 +89,7 @@ class Journal:
         self._epoch_leaders = EpochLeaders(self.ledger)
         self._log_matching = LogMatching(self.ledger)
         self._quorum = Quorum(self.ledger)
+        self._nothing_removed: dict[int, tuple[int, int]] = {}
         self.observers: list[Callable[[Step], None]] = []
         self.elections = 0
         self.rounds = [0, 0, 0]
@@ -129,8 +131,12 @@ class Journal:
             )
 
     def truncate(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
-        """A log was cut at its LEO."""
+        """A log was cut at its LEO; that nothing is removed there again and again is noted once."""
         leo = partition.log.leo
+        if not removed:
+            if self._nothing_removed.get(broker) == (leo, partition.leader_epoch):
+                return
+            self._nothing_removed[broker] = (leo, partition.leader_epoch)
         self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
         if removed:
             self.truncations += 1

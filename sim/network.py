@@ -13,11 +13,18 @@ from copy import copy
 from heapq import heappush
 from typing import Any, Final
 
+from sim.idle import Idle
 from sim.kernel import CALL, Gate, Handler, Kernel
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
+USUAL: Final = 128
+"""Index of the median."""
+FIXED_STEPS_US: Final = (7, 11)
+"""With ``sim.network.latency = fixed`` a link takes the median and so much more by the numbers of its two ends, so that
+what is sent to several nodes at once does not arrive at once.
+"""
 RESEND_US: Final = 1_000_000
 """A request that its sender repeats arrives again within this time."""
 RESENT: Final = frozenset({"on_produce", "on_control"})
@@ -97,6 +104,13 @@ class Node:
     def disconnected(self, peer: int) -> None:
         """The connection to a node broke, and this node has noticed."""
 
+    def repeats(self, request: Any, result: Any) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether all that this result of a fetch would lead to is that the same fetch is sent again."""
+        return False
+
+    def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
+        """See `sim.idle.Asker`."""
+
 
 class Link:
     """One direction between two nodes.
@@ -111,11 +125,11 @@ class Link:
 
     __slots__ = ("channel", "cuts", "loss", "resent", "table")
 
-    def __init__(self, loss: int) -> None:
+    def __init__(self, loss: int, table: tuple[int, ...]) -> None:
         self.cuts = 0
         self.loss = loss
         self.resent = 0
-        self.table: tuple[int, ...] = LATENCY_US
+        self.table = table
         self.channel: Channel | None = None
 
 
@@ -167,6 +181,16 @@ class Channel(Gate):
         else:
             heappush(queue, (arrival_us, CALL, next(self._numbers), self, handler, message))
 
+    @property
+    def usual_us(self) -> int:
+        """Median of its latency."""
+        return self._link.table[USUAL]
+
+    def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
+        """Deliver what was sent before, and arrives at that time; perhaps before what was sent later."""
+        self._last_us = max(self._last_us, arrival_us)
+        self._kernel.call_at(arrival_us, self, handler, message)
+
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""
         self.open = False
@@ -181,17 +205,24 @@ class Network:
         kernel: time and delivery.
         streams: chance.
         loss: messages of a thousand that each link loses.
+        fixed: whether each message takes as long as the others of its link.
+        elides: whether messages that change nothing are left out.
 
     Attributes:
         loss: see above; 0 after healing.
+        idle: what is left out at present.
         nodes: who is up, by node id.
         wiring: what every connection works with.
         version: raised whenever a broker's answers may have changed.
     """
 
-    def __init__(self, kernel: Kernel, streams: Streams, loss: int = 0) -> None:
+    def __init__(
+        self, kernel: Kernel, streams: Streams, loss: int = 0, *, fixed: bool = False, elides: bool = True
+    ) -> None:
         self._kernel = kernel
         self.loss = loss
+        self._fixed = fixed
+        self.idle = Idle(elides=elides)
         self._streams = streams
         self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, self._chance)
         self._links: dict[tuple[int, int], Link] = {}
@@ -203,8 +234,14 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            link = self._links[source, target] = Link(self.loss)
+            link = self._links[source, target] = Link(self.loss, self._table(source, target))
         return link
+
+    def _table(self, source: int, target: int) -> tuple[int, ...]:
+        if not self._fixed:
+            return LATENCY_US
+        source_us, target_us = FIXED_STEPS_US
+        return (LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89,) * 256
 
     def _chance(self) -> float:
         return self._streams("loss").random()
@@ -233,6 +270,7 @@ class Network:
             silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
                 of the broken connection at once.
         """
+        self.settle(node.node)
         del self.nodes[node.node]
         node.end()
         for channel in node.out.values():
@@ -267,8 +305,40 @@ class Network:
         """
         self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
 
+    # What is left out: see `sim.idle`.
+
+    def steady(self, first: int, second: int) -> bool:
+        """Whether all that two nodes say to each other arrives."""
+        nodes, links = self.nodes, self._links
+        one, other = nodes.get(first), nodes.get(second)
+        if one is None or other is None or one.life.held is not None or other.life.held is not None:
+            return False
+        there, back = links.get((first, second)), links.get((second, first))
+        return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
+
+    def settle(self, node: int) -> None:
+        """Something about a node is about to change: simulate what it says and hears."""
+        idle, now_us = self.idle, self._kernel.now_us
+        if idle.fetches:
+            idle.settle_fetches(node, now_us)
+        if idle.pings:
+            for broker in [node] if node else list(idle.pings):
+                idle.settle_pings(broker, now_us)
+
+    def settle_fetches(self, node: int) -> None:
+        """Simulate fetches of a node and those that wait at it."""
+        if self.idle.fetches:
+            self.idle.settle_fetches(node, self._kernel.now_us)
+
+    def _settle_link(self, source: int, target: int) -> None:
+        now_us = self._kernel.now_us
+        self.idle.settle_fetches(source, now_us, target)
+        if not source or not target:
+            self.idle.settle_pings(source or target, now_us)
+
     def pause(self, node: Node) -> None:
         """A process stands still; see `Node.freeze`."""
+        self.settle(node.node)
         node.freeze(self._kernel.now_us)
         self._update_channels(node.node)
 
@@ -285,6 +355,7 @@ class Network:
 
     def slow(self, source: int, target: int, by_us: int) -> None:
         """Messages in this direction take longer from now on; what is negative takes that back."""
+        self._settle_link(source, target)
         link = self.link(source, target)
         link.table = tuple(latency_us + by_us for latency_us in link.table)
 
@@ -293,6 +364,7 @@ class Network:
 
         Not for links of clients, which must know (`loss`).
         """
+        self._settle_link(source, target)
         self.link(source, target).loss += permille
 
     def resend(self, source: int, target: int, permille: int) -> None:
@@ -309,11 +381,14 @@ class Network:
 
     def lose(self, loss: int) -> None:
         """From now on every link loses so many messages of a thousand."""
+        for node in list(self.nodes):
+            self.settle(node)
         self.loss = loss
         for link in self._links.values():
             link.loss = loss
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
+        self._settle_link(source, target)
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
+from sim.idle import Fetch
 from sim.kernel import Kernel
-from sim.network import Node
+from sim.network import Channel, Node
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED
 from sim.protocol.messages import (
@@ -33,6 +35,8 @@ from sim.protocol.messages import (
 )
 from sim.protocol.partition import NO_LEADER, Partition
 from sim.settings import BrokerSettings
+
+_arrival = attrgetter("parked_us")
 
 
 class Serving(Node):
@@ -103,31 +107,109 @@ class Serving(Node):
         if error:
             self._reply_fetch(request, error, [])
             return
+        now_us = self.kernel.now_us
         if request.replica < 0:
             if offset < partition.hw:
                 self._reply_fetch(request, NONE, partition.read_committed(offset))
             else:
                 request.parked = True
+                request.parked_us = now_us
                 self._parked_consumers.append(request)
+                self._await_expiry(request)
             return
-        now_us = self.kernel.now_us
         if offset < partition.log.leo:
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
             request.parked = True
+            request.parked_us = now_us
             self._parked_followers.append(request)
-            self.kernel.call_at(now_us + self.settings.fetch_wait_us, self.life, self._expire_fetch, request)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
+            self._await_expiry(request)
 
-    def _expire_fetch(self, request: FetchRequest) -> None:
+    def _await_expiry(self, request: FetchRequest) -> None:
+        if not self._goes_round(request):
+            expires_us = request.parked_us + self._wait_us(request)
+            self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+
+    def _wait_us(self, request: FetchRequest) -> int:
+        return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
+
+    def _expire_fetch(self, entry: tuple[FetchRequest, int]) -> None:
         # Whatever could give it another answer than an empty one would have ended its waiting.
+        request, parked_us = entry
+        if not request.parked or request.parked_us != parked_us:
+            return
         if self.holding:
-            self.held.append((self._expire_fetch, request))
-        elif request.parked:
-            request.parked = False
-            self._parked_followers.remove(request)
+            self.held.append((self._expire_fetch, entry))
+        elif self.kernel.now_us > parked_us + self._wait_us(request) or not self._goes_round(request):
+            self.left(request)
             self._reply_fetch(request, NONE, [])
+
+    # Fetches that go round: see `sim.idle`.
+
+    def _goes_round(self, request: FetchRequest) -> bool:
+        """Whether a fetch that waits would only be answered with nothing, sent again, and so on; if so, it is left out
+        from now on.
+        """
+        if self.holding or not request.parked:
+            return False
+        network = self.network
+        asker = network.nodes.get(request.node)
+        result = self._empty_result()
+        if asker is None or not asker.repeats(request, result) or not network.steady(self.node, request.node):
+            return False
+        partition = self.partition
+        assert partition is not None
+        _, offset, epoch, last_epoch = request.positions[0]
+        if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
+            return False
+        if partition.check_fetch(offset, epoch, last_epoch, request.replica < 0):
+            return False
+        idle = network.idle
+        if not idle.elides:
+            idle.messages += 2
+            return False
+        there, back = asker.out.get(self.node), self.reach(request.node)
+        if there is None or back is None:
+            return False
+        parked = self._parked(request)
+        parked.remove(request)
+        parked.append(request)  # Those that arrived together arrive in this order again.
+        wait_us = self._wait_us(request)
+        idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
+        return True
+
+    def refetched(self, request: FetchRequest, at_us: int) -> None:
+        """See `sim.idle.Server`."""
+        request.parked_us = at_us
+        if request.replica >= 0:
+            assert self.partition is not None
+            self.partition.refetched(request.replica, at_us)
+
+    def waits_until(self, request: FetchRequest, expires_us: int) -> None:
+        """See `sim.idle.Server`."""
+        self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+
+    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
+        """See `sim.idle.Server`."""
+        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+
+    def left(self, request: FetchRequest) -> None:
+        """See `sim.idle.Server`."""
+        request.parked = False
+        self._parked(request).remove(request)
+
+    def _parked(self, request: FetchRequest) -> list[FetchRequest]:
+        return self._parked_followers if request.replica >= 0 else self._parked_consumers
+
+    def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
+        """Fetches that wait at present, in the order in which they arrived; they are taken off the list."""
+        if parked and self.network.idle.fetches:
+            self.network.idle.settle_waiting(parked, self.kernel.now_us)
+        waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]
+        parked.clear()
+        return waiting
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         """Answer a fetch that waited, with what there is now."""
@@ -145,17 +227,13 @@ class Serving(Node):
 
     def wake_followers(self) -> None:
         """There is data: answer the fetches of followers that wait."""
-        if self._parked_followers:
-            parked, self._parked_followers = self._parked_followers, []
-            for request in parked:
-                self._answer_fetch(request)
+        for request in self._waiting(self._parked_followers):
+            self._answer_fetch(request)
 
     def wake_consumers(self) -> None:
         """The HW rose: answer the fetches of consumers that wait."""
-        if self._parked_consumers:
-            parked, self._parked_consumers = self._parked_consumers, []
-            for request in parked:
-                self._answer_fetch(request)
+        for request in self._waiting(self._parked_consumers):
+            self._answer_fetch(request)
 
     def wake_all(self) -> None:
         """Leadership changed: answer all fetches that wait, mostly with an error."""
@@ -165,17 +243,15 @@ class Serving(Node):
     def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
         partition = self.partition
         assert partition is not None
-        result: FetchResult = (
-            partition.name,
-            error,
-            batches,
-            partition.hw,
-            partition.log.log_start,
-            partition.leader_epoch,
-        )
+        result = (partition.name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch)
         channel = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+
+    def _empty_result(self) -> FetchResult:
+        partition = self.partition
+        assert partition is not None
+        return (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower or a consumer asks where an epoch ended."""

@@ -35,6 +35,7 @@ class BrokerSettings:
     unclean_election: bool
     lag_us: int
     fetch_wait_us: int
+    consumer_wait_us: int
     fetch_backoff_us: int
     socket_timeout_us: int
     heartbeat_us: int
@@ -62,6 +63,7 @@ def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
         unclean_election=bool(config["unclean.leader.election.enable"]),
         lag_us=_us(config, "replica.lag.time.max.ms"),
         fetch_wait_us=_us(config, "replica.fetch.wait.max.ms"),
+        consumer_wait_us=_us(config, "fetch.max.wait.ms"),
         fetch_backoff_us=_us(config, "replica.fetch.backoff.ms"),
         socket_timeout_us=_us(config, "replica.socket.timeout.ms"),
         heartbeat_us=_us(config, "sim.heartbeat.interval.ms"),

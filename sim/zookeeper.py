@@ -125,9 +125,10 @@ class Session:
         last_us: when it was last heard of.
         notices: which it may not have heard of yet.
         noticed: how many were sent.
+        watched: whether a timer waits for its end.
     """
 
-    __slots__ = ("broker_epoch", "incarnation", "last_us", "noticed", "notices")
+    __slots__ = ("broker_epoch", "incarnation", "last_us", "noticed", "notices", "watched")
 
     def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
@@ -135,6 +136,7 @@ class Session:
         self.last_us = last_us
         self.notices: list[Notice] = []
         self.noticed = 0
+        self.watched = False
 
 
 class ZooKeeper(Node):
@@ -205,7 +207,7 @@ class ZooKeeper(Node):
         self._zxid += 1
         now_us = self._kernel.now_us
         session = self.sessions[broker] = Session(incarnation, self._zxid, now_us)
-        self._kernel.call_at(now_us + self._session_us, self.life, self._check_session, (broker, session))
+        self._watch(broker, session)
         self._journal.registered(broker, incarnation)
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
@@ -227,18 +229,43 @@ class ZooKeeper(Node):
             if notice.sent_us < session.last_us - LOST_US:
                 self._send(ping.broker, "on_notice", notice)
 
+    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:  # noqa: ARG002
+        """Whether a ping would only keep the session.
+
+        Args:
+            broker: whose, and so on: see `Ping`.
+            broker_epoch: see there.
+            noticed: see there.
+            partition_epoch: see there; for scripts.
+        """
+        session = self.sessions.get(broker)
+        return session is not None and session.broker_epoch == broker_epoch and session.noticed == noticed
+
+    def heard(self, broker: int, last_us: int) -> None:
+        """See `sim.idle.Sessions`; what watched the session meanwhile goes on watching it."""
+        session = self.sessions[broker]
+        session.last_us = max(session.last_us, last_us)
+        if not session.watched:
+            self._watch(broker, session)
+
+    def _watch(self, broker: int, session: Session) -> None:
+        session.watched = True
+        due_us = session.last_us + self._session_us
+        self._kernel.call_at(due_us, self.life, self._check_session, (broker, session))
+
     def _check_session(self, entry: tuple[int, Session]) -> None:
         broker, session = entry
-        if self.sessions.get(broker) is not session:
+        session.watched = False
+        if self.sessions.get(broker) is not session or broker in self.network.idle.pings:
             return
-        due_us = session.last_us + self._session_us
-        if due_us > self._kernel.now_us:
-            self._kernel.call_at(due_us, self.life, self._check_session, entry)
+        if session.last_us + self._session_us > self._kernel.now_us:
+            self._watch(broker, session)
         else:
             self.end_session(broker)
 
     def end_session(self, broker: int) -> bool:
         """A session expires or is closed: its nodes are gone. False if there is none."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
         if self.sessions.pop(broker, None) is None:
             return False
         self._zxid += 1
@@ -446,6 +473,7 @@ class ScriptedZooKeeper(ZooKeeper):
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """The script's decision: a new leader epoch, told to all registered brokers."""
+        self.network.settle(ZOOKEEPER)
         self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
             if broker in self.sessions:
@@ -470,6 +498,11 @@ class ScriptedZooKeeper(ZooKeeper):
         super().on_register(request)
         if self._scripted:
             self._tell(request.broker)
+
+    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
+        """See `ZooKeeper.has_heard`."""
+        current = not self._scripted or partition_epoch >= self.state.partition_epoch
+        return current and super().has_heard(broker, broker_epoch, noticed, partition_epoch)
 
     def on_ping(self, ping: Ping) -> None:
         """See `ZooKeeper.on_ping`."""

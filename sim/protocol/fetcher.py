@@ -290,6 +290,22 @@ class Fetcher:
             return name, log.leo, NO_EPOCH, last
         return name, log.leo, NO_EPOCH if self._first_fetch_only and self._in_session else fetch.leader_epoch, NO_EPOCH
 
+    def repeats(self, request: Request, hw: int, log_start: int) -> bool:
+        """Whether an empty answer with that HW and log start would only lead to the same fetch again."""
+        if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self._in_session:
+            return False
+        assert isinstance(request, FetchRequest)
+        position, epoch = request.positions[0], request.leader_epochs[0]
+        fetch = self.partitions.get(position[0])
+        return (
+            fetch is not None
+            and fetch.state is FETCHING
+            and fetch.leader_epoch == epoch
+            and fetch.replica.hw == hw
+            and fetch.replica.log.log_start >= log_start
+            and self._position(position[0], fetch) == position
+        )
+
     def request_failed(self, request: Request, now_us: int) -> None:
         """The connection broke or the request timed out: retry after the back-off, in a new session.
 

@@ -93,10 +93,21 @@ class FetchRequest:
         leader_epochs: the leader epoch under which each position is fetched, whether the position names it or not: the
             leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
         parked: while the leader lets it wait for data.
+        parked_us: since when.
         version: of what brokers knew when it was sent; for the sender's use.
     """
 
-    __slots__ = ("broker_epoch", "leader", "leader_epochs", "node", "parked", "positions", "replica", "version")
+    __slots__ = (
+        "broker_epoch",
+        "leader",
+        "leader_epochs",
+        "node",
+        "parked",
+        "parked_us",
+        "positions",
+        "replica",
+        "version",
+    )
 
     def __init__(
         self,
@@ -114,6 +125,7 @@ class FetchRequest:
         self.positions = positions
         self.leader_epochs = leader_epochs
         self.parked = False
+        self.parked_us = -1
         self.version = -1
 
 

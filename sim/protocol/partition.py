@@ -396,6 +396,19 @@ class Partition(Replica):
         elif not state.in_isr:
             self._maybe_expand(state)
 
+    def knows(self, follower: int, offset: int, leader_epoch: int) -> bool:
+        """Whether a fetch that shows this offset could tell the leader only that the follower is still there."""
+        state = self.followers.get(follower)
+        if state is None or (self._hw_needs_epoch and leader_epoch != self.leader_epoch):
+            return False
+        return state.in_isr and state.leo == offset == self.log.leo
+
+    def refetched(self, follower: int, at_us: int) -> None:
+        """Such a fetch came, last at that time."""
+        state = self.followers[follower]
+        state.caught_up_us = state.fetch_us = at_us
+        state.leader_leo_at_fetch = state.leo
+
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
@@ -443,6 +456,12 @@ class Partition(Replica):
         lagging = self.out_of_sync(now_us)
         if lagging:
             self._propose(tuple(broker for broker in self.isr if broker not in lagging))
+
+    @property
+    def has_laggards(self) -> bool:
+        """Whether an ISR member misses something, or the ISR is being changed."""
+        leo = self.log.leo
+        return bool(self.pending) or any(state.in_isr and state.leo != leo for state in self.followers.values())
 
     def out_of_sync(self, now_us: int) -> tuple[int, ...]:
         """ISR members that miss something, and have missed something for longer than the lag allows."""

@@ -111,7 +111,7 @@ def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.M
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ZooKeeper, "on_ping", interrupt)
+    monkeypatch.setattr(ZooKeeper, "on_request", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_row(power, "hw", 1)
 
@@ -184,4 +184,5 @@ def test_a_run_without_faults_is_clean_and_vacuous(power: Scenario) -> None:
     assert power.faults is not None
     row = run_row(replace(power, faults=replace(power.faults, count=(0, 0))), "hw", 1)
     assert (row["verdict"], row["faults"], row["elections"], row["vacuous"]) == ("ok", 0, 0, True)
-    assert row["records_shown"] == row["records_acked"] + 1  # Validation's own record is shown twice.
+    # Validation's own record is shown to its reader, and also to the consumer if that comes in time.
+    assert row["records_shown"] - row["records_acked"] in (0, 1)

@@ -1,0 +1,107 @@
+"""`make hunt`: with and without elision (`sim.idle`), random plans give equal histories.
+
+Latencies are fixed, so that what is left out draws none, and pings come at intervals that no timer is a multiple of:
+two events at the same microsecond would be ordered by chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from scenarios.actions import FAULT_KINDS
+from scenarios.catalogue import load
+from scenarios.run import _execute, prepare_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scenarios.scenario import Scenario
+    from sim.config import Value
+
+FIXED: dict[str, Value] = {"sim.network.latency": "fixed", "sim.heartbeat.interval.ms": 5_753}
+CHUNK = 100
+
+
+@dataclass(slots=True)
+class Compared:
+    """Pairs of runs, one with and one without elision.
+
+    Attributes:
+        differ: (seed, mode) of those whose histories are not equal, or which failed.
+        events: with and without.
+        idle: simulated messages that could have been left out, with and without.
+    """
+
+    differ: list[tuple[int, str]]
+    events: tuple[int, int]
+    idle: tuple[int, int]
+
+
+def scenario_of(name: str, *, all_kinds: bool) -> Scenario:
+    """A drawn scenario with fixed latencies, perhaps with all kinds of faults."""
+    scenario = load(name)
+    assert scenario.faults is not None
+    kinds = tuple(FAULT_KINDS) if all_kinds else scenario.faults.kinds
+    return replace(scenario, config={**scenario.config, **FIXED}, faults=replace(scenario.faults, kinds=kinds))
+
+
+def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:
+    """Run seeds in modes with and without elision."""
+    plain = replace(scenario, config={**scenario.config, "sim.elision": False})
+    found = Compared([], (0, 0), (0, 0))
+    for seed, mode in pairs:
+        runs = [_execute(one, mode, seed, {}, []) for one in (scenario, plain)]
+        rows = [run.row(error) for run, error in runs]
+        if rows[0]["digest"] != rows[1]["digest"] or any(row["error"] for row in rows):
+            found.differ.append((seed, mode))
+        found.events = (found.events[0] + rows[0]["events"], found.events[1] + rows[1]["events"])
+        idle = [run.cluster.network.idle.messages for run, _ in runs]
+        found.idle = (found.idle[0] + idle[0], found.idle[1] + idle[1])
+    return found
+
+
+def _hunt(chunk: tuple[str, bool, list[tuple[int, str]]]) -> Compared:
+    name, all_kinds, pairs = chunk
+    prepare_process()
+    return compare(scenario_of(name, all_kinds=all_kinds), pairs)
+
+
+def main() -> int:
+    """Compare and print; 1 if any history differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", default="chaos")
+    parser.add_argument("--modes", default="hw,kip101,kip279,kip320,kip320-repaired")
+    parser.add_argument("--seeds", type=int, default=20_000, help="each is run in one mode, by turns")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    modes = options.modes.split(",")
+    pairs = [(seed, modes[seed % len(modes)]) for seed in range(options.seeds)]
+    chunks = [
+        (options.scenario, bool(first // CHUNK % 2), pairs[first : first + CHUNK])
+        for first in range(0, len(pairs), CHUNK)
+    ]
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(_hunt, chunks))
+    differ = [
+        (*pair, "all kinds" if chunk[1] else options.scenario)
+        for chunk, result in zip(chunks, results, strict=True)
+        for pair in result.differ
+    ]
+    events = [sum(result.events[way] for result in results) for way in (0, 1)]
+    idle = [sum(result.idle[way] for result in results) for way in (0, 1)]
+    sys.stdout.write(
+        f"{options.scenario}: {len(pairs)} plans with and without elision\n"
+        f"  events: {events[0]:,} and {events[1]:,}, {events[1] / events[0]:.1f} times as many\n"
+        f"  pings and empty fetches simulated: {idle[0]:,} and {idle[1]:,}\n"
+        f"  histories that differ: {differ}\n"
+    )
+    return int(bool(differ))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
