@@ -38,7 +38,6 @@ from sim.protocol.messages import (
     EpochEndResult,
     FetchReply,
     FetchRequest,
-    FetchResult,
     LeaderAndIsr,
     LeaderAndIsrRequest,
     ListOffsetsReply,
@@ -731,15 +730,13 @@ class Broker(Serving):
         self._watched.add(leader)
         self.kernel.call_at(max(due_us, self.kernel.now_us), self.life, self._time_out, (leader, due_us))
 
-    def repeats(self, request: FetchRequest, result: FetchResult) -> bool:
+    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:
         """See `Node.repeats`."""
+        partition = self.partition
+        if partition is None or partition.hw != hw or self.holding or request.broker_epoch != self.broker_epoch:
+            return False
         fetcher = self._fetchers.get(request.leader)
-        return (
-            fetcher is not None
-            and not self.holding
-            and request.broker_epoch == self.broker_epoch
-            and fetcher.repeats(request, result[3], result[4])
-        )
+        return fetcher is not None and fetcher.repeats(request, log_start)
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
         """See `sim.idle.Asker`."""

@@ -29,7 +29,6 @@ from sim.protocol.messages import (
     EpochEndRequest,
     FetchReply,
     FetchRequest,
-    FetchResult,
     ListOffsetsReply,
     ListOffsetsRequest,
 )
@@ -97,7 +96,7 @@ class Consumer(Client):
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
         return self.leader_epoch if self._carries_epochs else NO_EPOCH
 
-    def repeats(self, request: FetchRequest, result: FetchResult) -> bool:  # noqa: ARG002
+    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
         """See `Node.repeats`."""
         at = self.at
         position = request.positions[0]

@@ -9,7 +9,6 @@ nothing: its timers and what arrives for it are held, and handed over in their o
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from heapq import heappush
 from typing import Any, Final
 
@@ -104,8 +103,8 @@ class Node:
     def disconnected(self, peer: int) -> None:
         """The connection to a node broke, and this node has noticed."""
 
-    def repeats(self, request: Any, result: Any) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether all that this result of a fetch would lead to is that the same fetch is sent again."""
+    def repeats(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
         return False
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
@@ -174,7 +173,7 @@ class Channel(Gate):
         if link.resent and getattr(handler, "__name__", "") in RESENT and self._chance() * 1_000 < link.resent:
             # It comes over another connection, so others may come between. Answers to the copy match no request.
             again_us = arrival_us + 1 + int(self._chance() * RESEND_US)
-            self._kernel.call_at(again_us, self, handler, copy(message))
+            self._kernel.call_at(again_us, self, handler, message.again())
         queue = self._queue
         if queue is None:
             self._kernel.call_at(arrival_us, self, handler, message)

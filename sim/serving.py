@@ -155,12 +155,13 @@ class Serving(Node):
         if self.holding or not request.parked:
             return False
         network = self.network
-        asker = network.nodes.get(request.node)
-        result = self._empty_result()
-        if asker is None or not asker.repeats(request, result) or not network.steady(self.node, request.node):
-            return False
         partition = self.partition
         assert partition is not None
+        asker = network.nodes.get(request.node)
+        if asker is None or not asker.repeats(request, partition.hw, partition.log.log_start):
+            return False
+        if not network.steady(self.node, request.node):
+            return False
         _, offset, epoch, last_epoch = request.positions[0]
         if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
             return False
@@ -176,6 +177,7 @@ class Serving(Node):
         parked = self._parked(request)
         parked.remove(request)
         parked.append(request)  # Those that arrived together arrive in this order again.
+        result: FetchResult = (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
         wait_us = self._wait_us(request)
         idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
         return True
@@ -247,11 +249,6 @@ class Serving(Node):
         channel = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
-
-    def _empty_result(self) -> FetchResult:
-        partition = self.partition
-        assert partition is not None
-        return (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower or a consumer asks where an epoch ended."""

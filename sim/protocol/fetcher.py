@@ -290,8 +290,8 @@ class Fetcher:
             return name, log.leo, NO_EPOCH, last
         return name, log.leo, NO_EPOCH if self._first_fetch_only and self._in_session else fetch.leader_epoch, NO_EPOCH
 
-    def repeats(self, request: Request, hw: int, log_start: int) -> bool:
-        """Whether an empty answer with that HW and log start would only lead to the same fetch again."""
+    def repeats(self, request: Request, log_start: int) -> bool:
+        """Whether an empty answer with the HW that is known here and that log start leads to the same fetch again."""
         if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self._in_session:
             return False
         assert isinstance(request, FetchRequest)
@@ -301,7 +301,6 @@ class Fetcher:
             fetch is not None
             and fetch.state is FETCHING
             and fetch.leader_epoch == epoch
-            and fetch.replica.hw == hw
             and fetch.replica.log.log_start >= log_start
             and self._position(position[0], fetch) == position
         )

@@ -60,6 +60,10 @@ class ProduceRequest:
         self.acks = acks
         self.sequence = sequence
 
+    def again(self) -> ProduceRequest:
+        """The same batch once more: answers to it match no other request."""
+        return ProduceRequest(self.client, self.name, self.first_id, self.count, self.acks, self.sequence)
+
 
 class ProduceReply:
     """Answer to a produce request: an error, or the offset of the batch's first record.
@@ -327,6 +331,12 @@ class ControlBatch:
     def __init__(self, controller: int) -> None:
         self.controller = controller
         self.requests: list[ControlRequest] = []
+
+    def again(self) -> ControlBatch:
+        """The same requests once more: answers to them match no other batch."""
+        batch = ControlBatch(self.controller)
+        batch.requests = self.requests
+        return batch
 
 
 class ControlReply:

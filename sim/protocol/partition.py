@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final, Protocol
 
 from sim.protocol import producer_state
-from sim.protocol.batch import NO_SEQUENCE, Batch
+from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED, EpochCache
 from sim.protocol.log import Log
 from sim.protocol.messages import (
@@ -134,6 +134,7 @@ class Partition(Replica):
         locked: a write of the ISR is under way, and nothing of the partition may move (leaderIsrUpdateLock).
         delayed: writes that wait for the HW: (HW needed, request, base offset), in order.
         epoch_start: LEO when the leader epoch began.
+        process: the broker.
     """
 
     __slots__ = (
@@ -164,10 +165,9 @@ class Partition(Replica):
         "min_insync_replicas",
         "partition_epoch",
         "pending",
+        "process",
         "replicas",
     )
-
-    host: PartitionHost
 
     def __init__(
         self,
@@ -183,6 +183,7 @@ class Partition(Replica):
         lag_us: int,
     ) -> None:
         super().__init__(name, log, epochs, hw, rules, host)
+        self.process = host
         self.broker = broker
         self.min_insync_replicas = min_insync_replicas
         self._lag_us = lag_us
@@ -278,7 +279,7 @@ class Partition(Replica):
         self.followers = {}
         delayed, self.delayed = self.delayed, []
         for _, request, _ in delayed:
-            self.host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
+            self.process.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
 
     def _is_outdated(self, decision: LeaderAndIsr) -> bool:
         return decision.leader_epoch <= self.leader_epoch and decision.partition_epoch < self.partition_epoch
@@ -306,14 +307,14 @@ class Partition(Replica):
         what the log holds already is not appended again, and what leaves a gap is refused.
         """
         if not self.is_leader:
-            self.host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
+            self.process.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
             return
         acks_all = request.acks == -1
         if acks_all and len(self.isr) < self.min_insync_replicas:
-            self.host.answer_produce(request, NOT_ENOUGH_REPLICAS, -1)
+            self.process.answer_produce(request, NOT_ENOUGH_REPLICAS, -1)
             return
         sequence = request.sequence
-        if sequence is not NO_SEQUENCE and self._dedups:
+        if self._dedups and sequence[0] >= 0:
             error, known = producer_state.check(self.log.batches, sequence, request.count)
             if error or known is not None:
                 self._answer_known(request, error, known)
@@ -322,19 +323,19 @@ class Partition(Replica):
         if acks_all:
             self.delayed.append((batch.last_offset + 1, request, batch.base_offset))
         elif request.acks == 1:
-            self.host.answer_produce(request, NONE, batch.base_offset)
+            self.process.answer_produce(request, NONE, batch.base_offset)
         if len(self.isr) == 1:
             self.advance_hw(now_us)
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW."""
         if known is None:
-            self.host.answer_produce(request, error, -1)
+            self.process.answer_produce(request, error, -1)
         elif request.acks == -1:
             insort(self.delayed, (known.last_offset + 1, request, known.base_offset), key=itemgetter(0))
             self._complete_writes()
         else:
-            self.host.answer_produce(request, NONE, known.base_offset)
+            self.process.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
         enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas
@@ -342,9 +343,9 @@ class Partition(Replica):
         while delayed and delayed[0][0] <= self.hw:
             _, request, base_offset = delayed.pop(0)
             if enough:
-                self.host.answer_produce(request, NONE, base_offset)
+                self.process.answer_produce(request, NONE, base_offset)
             else:
-                self.host.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
+                self.process.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
 
     # Replication.
 
@@ -390,7 +391,7 @@ class Partition(Replica):
         state.broker_epoch = broker_epoch
         if offset != state.leo:
             state.leo = offset
-            self.host.replicated(self, follower, offset)
+            self.process.replicated(self, follower, offset)
             if state.in_isr or not self._maybe_expand(state):
                 self.advance_hw(now_us)
         elif not state.in_isr:
@@ -434,7 +435,7 @@ class Partition(Replica):
     # ISR.
 
     def _may_join(self, broker: int) -> bool:
-        return not self._checks_alive or self.host.is_alive(broker)
+        return not self._checks_alive or self.process.is_alive(broker)
 
     def _maybe_expand(self, state: FollowerState) -> bool:
         """Propose an ISR with a follower that is far enough (Partition.maybeExpandIsr).
@@ -478,7 +479,7 @@ class Partition(Replica):
         self.locked = not self._asks_controller
         for state in self.followers.values():
             state.holds_hw = state.in_isr or state.broker in isr
-        self.host.propose_isr(self, isr)
+        self.process.propose_isr(self, isr)
         return self.locked
 
     def isr_persisted(
@@ -514,7 +515,7 @@ class Partition(Replica):
         elif error in _ROLLED_BACK:
             self._end_proposal()
         elif error not in _AWAIT_METADATA:
-            self.host.propose_isr(self, self.pending)
+            self.process.propose_isr(self, self.pending)
 
     def _end_proposal(self) -> None:
         self.pending = ()

@@ -62,7 +62,7 @@ class ProducerSequences:
 
     def may_send(self, batch: Sequenced) -> bool:
         """A batch that is sent again waits for all before it; a new one until no sequence is in doubt."""
-        if batch.sequence is NO_SEQUENCE:
+        if batch.sequence == NO_SEQUENCE:
             return self._unresolved < 0
         return batch is self.in_flight[0] if self._is_current(batch) else True
 
@@ -72,7 +72,7 @@ class ProducerSequences:
         Returns:
             Whether it is given up. One that has a sequence of an abandoned producer id has failed for the application.
         """
-        if batch.sequence is NO_SEQUENCE:
+        if batch.sequence == NO_SEQUENCE:
             if not given_up and batch.acks:
                 batch.sequence = (self.producer_id, self.producer_epoch, self._next)
                 self._next += batch.count
