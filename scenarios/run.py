@@ -34,7 +34,7 @@ from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.convergence import Convergence
-from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
@@ -170,7 +170,8 @@ class _Run:
             observers += [self.script.observe, self.story.observe]
         cluster.boot()
         if self.scenario.script:
-            process = kernel.process(self.script.play())
+            environment = Environment(kernel)
+            process = environment.process(self.script.play(environment))
             process.callbacks.append(self._script_ended)
         kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
         if self.scenario.drawn:

@@ -18,6 +18,7 @@ from scenarios.scenario import Pattern, Probe
 from scenarios.scenario import Step as Line
 from sim.cluster import Cluster
 from sim.consumer import Consumer
+from sim.kernel import Environment
 from sim.producer import Send
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
@@ -164,22 +165,24 @@ class Script:
             self._awaited[1].succeed()
             self._awaited = None
 
-    def play(self) -> Generator[Event, Any, None]:
+    def play(self, environment: Environment) -> Generator[Event, Any, None]:
         """The SimPy process.
+
+        Args:
+            environment: what it runs in.
 
         Raises:
             StoryError: a line waited in vain.
         """
-        env = self._cluster.kernel
         for number, line in enumerate(self._lines, start=1):
             if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
-                event = env.event()
+                event = environment.event()
                 self._awaited = (line.when, event)
-                yield event | env.timeout(WAIT_LIMIT_US)
+                yield event | environment.timeout(WAIT_LIMIT_US)
                 if not event.triggered:
                     raise StoryError(f"script line {number} waited in vain for {describe(line.when)!r}")
             if line.after_us:
-                yield env.timeout(line.after_us)
+                yield environment.timeout(line.after_us)
             self._seen.clear()
             self._do(line.do, line.params)
 

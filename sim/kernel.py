@@ -1,9 +1,9 @@
-"""The scheduler: a SimPy environment in integer microseconds whose events are plain calls.
+"""The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
 
 An entry of the queue is a tuple (time, tie, number, gate, handler, argument). The gate says whether the call still
 has anybody to reach: a connection whose process died or whose link is cut, the life of a process that set a timer.
 A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
-SimPy's own events and processes run on the same queue, through `Kernel.schedule`.
+SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
 
 Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
 of the receivers (PCT), both by seed.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Final
 
 import simpy
@@ -54,7 +55,7 @@ class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
     pass
 
 
-class Kernel(simpy.Environment):
+class Kernel:
     """Runs calls in time order, first-in first-out among equals.
 
     Args:
@@ -66,25 +67,25 @@ class Kernel(simpy.Environment):
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
-        super().__init__(0)
         self.now_us = 0
         self.events = 0
         self._budget = event_budget
+        self._queue: list[Any] = []
+        self._numbers = count()
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
-        heappush(self._queue, (at_us, CALL, next(self._eid), gate, handler, argument))  # type: ignore[misc]
+        heappush(self._queue, (at_us, CALL, next(self._numbers), gate, handler, argument))
 
     def plain_queue(self) -> tuple[list[Any] | None, Iterator[int]]:
         """Queue and entry numbers for who schedules much and saves himself `call_at`: (time, `CALL`, number, gate,
         handler, argument). No queue in kernels that do more than that in `call_at`.
         """
-        return self._queue if type(self).call_at is Kernel.call_at else None, self._eid
+        return self._queue if type(self) is Kernel else None, self._numbers
 
-    def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
-        """SimPy's entry: process an event after a delay in us."""
-        entry = (self.now_us + delay, priority, next(self._eid), ALWAYS, _process, event)
-        heappush(self._queue, entry)  # type: ignore[misc]
+    def add(self, entry: tuple[int, int], gate: Gate, handler: Handler, argument: Any) -> None:
+        """Call `handler(argument)` at (time, tie key): for `Environment`."""
+        heappush(self._queue, (*entry, next(self._numbers), gate, handler, argument))
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
@@ -96,9 +97,9 @@ class Kernel(simpy.Environment):
         Raises:
             EventBudgetError: the budget is used up.
         """
-        queue: list[Any] = self._queue
+        queue = self._queue
         end = Gate()
-        heappush(queue, (until_us, _LAST, next(self._eid), end, self._reached, None))
+        heappush(queue, (until_us, _LAST, next(self._numbers), end, self._reached, None))
         pop = heappop
         made = 0
         try:
@@ -118,10 +119,26 @@ class Kernel(simpy.Environment):
     def _reached(self, _: None) -> None:
         raise _Stop
 
+
+class Environment(simpy.Environment):
+    """SimPy's view of a kernel: its processes wait for the same time.
+
+    Args:
+        kernel: whose time and queue it is.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(0)
+        self._kernel = kernel
+
+    def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
+        """Process an event after a delay in us."""
+        self._kernel.add((self._kernel.now_us + delay, priority), ALWAYS, _process, event)
+
     @property
     def now(self) -> int:
-        """SimPy's name for `now_us`."""
-        return self.now_us
+        """SimPy's name for `Kernel.now_us`."""
+        return self._kernel.now_us
 
 
 def _process(event: Event) -> None:
@@ -142,7 +159,7 @@ class ShuffledKernel(Kernel):
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """See `Kernel.call_at`."""
-        heappush(self._queue, (at_us, 1 + self._bits(30), next(self._eid), gate, handler, argument))  # type: ignore[misc]
+        heappush(self._queue, (at_us, 1 + self._bits(30), next(self._numbers), gate, handler, argument))
 
 
 class PriorityKernel(Kernel):
@@ -173,4 +190,4 @@ class PriorityKernel(Kernel):
         if drop is not None:
             priority = self._priorities[owner] = (1 << 31) + drop
         self._calls += 1
-        heappush(self._queue, (at_us, priority, next(self._eid), gate, handler, argument))  # type: ignore[misc]
+        heappush(self._queue, (at_us, priority, next(self._numbers), gate, handler, argument))

@@ -10,6 +10,7 @@ from scenarios.catalogue import load
 from scenarios.run import run, run_row
 from scenarios.scenario import Pattern, Probe, Step
 from scenarios.script import RulesInForce, Script, Story, StoryError, describe, matches
+from sim.kernel import Environment
 from sim.protocol.modes import MODES
 from tests.sim.world import World
 
@@ -81,7 +82,8 @@ def test_a_probe_is_about_the_rules_of_the_broker_that_it_names() -> None:
 def play(world: World, *lines: Step, seconds: float = 10) -> Script:
     script = Script(lines, world.cluster, Injection(world.cluster), -1, {})
     world.cluster.journal.observers.append(script.observe)
-    world.cluster.kernel.process(script.play())
+    environment = Environment(world.cluster.kernel)
+    environment.process(script.play(environment))
     world.run(seconds)
     return script
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.kernel import ALWAYS, EventBudgetError, Gate, Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel import ALWAYS, Environment, EventBudgetError, Gate, Kernel, PriorityKernel, ShuffledKernel
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,7 +32,7 @@ def test_time_goes_forward_and_ties_are_first_in_first_out() -> None:
         kernel.call_at(at_us, ALWAYS, made.append, (at_us, len(kernel._queue)))
     kernel.run_until(END_US)
     assert made == [(10, 1), (10, 3), (20, 2), (30, 0), (30, 4)]
-    assert kernel.now_us == kernel.now == END_US
+    assert kernel.now_us == END_US
 
 
 def test_the_end_is_included_and_what_comes_later_waits() -> None:
@@ -81,28 +81,30 @@ def test_going_round_in_circles_is_an_error() -> None:
 
 def test_simpy_processes_run_on_the_same_queue() -> None:
     kernel = Kernel()
+    environment = Environment(kernel)
     made: list[object] = []
     kernel.call_at(7, ALWAYS, made.append, "call at 7")
 
     def process() -> Generator[Event, Any, None]:
-        yield kernel.timeout(5)
-        made.append(f"process at {kernel.now}")
-        yield kernel.timeout(5)
-        made.append(f"process at {kernel.now}")
+        yield environment.timeout(5)
+        made.append(f"process at {environment.now}")
+        yield environment.timeout(5)
+        made.append(f"process at {environment.now}")
 
-    kernel.process(process())
+    environment.process(process())
     kernel.run_until(END_US)
     assert made == ["process at 5", "call at 7", "process at 10"]
 
 
 def test_a_process_that_fails_fails_the_run() -> None:
     kernel = Kernel()
+    environment = Environment(kernel)
 
     def process() -> Generator[Event, Any, None]:
-        yield kernel.timeout(5)
+        yield environment.timeout(5)
         raise LookupError("told")
 
-    kernel.process(process())
+    environment.process(process())
     with pytest.raises(LookupError, match="told"):
         kernel.run_until(END_US)
 
