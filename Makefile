@@ -5,7 +5,7 @@ BIN := .venv/bin
 DRAWN := power chaos
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
-.PHONY: venv demo test lint bench hunt tiny clean
+.PHONY: venv demo test lint compiled bench hunt tiny clean
 
 venv: .venv/installed
 
@@ -32,8 +32,18 @@ lint: venv
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
+# What a run consists of as machine code, in a directory of its own: the same rows in half the time. It takes a C compiler
+# and some minutes.
+compiled: .compiled/done
+
+.compiled/done: .venv/installed $(wildcard sim/*.py sim/*/*.py faults/*.py scenarios/*.py scenarios/files/*.toml reports/*.py)
+	$(BIN)/python -m tests.bench.compiled .compiled
+	touch $@
+
+# Without a compiler, of the sources alone.
 bench: venv
-	$(BIN)/python -m tests.bench
+	-$(MAKE) compiled
+	$(BIN)/python -m tests.bench --compiled .compiled
 
 # Half an hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 20,000 plans with and
@@ -48,4 +58,4 @@ tiny: venv
 	$(BIN)/python -m tests.tiny
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
+	rm -rf .venv .compiled .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

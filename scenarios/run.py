@@ -400,12 +400,12 @@ def _execute(
 
 @cache
 def prepare_process() -> None:
-    """For a process that makes many runs, once: the garbage collector leaves alone what lives for ever, and looks less
-    often at what a run leaves behind.
+    """For a process that makes many runs, once: the garbage collector leaves alone what lives for ever, and looks about
+    once a run at what a run leaves behind, while that is still in the processor's cache.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(4_000, 50, 100)
 
 
 def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | None = None) -> Row:
