@@ -1,13 +1,14 @@
 """`make bench`: what a median run costs, in bare events, with checks and digest on.
 
 Runs and bare events alternate, and each figure is the median of 7 such pairs, so that ratios hold on a machine with
-other work. With a C compiler `sim` is measured as it is and compiled (`tests.bench.compiled`); marks are for the
-faster one.
+other work. With a C compiler both are measured: the sources, and what a run consists of compiled
+(`tests.bench.compiled`); the mark is for the faster one.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from scenarios.catalogue import load
 from scenarios.run import prepare_process, run_row
@@ -36,18 +38,23 @@ def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
     return time.process_time() - begin
 
 
-def measure() -> dict[str, float]:
-    """Bare events of a median `chaos` run in each mode: the median of `ALTERNATIONS` alternations."""
+def measure() -> dict[str, Any]:
+    """Bare events of a median `chaos` run in each mode, the median of `ALTERNATIONS` alternations; and what shows that
+    runs are the same: the digests of all seeds, hashed.
+    """
     scenario = load("chaos")
     prepare_process()
-    figures: dict[str, float] = {}
+    figures: dict[str, Any] = {}
+    digests = hashlib.sha256()
     for mode in MODES:
         medians = []
         for _ in range(ALTERNATIONS):
             bare = bare_event_seconds()
             medians.append(statistics.median(_seconds(scenario, mode, seed) for seed in SEEDS) / bare)
         figures[mode] = statistics.median(medians)
-    return figures
+        for seed in SEEDS:
+            digests.update(run_row(scenario, mode, seed)["digest"].encode())
+    return {**figures, "digests": digests.hexdigest()}
 
 
 def floors_met() -> bool:
@@ -65,14 +72,14 @@ def floors_met() -> bool:
     return met
 
 
-def compiled(directory: Path) -> dict[str, float] | None:
+def compiled(directory: Path) -> dict[str, Any] | None:
     """The figures of the compiled build in a directory, None if there is none."""
     if not list((directory / "sim").glob("*.so")):
         return None
     command = [sys.executable, "-m", "tests.bench", "--figures"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(directory), str(ROOT)]), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, cwd=directory)
-    found: dict[str, float] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -88,7 +95,11 @@ def main() -> int:
     met = floors_met()
     plain = measure()
     fast = compiled(options.compiled.resolve()) if options.compiled else None
-    for mode, figure in plain.items():
+    if fast is not None and fast["digests"] != plain["digests"]:
+        sys.stdout.write("the compiled build gives other digests than the sources\n")
+        met = False
+    for mode in MODES:
+        figure = plain[mode]
         best = figure if fast is None else min(figure, fast[mode])
         met &= best <= MARK
         also = "not compiled here" if fast is None else f"{fast[mode]:,.0f} compiled"
