@@ -5,9 +5,13 @@ Rows hold no clock time and nothing of the machine, so that sorted rows are equa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-SCHEMA_VERSION: Final = 2
+from scenarios.grid import sql_type
+
+SCHEMA_VERSION: Final = 3
+"""Version 1 lacks `warnings` and rounds, version 2 availability; grids of settings came with version 3."""
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -56,6 +60,17 @@ KEY: Final = ("scenario", "mode", "seed")
 Row = dict[str, Any]
 
 
-def ddl() -> str:
-    """The schema as Spark DDL."""
-    return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+def columns(grid: Iterable[str] = ()) -> dict[str, str]:
+    """`COLUMNS`, and after them those of the settings that vary in a grid."""
+    return {**COLUMNS, **{key: sql_type(key) for key in grid}}
+
+
+def key(grid: Iterable[str] = ()) -> tuple[str, ...]:
+    """The columns that tell rows apart, in the order in which they sort: scenario, mode, settings, seed."""
+    *first, seed = KEY
+    return (*first, *grid, seed)
+
+
+def ddl(grid: Iterable[str] = ()) -> str:
+    """The schema as Spark DDL; settings have dots in their names, so names are quoted."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns(grid).items())

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from sim.config import Value
+from sim.config import Value, shown
 
 SCHEMA_VERSION: Final = 1
 
@@ -211,6 +211,17 @@ class Scenario:
     source: str = ""
     overrides: tuple[str, ...] = ()
     strict: bool = False
+
+    def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
+        """The scenario with settings laid over its own; what is set is not drawn any more."""
+        if not settings:
+            return self
+        return replace(
+            self,
+            config={**self.config, **settings},
+            draw_config={key: values for key, values in self.draw_config.items() if key not in settings},
+            overrides=(*self.overrides, *(f"{key}={shown(value)}" for key, value in settings.items())),
+        )
 
     @property
     def drawn(self) -> bool:
