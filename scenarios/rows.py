@@ -48,6 +48,13 @@ COLUMNS: Final[dict[str, str]] = {
     "acks1_lost": "int",  # acked with acks=1 and gone: counted, never a violation
     "stale_reads": "int",
     "relocated": "int",  # acked, present at another offset only
+    # Availability, from the end of warm-up until healing (`sim.availability`); -1 in rows of older versions.
+    "window_ms": "bigint",  # how long that is
+    "leaderless_ms": "bigint",  # time without a leader that can be written to
+    "batches_refused": "int",  # acks=all, told NOT_ENOUGH_REPLICAS at least once
+    "batches_refused_after_append": "int",  # acks=all, told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once
+    "hw_wait_ms": "bigint",  # since the first election or fault: time in which an acks=all write waited for the HW
+    "hw_wait_max_ms": "bigint",  # the longest stretch of that in which the HW did not advance
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
     # To do it again.
@@ -56,6 +63,16 @@ COLUMNS: Final[dict[str, str]] = {
 """Column name -> Spark SQL type, in order."""
 
 KEY: Final = ("scenario", "mode", "seed")
+AVAILABILITY: Final = (
+    "leaderless_ms",
+    "hw_wait_ms",
+    "hw_wait_max_ms",
+    "batches_refused",
+    "batches_refused_after_append",
+)
+"""Columns that say how available a run was: less is better."""
+UNKNOWN: Final = -1
+"""Stands in those columns of rows that were written before they existed."""
 
 Row = dict[str, Any]
 

@@ -29,6 +29,7 @@ from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
 from scenarios.workload import draw_sends
+from sim.availability import Waiting, waiting
 from sim.checkers import committed_loss, consumer_skip, exposed_loss, idempotence
 from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
@@ -36,6 +37,7 @@ from sim.config import Value, resolve
 from sim.convergence import Convergence
 from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
+from sim.producer import Send
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
@@ -147,6 +149,8 @@ class _Run:
         self.story = Story(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.cluster, self.injection, acks, self.batches)
+        self.sends: list[Send] = []
+        self.waited = Waiting()
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
@@ -190,6 +194,7 @@ class _Run:
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
         self.warmup_elections = cluster.journal.elections
+        cluster.journal.availability.begin(self.kernel.now_us)
         cluster.producer.begin()
         cluster.consumer.begin()
         if self.scenario.drawn:
@@ -215,9 +220,11 @@ class _Run:
         if workload is not None:
             window_us = (FIRST_BURST_US, faults.horizon_us)
             acks = acks_number(str(self.config["acks"]))
-            self.cluster.producer.schedule(draw_sends(self.streams, workload, window_us, acks))
+            self.sends = draw_sends(self.streams, workload, window_us, acks)
+            self.cluster.producer.schedule(self.sends)
 
     def _heal(self) -> None:
+        self.cluster.journal.availability.end(self.kernel.now_us)
         self.cluster.control.release()
         self.injection.heal()
         self.convergence.begin()
@@ -226,6 +233,7 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
+        self.waited = self._waiting()
         cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         if failure is not None:
@@ -252,6 +260,21 @@ class _Run:
         final = {broker: storage.log for broker, storage in cluster.storages.items()}
         final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
+    def _waiting(self) -> Waiting:
+        """What acks=all writes waited for the HW, from the first election or fault on."""
+        availability, commits = self.cluster.journal.availability, self.cluster.journal.ledger.commits
+        end_us = availability.window_us[1]
+        disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
+        if availability.disturbed_us >= 0:
+            disturbed.append(availability.disturbed_us)
+        patience_us = self.cluster.producer.settings.delivery_timeout_us
+        writes = [
+            (send.due_us, min(commits.get(send.first_id, end_us), send.due_us + patience_us))
+            for send in self.sends or self.script.sends
+            if send.acks == -1
+        ]
+        return waiting(writes, sorted(commits.values()), (min(disturbed, default=end_us), end_us))
+
     # What is kept.
 
     def row(self, error: str) -> Row:
@@ -263,6 +286,7 @@ class _Run:
         kinds = sorted({violation.kind for violation in violations})
         before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
         digest = journal.digest()
+        availability = journal.availability
         expected = not error and as_expected(self.scenario, self.mode, violations)
         return {
             "scenario": self.scenario.name,
@@ -298,6 +322,12 @@ class _Run:
             "acks1_lost": self.losses.acks1_lost,
             "stale_reads": ledger.stale_reads,
             "relocated": self.losses.relocated,
+            "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
+            "leaderless_ms": availability.leaderless_us // 1_000,
+            "batches_refused": len(availability.refused),
+            "batches_refused_after_append": len(availability.refused_after_append),
+            "hw_wait_ms": self.waited.total_us // 1_000,
+            "hw_wait_max_ms": self.waited.longest_us // 1_000,
             "events": self.kernel.events,
             "sim_us": self.kernel.now_us,
             "replay": self._replay_line(digest) if violations or error or not expected else "",

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from scenarios import rows as row_columns
 from scenarios.grid import sql_type
-from scenarios.rows import COLUMNS, SCHEMA_VERSION, Row
+from scenarios.rows import AVAILABILITY, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -209,7 +209,8 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         table = file.read([name for name in schema.names if name in file.schema_arrow.names])
     for name in schema.names:
         if name not in table.column_names:  # A part of an older version.
-            table = table.append_column(name, pa.array([_NEUTRAL[_kind(name)]] * len(table), schema.field(name).type))
+            value = UNKNOWN if name in (*AVAILABILITY, "window_ms") else _NEUTRAL[_kind(name)]
+            table = table.append_column(name, pa.array([value] * len(table), schema.field(name).type))
     # The cast drops what Spark says about columns and would undo dictionary types.
     return table.select(schema.names).cast(schema)
 
