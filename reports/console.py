@@ -140,6 +140,11 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share * 100:.3g} %"
 
 
+def number(value: float, sign: str = "") -> str:
+    """A number with four significant digits, or more where they are whole; with `sign` "+" always with its sign."""
+    return format(value, f"{sign}.0f" if abs(value) >= 1_000 else f"{sign}.4g")
+
+
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]) -> Table:
     from rich.table import Table
     from rich.text import Text

@@ -129,6 +129,11 @@ def test_a_grid_is_swept_compared_and_replayed(highwater: Callable[..., Call], t
     lines = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
     assert {(line["min.insync.replicas"], line["acks"]) for line in lines} >= {(1, "all")}
     point = ["--set", "acks=all", "--set", "min.insync.replicas=1"]
+    compared = highwater("compare", tmp_path, "--by", "acks")
+    assert (compared.code, compared.err) == (0, "")
+    assert "chaos, mode = hw, min.insync.replicas = 2" in compared.out
+    assert "acks = all against 1 on 3 common seeds" in compared.out
+    assert "leaderless_ms" in compared.out
     replayed = highwater("replay", tmp_path, "--scenario", "power", "--seed", 5, *point)
     assert (replayed.code, "digest as expected" in replayed.out) == (0, True)
     folder = tmp_path / "power" / "min.insync.replicas=1,acks=all" / "seeds" / "5-hw"
@@ -229,14 +234,25 @@ def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> Non
     call = highwater("compare", swept)
     assert (call.code, call.err) == (0, "")
     assert "hw against kip101 on 20 common seeds" in call.out
-    scenarios = highwater("compare", swept, "--json").json["scenarios"]
-    canary, power = scenarios
-    rate = canary["modes"][0]["rates"][0]
+    canary, power = highwater("compare", swept, "--json").json["comparisons"]
+    rate = canary["groups"][0]["rates"][0]
     assert (rate["kind"], rate["k"], rate["n"], rate["inside"], rate["outside"]) == ("any", 20, 20, 20, 0)
     assert power["pairs"][0]["n"] == 20
-    assert canary["modes"][0]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
+    assert canary["groups"][0]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
     assert "leader-incomplete" in call.out
     assert "truncations in one round" in call.out
+
+
+def test_only_what_varied_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("compare", swept, "--by", "acks")
+    assert (call.code, call.out) == (2, "")
+    assert call.err == "highwater: --by 'acks' did not vary in this sweep; one of: mode\n"
+
+
+def test_sweeps_of_old_are_compared(highwater: Callable[..., Call]) -> None:
+    for version in (1, 2, 3):
+        call = highwater("compare", Path(__file__).parents[1] / "fixtures" / f"store-v{version}")
+        assert (call.code, "hw_wait_ms" in call.out) == (0, version > 2)
 
 
 def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:
