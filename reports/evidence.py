@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports import kafka_text
 from reports.history import history
-from scenarios import rows
+from scenarios import recording, rows
 from sim import trace
 from sim.config import shown
 from sim.errors import InputError
@@ -61,7 +61,7 @@ def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
     """
     with _writing(folder):
         _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
-        _write_json(folder / "plan.json", result.plan)
+        (folder / "plan.json").write_text(recording.to_text(recording.to_json(scenario, result)), encoding="utf-8")
         _write_lines(folder / "trace.jsonl", _trace(result))
         _write_lines(folder / "history.txt", history(result))
         (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")

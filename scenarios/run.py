@@ -96,6 +96,9 @@ class RunResult:
         partition: leader, ISR and epochs at the end.
         replicas: final logs.
         settings: the configuration that was in force, drawn keys included.
+        rules: rule values that replaced the mode's.
+        sends: the producer's batches: (first record, records, acks, due in us).
+        horizon_us: when a drawn run was healed; None in a scripted one.
     """
 
     row: Row
@@ -108,6 +111,9 @@ class RunResult:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     replicas: list[ReplicaView] = field(default_factory=list)
     settings: dict[str, Value] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    sends: list[tuple[int, int, int, int]] = field(default_factory=list)
+    horizon_us: int | None = None
 
 
 class _Run:
@@ -179,8 +185,7 @@ class _Run:
         kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
         if self.scenario.drawn:
             self._draw()
-            assert self.scenario.faults is not None
-            kernel.run_until(self.scenario.faults.horizon_us)
+            kernel.run_until(self.horizon_us)
         else:
             kernel.run_until(1 << 62)
             kernel.run_until(kernel.now_us + PAUSE_US)
@@ -201,8 +206,28 @@ class _Run:
             first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
             self.kernel.call_at(first_us, cluster.consumer.life, cluster.consumer.ask_regularly, None)
 
+    @property
+    def horizon_us(self) -> int:
+        """When a drawn run is healed."""
+        recorded, faults = self.scenario.recorded, self.scenario.faults
+        if recorded is not None and recorded.horizon_us is not None:
+            return recorded.horizon_us
+        assert faults is not None
+        return faults.horizon_us
+
     def _draw(self) -> None:
-        faults, workload = self.scenario.faults, self.scenario.workload
+        """Get plan and batches, from the seed or from a recording, and let them come."""
+        recorded = self.scenario.recorded
+        self.plan = self._draw_plan() if recorded is None else recorded.plan
+        self.injection.schedule(self.plan)
+        if recorded is None or recorded.sends is None:
+            self.sends = self._draw_sends()
+        else:
+            self.sends = [Send(*send) for send in recorded.sends]
+        self.cluster.producer.schedule(self.sends)
+
+    def _draw_plan(self) -> Plan:
+        faults = self.scenario.faults
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
         limits = Limits(
@@ -215,13 +240,14 @@ class _Run:
             faults.loss_permille,
             tuple(self.cluster.settings),
         )
-        self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
-        self.injection.schedule(self.plan)
-        if workload is not None:
-            window_us = (FIRST_BURST_US, faults.horizon_us)
-            acks = acks_number(str(self.config["acks"]))
-            self.sends = draw_sends(self.streams, workload, window_us, acks)
-            self.cluster.producer.schedule(self.sends)
+        return draw_plan(self.streams, faults.kinds, faults.count, limits)
+
+    def _draw_sends(self) -> list[Send]:
+        workload = self.scenario.workload
+        if workload is None:
+            return []
+        acks = acks_number(str(self.config["acks"]))
+        return draw_sends(self.streams, workload, (FIRST_BURST_US, self.horizon_us), acks)
 
     def _heal(self) -> None:
         self.cluster.journal.availability.end(self.kernel.now_us)
@@ -334,7 +360,10 @@ class _Run:
         }
 
     def _replay_line(self, digest: str) -> str:
+        recorded = self.scenario.recorded
         words = ["highwater", "replay", self.scenario.source or self.scenario.name]
+        if recorded is not None:
+            words = ["highwater", "run", *recorded.words]
         words += ["--mode", self.mode, "--seed", str(self.seed)]
         for name, value in sorted(self.overrides.items()):
             words += ["--rule", f"{name}={value}"]
@@ -342,7 +371,7 @@ class _Run:
             words += ["--set", override]
         if self.scenario.strict:
             words.append("--strict")
-        return shlex.join([*words, "--expect-digest", digest])
+        return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])
 
     def replicas(self) -> list[ReplicaView]:
         views = []
@@ -392,6 +421,9 @@ class _Run:
             warnings=_entries(self.cluster.journal.ledger.warnings),
             replicas=self.replicas(),
             settings=self.config,
+            rules=self.overrides,
+            sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],
+            horizon_us=self.horizon_us if self.scenario.drawn else None,
         )
 
 
