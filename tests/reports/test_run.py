@@ -154,8 +154,14 @@ def test_a_recorded_run_is_run_again(highwater: Callable[..., Call], recorded: P
 
 @pytest.mark.parametrize(
     "words",
-    [["--mode", "kip320"], ["--rule", "isr_join=leader-epoch-start"], ["--set", "acks=1"], ["--seed", "9"], ["--strict"]],
-)  # fmt: skip
+    [
+        ["--mode", "kip320"],
+        ["--rule", "isr_join=leader-epoch-start"],
+        ["--set", "acks=1"],
+        ["--seed", "9"],
+        ["--strict"],
+    ],
+)
 def test_a_recorded_run_can_be_varied(highwater: Callable[..., Call], recorded: Path, words: list[str]) -> None:
     call = highwater("run", "--plan", recorded, *words, "--json")
     assert call.code in (0, 1)
