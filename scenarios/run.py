@@ -218,16 +218,17 @@ class _Run:
     def _draw(self) -> None:
         """Get plan and batches, from the seed or from a recording, and let them come."""
         recorded = self.scenario.recorded
-        self.plan = self._draw_plan() if recorded is None else recorded.plan
-        self.injection.schedule(self.plan)
         if recorded is None or recorded.sends is None:
-            self.sends = self._draw_sends()
+            self.plan, self.sends = self._drawn()
         else:
             self.sends = [Send(*send) for send in recorded.sends]
+        if recorded is not None:
+            self.plan = recorded.plan
+        self.injection.schedule(self.plan)
         self.cluster.producer.schedule(self.sends)
 
-    def _draw_plan(self) -> Plan:
-        faults = self.scenario.faults
+    def _drawn(self) -> tuple[Plan, list[Send]]:
+        faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
         limits = Limits(
@@ -240,14 +241,11 @@ class _Run:
             faults.loss_permille,
             tuple(self.cluster.settings),
         )
-        return draw_plan(self.streams, faults.kinds, faults.count, limits)
-
-    def _draw_sends(self) -> list[Send]:
-        workload = self.scenario.workload
+        plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
         if workload is None:
-            return []
+            return plan, []
         acks = acks_number(str(self.config["acks"]))
-        return draw_sends(self.streams, workload, (FIRST_BURST_US, self.horizon_us), acks)
+        return plan, draw_sends(self.streams, workload, (FIRST_BURST_US, faults.horizon_us), acks)
 
     def _heal(self) -> None:
         self.cluster.journal.availability.end(self.kernel.now_us)
