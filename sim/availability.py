@@ -135,7 +135,8 @@ def waiting(writes: Iterable[tuple[int, int]], advances: Sequence[int], window_u
     Args:
         writes: for each acks=all batch, when it was due, and when a leader's HW passed it first or its producer gave
             it up; in order of the first.
-        advances: when a leader's HW passed any batch for the first time, ascending.
+        advances: when a leader's HW passed any batch for the first time, ascending; a leader that was deposed and does
+            not know it counts here, since its writers know no better.
         window_us: what counts: from the first disturbance (an election, or a fault that took effect) until healing. In
             a run without one, and before it, nothing is waited for but the usual replication.
 
