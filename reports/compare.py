@@ -179,10 +179,13 @@ def of_folder(folder: Path, by: str = MODE) -> list[Comparison]:
     Raises:
         InputError: `by` did not vary, or the folder holds no sweep, a newer one, or no rows.
     """
-    from scenarios.store import read_grid, read_rows
+    from scenarios.store import read_grid, read_rows, read_run
 
     grid = read_grid(folder)
-    comparisons = compare(read_rows(folder, [*COLUMNS, *grid]), grid, by)
+    # One scenario after the other: a sweep of millions of runs would not fit into memory as a whole.
+    names = sorted(scenario["name"] for scenario in read_run(folder)["scenarios"])
+    columns = [*COLUMNS, *grid]
+    comparisons = [one for name in names for one in compare(read_rows(folder, columns, name), grid, by)]
     if not comparisons:
         raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
     return comparisons

@@ -228,12 +228,13 @@ def done_folders(output: Path) -> list[Path]:
     return [folder for folder in sorted((output / "results").glob("wave=*")) if is_done(folder)]
 
 
-def read_rows(output: Path, columns: Sequence[str] | None = None) -> dict[str, list[Any]]:
+def read_rows(output: Path, columns: Sequence[str] | None = None, scenario: str | None = None) -> dict[str, list[Any]]:
     """The rows of a sweep as far as it got, sorted by key.
 
     Args:
         output: folder of the sweep.
         columns: which columns; None: all.
+        scenario: only the rows of this one; None: all.
 
     Returns:
         Column name -> values.
@@ -241,7 +242,13 @@ def read_rows(output: Path, columns: Sequence[str] | None = None) -> dict[str, l
     Raises:
         InputError: `output` holds no sweep, or one of a newer version.
     """
-    return read(done_folders(output), columns, list(read_grid(output))).to_pydict()
+    grid = list(read_grid(output))
+    if scenario is None:
+        return read(done_folders(output), columns, grid).to_pydict()
+    wanted = list(row_columns.columns(grid)) if columns is None else list(columns)
+    needed = dict.fromkeys(["scenario", *wanted])
+    rows = read(done_folders(output), list(needed), grid).filter(pc.field("scenario") == scenario)
+    return rows.select(wanted).to_pydict()
 
 
 def read_grid(output: Path) -> Grid:

@@ -110,6 +110,15 @@ def test_rows_come_back_sorted_whatever_the_chunks(tmp_path: Path) -> None:
     assert list(store.read_rows(tmp_path, ["digest", "seed"])) == ["digest", "seed"]
 
 
+def test_rows_of_one_scenario() -> None:
+    fixture = FIXTURES / "store-v3"
+    every, power = store.read_rows(fixture), store.read_rows(fixture, scenario="power")
+    place = every["scenario"].index("power")
+    assert 0 < place < len(every["seed"])
+    assert power == {name: values[place:] for name, values in every.items()}
+    assert store.read_rows(fixture, ["seed"], "canary") == {"seed": every["seed"][:place]}
+
+
 def test_columns_are_plain(tmp_path: Path) -> None:
     folder = tmp_path / "wave=00000"
     store.clear(folder)
