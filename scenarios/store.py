@@ -135,9 +135,10 @@ def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     # What JSON has no word for (tuples) must not count as a difference.
     now = json.loads(json.dumps(now))
     for key in ("code_version", "modes", "seeds", "rules", "grid"):
-        before, after = there.get(key, {}), now.get(key, {})
+        # As text: the order of keys decides what a unit is.
+        before, after = (json.dumps(run.get(key, {})) for run in (there, now))
         if before != after:
-            yield f"{key} {json.dumps(before)} there, {json.dumps(after)} now"
+            yield f"{key} {before} there, {after} now"
     names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
     if names[0] != names[1]:
         yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"

@@ -145,6 +145,9 @@ def test_a_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (whole["complete"], whole["runs"]) == (True, 24)
     run_sweep(GRID, tmp_path / "b", Here(), chunks=1)
     assert store.read_rows(tmp_path / "a") == store.read_rows(tmp_path / "b")
+    turned = {key: GRID.grid[key] for key in reversed(list(GRID.grid))}
+    with pytest.raises(InputError, match=r'grid {"min.*} there, {"log.*} now'):
+        run_sweep(replace(GRID, grid=turned), tmp_path / "a", Here(), chunks=1)
     with pytest.raises(InputError, match=r'grid {"min.insync.replicas": \[1, 2\], .* there, {} now'):
         run_sweep(replace(GRID, grid={}), tmp_path / "a", Here(), chunks=1)
 
