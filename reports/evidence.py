@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports import kafka_text
 from reports.history import history
-from scenarios import recording, rows
+from scenarios import rows
 from sim import trace
 from sim.config import shown
 from sim.errors import InputError
@@ -59,6 +59,8 @@ def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
     Raises:
         InputError: the folder cannot be written.
     """
+    from scenarios import recording  # Knows how faults strike, which `--help` can do without.
+
     with _writing(folder):
         _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
         (folder / "plan.json").write_text(recording.to_text(recording.to_json(scenario, result)), encoding="utf-8")
