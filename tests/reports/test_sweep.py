@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,26 +118,28 @@ def test_lists_of_values_make_a_grid(highwater: Callable[..., Call], asked: dict
 
 
 def test_a_grid_is_swept_compared_and_replayed(highwater: Callable[..., Call], tmp_path: Path) -> None:
-    words = ["--modes", "hw", "--set", "min.insync.replicas=1,2", "--set", "acks=all,1", "--local", 1]
-    call = highwater("sweep", "power", "chaos", "--seeds", "5..8", "--output", tmp_path, *words)
+    flush, age = "log.flush.interval.messages", "metadata.max.age.ms"
+    words = ["--modes", "hw", "--set", f"{flush}=never,1", "--set", f"{age}=300000,200000", "--local", 1]
+    call = highwater("sweep", "power", "canary", "--seeds", "5..8", "--output", tmp_path, *words)
     assert call.code == 0
-    assert call.out.splitlines()[0].split()[:4] == ["scenario", "mode", "min.insync.replicas", "acks"]
-    assert "--set min.insync.replicas=1 --set acks=all --expect-digest" in call.out
+    assert call.out.splitlines()[0].split()[:4] == ["scenario", "mode", flush, age]
+    assert re.search(rf"canary --mode hw --seed 5 --set {flush}=\S+ --set {age}=\d+ --expect-digest", call.out)
     results = json.loads((tmp_path / "summary.json").read_text())["results"]
-    assert [result["settings"] for result in results[:4]] == [
-        {"min.insync.replicas": least, "acks": acks} for least in (1, 2) for acks in ("all", "1")
-    ]
+    points = [{flush: every, age: most} for every in (NEVER, 1) for most in (300_000, 200_000)]
+    assert [result["settings"] for result in results] == points * 2
     lines = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
-    assert {(line["min.insync.replicas"], line["acks"]) for line in lines} >= {(1, "all")}
-    point = ["--set", "acks=all", "--set", "min.insync.replicas=1"]
-    compared = highwater("compare", tmp_path, "--by", "acks")
+    assert [{key: line[key] for key in (flush, age)} for line in lines if line["seed"] == 5][-4:] == sorted(
+        points, key=lambda point: tuple(point.values())
+    )
+    compared = highwater("compare", tmp_path, "--by", flush)
     assert (compared.code, compared.err) == (0, "")
-    assert "chaos, mode = hw, min.insync.replicas = 2" in compared.out
-    assert "acks = all against 1 on 3 common seeds" in compared.out
+    assert f"canary, mode = hw, {age} = 200000" in compared.out
+    assert f"{flush} = never against 1 on 3 common seeds" in compared.out
     assert "leaderless_ms" in compared.out
+    point = ["--set", f"{age}=200000", "--set", f"{flush}=never"]
     replayed = highwater("replay", tmp_path, "--scenario", "power", "--seed", 5, *point)
     assert (replayed.code, "digest as expected" in replayed.out) == (0, True)
-    folder = tmp_path / "power" / "min.insync.replicas=1,acks=all" / "seeds" / "5-hw"
+    folder = tmp_path / "power" / f"{flush}=never,{age}=200000" / "seeds" / "5-hw"
     assert (folder / "row.json").is_file()
 
 
