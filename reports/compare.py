@@ -1,4 +1,7 @@
-"""Counts, rates and paired tables of a sweep, from its rows.
+"""Counts, rates, availability and paired tables of a sweep, from its rows.
+
+What is compared are the values of one coordinate: the mode, or a setting that varied. Everything else, the other
+coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed.
 
 Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs stay in n, because
 leaving them out would depend on the outcome; their number stands beside each rate.
@@ -8,15 +11,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import combinations
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.statistics import interval, mcnemar
+from reports.statistics import interval, mcnemar, mean_difference
+from scenarios.rows import AVAILABILITY, UNKNOWN
+from sim.config import shown
+from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
-SCHEMA_VERSION: Final = 1
+    from sim.config import Value
+
+SCHEMA_VERSION: Final = 2
+"""Version 1 compared modes only: `modes` in place of `groups`, and no availability."""
 COLUMNS: Final = [
     "scenario",
     "mode",
@@ -31,9 +43,12 @@ COLUMNS: Final = [
     "rounds_1",
     "rounds_2",
     "rounds_more",
+    *AVAILABILITY,
 ]
-"""What is read of a sweep's rows."""
+"""What is read of a sweep's rows, beside the settings that vary."""
 
+MODE: Final = "mode"
+"""The coordinate that is compared when nothing else is asked for."""
 ANY: Final = "any"
 """Stands for a violation of whatever kind."""
 
@@ -42,7 +57,8 @@ ANY: Final = "any"
 class Rate:
     """How often a kind of violation was seen: `k` of `n` runs, `low` to `high` with 95 % confidence.
 
-    `inside` and `outside` split `k` by whether the violation breaks the mode's promise.
+    `inside` and `outside` split `k` by whether the violation breaks the mode's promise; `share_inside` of all n runs
+    were inside it.
     """
 
     kind: str
@@ -53,17 +69,28 @@ class Rate:
     high: float
     inside: int
     outside: int
+    share_inside: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class ModeCounts:
-    """One mode of one scenario: `runs` that decided something, and beside them `errors`.
+class Level:
+    """A measure of availability over the runs of a group; less is better."""
+
+    measure: str
+    mean: float
+    median: float
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs with one value of what is compared: `runs` that decided something, and beside them `errors`.
 
     `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
-    an epoch's end, two, or more.
+    an epoch's end, two, or more. `availability` is empty where rows do not tell of it.
     """
 
-    mode: str
+    name: str
     runs: int
     errors: int
     stalled: int
@@ -73,11 +100,12 @@ class ModeCounts:
     rates: tuple[Rate, ...]
     warnings: dict[str, int]
     rounds: tuple[int, int, int]
+    availability: tuple[Level, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A kind on the same seeds in two modes, with the exact McNemar p of only_a against only_b."""
+    """A kind on the same seeds in two groups, with the exact McNemar p of only_a against only_b."""
 
     kind: str
     both: int
@@ -88,8 +116,20 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A measure of availability on the same seeds: the mean of a - b, `low` to `high` with 95 % confidence."""
+
+    measure: str
+    mean_a: float
+    mean_b: float
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
-    """Two modes on their `n` common seeds; `equal_faults` of these had the same faults as realised."""
+    """Two groups on their `n` common seeds; `equal_faults` of these had the same faults as realised."""
 
     a: str
     b: str
@@ -97,14 +137,17 @@ class Pair:
     equal_faults: int
     share_equal_faults: float | None
     kinds: tuple[Paired, ...]
+    availability: tuple[Difference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All modes of one scenario, each by itself and in pairs."""
+    """The values of the coordinate `by`, each by itself and in pairs, where all others are as `fixed` says."""
 
     scenario: str
-    modes: tuple[ModeCounts, ...]
+    by: str
+    fixed: dict[str, Value]
+    groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
 
 
@@ -117,7 +160,8 @@ class _Run:
     vacuous: bool
     faults_hash: str
     warnings: frozenset[str]
-    rounds: tuple[int, int, int]
+    rounds: tuple[int, ...]
+    availability: tuple[int, ...]
 
     def shows(self, kind: str) -> bool:
         return bool(self.kinds) if kind == ANY else kind in self.kinds
@@ -126,24 +170,74 @@ class _Run:
         return bool(self.kinds_inside) if kind == ANY else kind in self.kinds_inside
 
 
-def compare(columns: Mapping[str, Sequence[Any]]) -> list[Comparison]:
-    """Compare the modes of each scenario.
+_Runs = dict[int, _Run]
+
+
+def of_folder(folder: Path, by: str = MODE) -> list[Comparison]:
+    """Compare what a sweep has done so far; see `compare`.
+
+    Raises:
+        InputError: `by` did not vary, or the folder holds no sweep, a newer one, or no rows.
+    """
+    from scenarios.store import read_grid, read_rows, read_run
+
+    grid = read_grid(folder)
+    # One scenario after the other: a sweep of millions of runs would not fit into memory as a whole.
+    names = sorted(scenario["name"] for scenario in read_run(folder)["scenarios"])
+    columns = [*COLUMNS, *grid]
+    comparisons = [one for name in names for one in compare(read_rows(folder, columns, name), grid, by)]
+    if not comparisons:
+        raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
+    return comparisons
+
+
+def compare(
+    columns: Mapping[str, Sequence[Any]], grid: Mapping[str, Sequence[Value]] | None = None, by: str = MODE
+) -> list[Comparison]:
+    """Compare the modes of each scenario, or the values of a setting.
 
     Args:
-        columns: the columns `COLUMNS` of a sweep's rows.
+        columns: the columns `COLUMNS` of a sweep's rows, and those of `grid`.
+        grid: the settings that varied, with their values.
+        by: what to compare: `MODE` or one of `grid`.
 
     Returns:
-        One comparison for each scenario, in order of name; modes in order of name too.
+        One comparison for each scenario and combination of the other coordinates, in order; modes in order of name,
+        settings in that of the grid.
+
+    Raises:
+        InputError: `by` did not vary.
     """
-    scenarios: dict[str, dict[str, dict[int, _Run]]] = defaultdict(lambda: defaultdict(dict))
-    for scenario, mode, seed, *rest in zip(*(columns[name] for name in COLUMNS), strict=True):
-        scenarios[scenario][mode][seed] = _run(*rest)
-    return [_comparison(scenario, modes) for scenario, modes in sorted(scenarios.items())]
+    grid = grid or {}
+    if by != MODE and by not in grid:
+        raise InputError(f"--by {by!r} did not vary in this sweep{did_you_mean(by, [MODE, *grid])}")
+    coordinates = [MODE, *grid]
+    others = [name for name in coordinates if name != by]
+    found: dict[tuple[Any, ...], dict[Any, _Runs]] = defaultdict(lambda: defaultdict(dict))
+    keys = zip(*(columns[name] for name in ("scenario", *others)), strict=True)
+    values = zip(*(columns[name] for name in COLUMNS if name not in ("scenario", MODE)), strict=True)
+    for key, value, (seed, *rest) in zip(keys, columns[by], values, strict=True):
+        found[key][value][seed] = _run(*rest)
+    order: dict[str, Callable[[Any], Any]] = {key: list(values).index for key, values in grid.items()}
+    order[MODE] = str
+
+    def place(key: tuple[Any, ...]) -> list[Any]:
+        return [key[0], *(order[name](value) for name, value in zip(others, key[1:], strict=True))]
+
+    return [
+        _comparison(
+            key[0],
+            by,
+            dict(zip(others, key[1:], strict=True)),
+            [(shown(value), found[key][value]) for value in sorted(found[key], key=order[by])],
+        )
+        for key in sorted(found, key=place)
+    ]
 
 
 def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     """The comparisons as one JSON-able object."""
-    return {"schema_version": SCHEMA_VERSION, "scenarios": [asdict(comparison) for comparison in comparisons]}
+    return {"schema_version": SCHEMA_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
 
 
 def _run(
@@ -154,68 +248,100 @@ def _run(
     vacuous: bool,
     faults_hash: str,
     warnings: str,
-    *rounds: int,
+    *numbers: int,
 ) -> _Run:
-    one, two, more = rounds
     return _Run(
-        verdict, _words(kinds), _words(kinds_inside), inside, vacuous, faults_hash, _words(warnings), (one, two, more)
+        verdict,
+        _words(kinds),
+        _words(kinds_inside),
+        inside,
+        vacuous,
+        faults_hash,
+        _words(warnings),
+        numbers[:3],
+        numbers[3:],
     )
 
 
+@lru_cache(maxsize=4096)
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split(",")) if text else frozenset()
 
 
-def _comparison(scenario: str, modes: Mapping[str, Mapping[int, _Run]]) -> Comparison:
-    kinds = [ANY, *sorted({kind for runs in modes.values() for run in runs.values() for kind in run.kinds})]
-    decided = {
-        mode: {seed: run for seed, run in runs.items() if run.verdict != "error"} for mode, runs in modes.items()
-    }
+def _comparison(scenario: str, by: str, fixed: dict[str, Value], groups: Sequence[tuple[str, _Runs]]) -> Comparison:
+    every = [run for _, runs in groups for run in runs.values()]
+    kinds = [ANY, *sorted({kind for run in every for kind in run.kinds})]
+    measured = all(number != UNKNOWN for run in every for number in run.availability)
+    measures = AVAILABILITY if measured else ()
+    decided = [(name, {seed: run for seed, run in runs.items() if run.verdict != "error"}) for name, runs in groups]
     return Comparison(
         scenario,
-        tuple(_mode_counts(mode, list(modes[mode].values()), kinds) for mode in sorted(modes)),
-        tuple(_pair(a, b, decided[a], decided[b], kinds) for a, b in combinations(sorted(modes), 2)),
+        by,
+        fixed,
+        tuple(_group(name, list(runs.values()), kinds, measures) for name, runs in groups),
+        tuple(_pair(a, b, kinds, measures) for a, b in combinations(decided, 2)),
     )
 
 
-def _mode_counts(mode: str, every: Sequence[_Run], kinds: Iterable[str]) -> ModeCounts:
+def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Sequence[str]) -> Group:
     verdicts = Counter(run.verdict for run in every)
     runs = [run for run in every if run.verdict != "error"]
     inside = sum(run.inside for run in runs)
-    return ModeCounts(
-        mode=mode,
+    return Group(
+        name=name,
         runs=len(runs),
         errors=verdicts["error"],
         stalled=verdicts["stalled"],
         vacuous=sum(run.vacuous for run in runs),
         runs_inside=inside,
         share_inside=_share(inside, len(runs)),
-        rates=tuple(_rate(kind, runs) for kind in kinds),
+        rates=tuple(_rate(kind, runs, inside) for kind in kinds),
         warnings=dict(sorted(Counter(kind for run in runs for kind in run.warnings).items())),
         rounds=(
             sum(run.rounds[0] for run in runs),
             sum(run.rounds[1] for run in runs),
             sum(run.rounds[2] for run in runs),
         ),
+        availability=tuple(_level(place, measure, runs) for place, measure in enumerate(measures) if runs),
     )
 
 
-def _rate(kind: str, runs: Sequence[_Run]) -> Rate:
+def _rate(kind: str, runs: Sequence[_Run], runs_inside: int) -> Rate:
     k, n = sum(run.shows(kind) for run in runs), len(runs)
     inside = sum(run.shows_inside(kind) for run in runs)
-    return Rate(kind, k, n, _share(k, n), *interval(k, n), inside=inside, outside=k - inside)
+    low, high = interval(k, n)
+    return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
 
 
-def _pair(a: str, b: str, runs_a: Mapping[int, _Run], runs_b: Mapping[int, _Run], kinds: Iterable[str]) -> Pair:
-    pairs = [(run, runs_b[seed]) for seed, run in runs_a.items() if seed in runs_b]
+def _level(place: int, measure: str, runs: Sequence[_Run]) -> Level:
+    numbers = [run.availability[place] for run in runs]
+    return Level(measure, fmean(numbers), median(numbers), max(numbers))
+
+
+def _pair(a: tuple[str, _Runs], b: tuple[str, _Runs], kinds: Iterable[str], measures: Sequence[str]) -> Pair:
+    pairs = [(run, b[1][seed]) for seed, run in a[1].items() if seed in b[1]]
     equal = sum(first.faults_hash == second.faults_hash for first, second in pairs)
-    return Pair(a, b, len(pairs), equal, _share(equal, len(pairs)), tuple(_paired(kind, pairs) for kind in kinds))
+    return Pair(
+        a[0],
+        b[0],
+        len(pairs),
+        equal,
+        _share(equal, len(pairs)),
+        tuple(_paired(kind, pairs) for kind in kinds),
+        tuple(_difference(place, measure, pairs) for place, measure in enumerate(measures) if pairs),
+    )
 
 
 def _paired(kind: str, pairs: Sequence[tuple[_Run, _Run]]) -> Paired:
     table = Counter((first.shows(kind), second.shows(kind)) for first, second in pairs)
     only_a, only_b = table[True, False], table[False, True]
     return Paired(kind, table[True, True], only_a, only_b, table[False, False], mcnemar(only_a, only_b))
+
+
+def _difference(place: int, measure: str, pairs: Sequence[tuple[_Run, _Run]]) -> Difference:
+    numbers = [(first.availability[place], second.availability[place]) for first, second in pairs]
+    mean, low, high = mean_difference([one - other for one, other in numbers])
+    return Difference(measure, fmean(one for one, _ in numbers), fmean(other for _, other in numbers), mean, low, high)
 
 
 def _share(part: int, whole: int) -> float | None:

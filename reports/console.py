@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -140,6 +140,11 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share * 100:.3g} %"
 
 
+def number(value: float, sign: str = "") -> str:
+    """A number with four significant digits, or more where they are whole; with `sign` "+" always with its sign."""
+    return format(value, f"{sign}.0f" if abs(value) >= 1_000 else f"{sign}.4g")
+
+
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]) -> Table:
     from rich.table import Table
     from rich.text import Text
@@ -147,8 +152,12 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Se
     cells = [["-" if cell is None else plain(str(cell)) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, header in enumerate(headers):
-        short = all(len(row[index]) <= SHORT for row in cells)
-        table.add_column(Text(header), justify="right" if header in numbers else "left", overflow="fold", no_wrap=short)
+        longest = max((len(row[index]) for row in cells), default=0)
+        short = longest <= SHORT
+        # A number cut short would be another number.
+        least = max(longest, len(header)) if short else None
+        side: Literal["left", "right"] = "right" if header in numbers else "left"
+        table.add_column(Text(header), justify=side, overflow="fold", no_wrap=short, min_width=least)
     for row in cells:
         table.add_row(*(Text(word, STYLES.get(word, "")) for word in row))
     return table

@@ -59,9 +59,11 @@ def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
     Raises:
         InputError: the folder cannot be written.
     """
+    from scenarios import recording  # Knows how faults strike, which `--help` can do without.
+
     with _writing(folder):
         _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
-        _write_json(folder / "plan.json", result.plan)
+        (folder / "plan.json").write_text(recording.to_text(recording.to_json(scenario, result)), encoding="utf-8")
         _write_lines(folder / "trace.jsonl", _trace(result))
         _write_lines(folder / "history.txt", history(result))
         (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")

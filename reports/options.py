@@ -84,6 +84,12 @@ def set_option(command: F) -> F:
     return _pairs_option("--set", "settings", "KEY=VALUE", settings, text)(command)
 
 
+def grid_option(command: F) -> F:
+    """--set KEY=VALUE[,VALUE...], repeatable: each key's values by the time that the command runs."""
+    text = "Override one setting of the scenarios; of several values, sweep every combination."
+    return _pairs_option("--set", "settings", "KEY=VALUE[,VALUE...]", setting_lists, text)(command)
+
+
 def _pairs_option(
     option: str, name: str, form: str, read: Callable[[Iterable[str]], object], text: str
 ) -> Callable[[F], F]:
@@ -110,9 +116,36 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
     Raises:
         InputError: all that is wrong with them.
     """
-    from sim.config import parse
+    from sim.config import KEYS, parse
 
-    return parse_pairs(pairs, "--set", "KEY=VALUE", parse)
+    def read(key: str, text: str) -> Value:
+        if key in KEYS and "," in text:
+            raise InputError(f"--set {key}={text}: only a sweep takes several values; name one of them")
+        return parse(key, text)
+
+    return parse_pairs(pairs, "--set", "KEY=VALUE", read)
+
+
+def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
+    """Read ``KEY=VALUE,VALUE`` words of a sweep.
+
+    Raises:
+        InputError: all that is wrong with them; a key or one of its values is given twice.
+    """
+    from sim.config import KEYS, parse
+
+    seen: set[str] = set()
+
+    def read(key: str, text: str) -> tuple[Value, ...]:
+        if key in seen:
+            raise InputError(f"--set {key} is given twice; several values of a key go into one list: {key}=A,B")
+        seen.add(key)
+        values = tuple(parse(key, word) for word in (text.split(",") if key in KEYS else [text]))
+        if len(set(values)) < len(values):
+            raise InputError(f"--set {key}={text} names a value twice")
+        return values
+
+    return parse_pairs(pairs, "--set", "KEY=VALUE[,VALUE...]", read)
 
 
 def scenario(word: str, overrides: Mapping[str, Value], *, strict: bool = False) -> Scenario:
@@ -124,22 +157,23 @@ def scenario(word: str, overrides: Mapping[str, Value], *, strict: bool = False)
         InputError: no such scenario, all that is wrong with its file, or more replicas than brokers.
     """
     from scenarios.catalogue import load
-    from sim.config import shown
 
     found = load(word)
+    check_settings(found, overrides)
+    return replace(found.with_settings(overrides), source=word, strict=strict)
+
+
+def check_settings(scenario: Scenario, overrides: Mapping[str, Value]) -> None:
+    """Check settings that are to be laid over a scenario's own.
+
+    Raises:
+        InputError: more replicas than brokers.
+    """
     factor = overrides.get("default.replication.factor", 1)
-    if int(factor) > found.brokers:
+    if int(factor) > scenario.brokers:
         raise InputError(
-            f"default.replication.factor = {factor} is not valid: {found.name} has {found.brokers} brokers"
+            f"default.replication.factor = {factor} is not valid: {scenario.name} has {scenario.brokers} brokers"
         )
-    return replace(
-        found,
-        config={**found.config, **overrides},
-        draw_config={key: values for key, values in found.draw_config.items() if key not in overrides},
-        source=word,
-        overrides=tuple(f"{key}={shown(value)}" for key, value in overrides.items()),
-        strict=strict,
-    )
 
 
 def all_modes_option(command: F) -> F:

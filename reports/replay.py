@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from reports import exits, options, single
 from scenarios import catalogue
 from scenarios.scenario import from_json
+from sim.config import shown
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scenarios.grid import Grid, Point
     from scenarios.run import RunResult
     from scenarios.scenario import Scenario
     from sim.config import Value
@@ -95,7 +97,7 @@ def origin(
         seed: the seed.
         name: which scenario of the sweep; needed when it has several.
         rules: rules to override.
-        settings: settings to override.
+        settings: settings to override; of a sweep over a grid, the point.
         strict: early warnings count, whether or not they did in the sweep.
 
     Raises:
@@ -103,9 +105,9 @@ def origin(
     """
     folder = Path(word)
     if word not in catalogue.names() and folder.is_dir():
-        if rules or settings:
-            raise InputError(f"{word} knows its rules and settings: --rule and --set go with a scenario only")
-        found = _of_sweep(folder, seed, name)
+        if rules:
+            raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
+        found = _of_sweep(folder, seed, name, settings)
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
@@ -126,10 +128,12 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
     return {modes[0]: given.lower()}
 
 
-def _of_sweep(folder: Path, seed: int, name: str | None) -> Origin:
-    from scenarios.store import read_run
+def _of_sweep(folder: Path, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
+    from scenarios import store
+    from scenarios.grid import words
 
-    run = read_run(folder)
+    run = store.read_run(folder)
+    point = _point(folder, store.read_grid(folder), settings)
     scenarios = {entry["name"]: entry for entry in run["scenarios"]}
     if name is None and len(scenarios) > 1:
         raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
@@ -137,25 +141,49 @@ def _of_sweep(folder: Path, seed: int, name: str | None) -> Origin:
     if name not in scenarios:
         raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
     try:
-        scenario = from_json(scenarios[name])
+        scenario = from_json(scenarios[name]).with_settings(point)
     except ValueError as error:
         raise InputError(f"{folder / 'run.json'}: {error}") from None
+    output = folder if len(scenarios) == 1 else folder / name
     return Origin(
         scenario,
         tuple(run["modes"][name]),
-        folder if len(scenarios) == 1 else folder / name,
+        output / words(point).replace(" ", ",") if point else output,
         run["rules"],
-        _digests(folder, name, seed),
+        _digests(folder, name, seed, point),
         tuple(_warnings(run, scenario)),
     )
 
 
-def _digests(folder: Path, scenario: str, seed: int) -> dict[str, str]:
+def _point(folder: Path, grid: Grid, settings: Mapping[str, Value]) -> Point:
+    """The point of a sweep's grid that settings name.
+
+    Raises:
+        InputError: they name another key or value, or not every key that varies.
+    """
+    problems = []
+    for key, value in settings.items():
+        if key not in grid:
+            problems.append(f"{folder} knows its settings: --set {key} goes with a scenario only")
+        elif value not in grid[key]:
+            there = ", ".join(map(shown, grid[key]))
+            problems.append(f"{folder} holds no {key} = {shown(value)}; one of: {there}")
+    for key in grid.keys() - settings.keys():
+        there = ", ".join(map(shown, grid[key]))
+        problems.append(f"{folder} holds several values of {key}; choose one with --set {key}=...: {there}")
+    if problems:
+        raise InputError(*sorted(problems))
+    return {key: settings[key] for key in grid}
+
+
+def _digests(folder: Path, scenario: str, seed: int, point: Point) -> dict[str, str]:
     from scenarios.store import read_rows
 
-    rows = read_rows(folder, ["scenario", "seed", "mode", "digest"])
-    keys = zip(rows["scenario"], rows["seed"], rows["mode"], rows["digest"], strict=True)
-    return {mode: digest for found, number, mode, digest in keys if (found, number) == (scenario, seed)}
+    wanted = {"scenario": scenario, "seed": seed, **point}
+    rows = read_rows(folder, [*wanted, "mode", "digest"])
+    keys = zip(*(rows[name] for name in wanted), strict=True)
+    places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
+    return {rows["mode"][place]: rows["digest"][place] for place in places}
 
 
 def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:

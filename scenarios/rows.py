@@ -5,9 +5,13 @@ Rows hold no clock time and nothing of the machine, so that sorted rows are equa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-SCHEMA_VERSION: Final = 2
+from scenarios.grid import sql_type
+
+SCHEMA_VERSION: Final = 3
+"""Version 1 lacks `warnings` and rounds, version 2 availability; grids of settings came with version 3."""
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -44,6 +48,13 @@ COLUMNS: Final[dict[str, str]] = {
     "acks1_lost": "int",  # acked with acks=1 and gone: counted, never a violation
     "stale_reads": "int",
     "relocated": "int",  # acked, present at another offset only
+    # Availability, from the end of warm-up until healing (`sim.availability`); -1 in rows of older versions.
+    "window_ms": "bigint",  # how long that is
+    "leaderless_ms": "bigint",  # time without a leader that can be written to
+    "batches_refused": "int",  # acks=all, told NOT_ENOUGH_REPLICAS at least once
+    "batches_refused_after_append": "int",  # acks=all, told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once
+    "hw_wait_ms": "bigint",  # since the first election or fault: time in which an acks=all write waited for the HW
+    "hw_wait_max_ms": "bigint",  # the longest stretch of that in which the HW did not advance
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
     # To do it again.
@@ -52,10 +63,31 @@ COLUMNS: Final[dict[str, str]] = {
 """Column name -> Spark SQL type, in order."""
 
 KEY: Final = ("scenario", "mode", "seed")
+AVAILABILITY: Final = (
+    "leaderless_ms",
+    "hw_wait_ms",
+    "hw_wait_max_ms",
+    "batches_refused",
+    "batches_refused_after_append",
+)
+"""Columns that say how available a run was: less is better."""
+UNKNOWN: Final = -1
+"""Stands in those columns of rows that were written before they existed."""
 
 Row = dict[str, Any]
 
 
-def ddl() -> str:
-    """The schema as Spark DDL."""
-    return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+def columns(grid: Iterable[str] = ()) -> dict[str, str]:
+    """`COLUMNS`, and after them those of the settings that vary in a grid."""
+    return {**COLUMNS, **{key: sql_type(key) for key in grid}}
+
+
+def key(grid: Iterable[str] = ()) -> tuple[str, ...]:
+    """The columns that tell rows apart, in the order in which they sort: scenario, mode, settings, seed."""
+    *first, seed = KEY
+    return (*first, *grid, seed)
+
+
+def ddl(grid: Iterable[str] = ()) -> str:
+    """The schema as Spark DDL; settings have dots in their names, so names are quoted."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns(grid).items())

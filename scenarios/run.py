@@ -29,6 +29,7 @@ from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
 from scenarios.workload import draw_sends
+from sim.availability import Waiting, waiting
 from sim.checkers import committed_loss, consumer_skip, exposed_loss, idempotence
 from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
@@ -36,6 +37,7 @@ from sim.config import Value, resolve
 from sim.convergence import Convergence
 from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
+from sim.producer import Send
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
@@ -94,6 +96,9 @@ class RunResult:
         partition: leader, ISR and epochs at the end.
         replicas: final logs.
         settings: the configuration that was in force, drawn keys included.
+        rules: rule values that replaced the mode's.
+        sends: the producer's batches: (first record, records, acks, due in us).
+        horizon_us: when a drawn run was healed; None in a scripted one.
     """
 
     row: Row
@@ -106,6 +111,9 @@ class RunResult:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     replicas: list[ReplicaView] = field(default_factory=list)
     settings: dict[str, Value] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    sends: list[tuple[int, int, int, int]] = field(default_factory=list)
+    horizon_us: int | None = None
 
 
 class _Run:
@@ -147,6 +155,8 @@ class _Run:
         self.story = Story(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.cluster, self.injection, acks, self.batches)
+        self.sends: list[Send] = []
+        self.waited = Waiting()
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
@@ -176,8 +186,7 @@ class _Run:
         kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
         if self.scenario.drawn:
             self._draw()
-            assert self.scenario.faults is not None
-            kernel.run_until(self.scenario.faults.horizon_us)
+            kernel.run_until(self.horizon_us)
         else:
             kernel.run_until(1 << 62)
             kernel.run_until(kernel.now_us + PAUSE_US)
@@ -191,13 +200,35 @@ class _Run:
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
         self.warmup_elections = cluster.journal.elections
+        cluster.journal.availability.begin(self.kernel.now_us)
         cluster.producer.begin()
         cluster.consumer.begin()
         if self.scenario.drawn:
             first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
             self.kernel.call_at(first_us, cluster.consumer.life, cluster.consumer.ask_regularly, None)
 
+    @property
+    def horizon_us(self) -> int:
+        """When a drawn run is healed."""
+        recorded, faults = self.scenario.recorded, self.scenario.faults
+        if recorded is not None and recorded.horizon_us is not None:
+            return recorded.horizon_us
+        assert faults is not None
+        return faults.horizon_us
+
     def _draw(self) -> None:
+        """Get plan and batches, from the seed or from a recording, and let them come."""
+        recorded = self.scenario.recorded
+        if recorded is None or recorded.sends is None:
+            self.plan, self.sends = self._drawn()
+        else:
+            self.sends = [Send(*send) for send in recorded.sends]
+        if recorded is not None:
+            self.plan = recorded.plan
+        self.injection.schedule(self.plan)
+        self.cluster.producer.schedule(self.sends)
+
+    def _drawn(self) -> tuple[Plan, list[Send]]:
         faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
@@ -211,14 +242,14 @@ class _Run:
             faults.loss_permille,
             tuple(self.cluster.settings),
         )
-        self.plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
-        self.injection.schedule(self.plan)
-        if workload is not None:
-            window_us = (FIRST_BURST_US, faults.horizon_us)
-            acks = acks_number(str(self.config["acks"]))
-            self.cluster.producer.schedule(draw_sends(self.streams, workload, window_us, acks))
+        plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
+        if workload is None:
+            return plan, []
+        acks = acks_number(str(self.config["acks"]))
+        return plan, draw_sends(self.streams, workload, (FIRST_BURST_US, faults.horizon_us), acks)
 
     def _heal(self) -> None:
+        self.cluster.journal.availability.end(self.kernel.now_us)
         self.cluster.control.release()
         self.injection.heal()
         self.convergence.begin()
@@ -227,6 +258,7 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
+        self.waited = self._waiting()
         cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         if failure is not None:
@@ -253,6 +285,21 @@ class _Run:
         final = {broker: storage.log for broker, storage in cluster.storages.items()}
         final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
+    def _waiting(self) -> Waiting:
+        """What acks=all writes waited for the HW, from the first election or fault on."""
+        availability, commits = self.cluster.journal.availability, self.cluster.journal.ledger.commits
+        end_us = availability.window_us[1]
+        disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
+        if availability.disturbed_us >= 0:
+            disturbed.append(availability.disturbed_us)
+        patience_us = self.cluster.producer.settings.delivery_timeout_us
+        writes = [
+            (send.due_us, min(commits.get(send.first_id, end_us), send.due_us + patience_us))
+            for send in self.sends or self.script.sends
+            if send.acks == -1
+        ]
+        return waiting(writes, sorted(commits.values()), (min(disturbed, default=end_us), end_us))
+
     # What is kept.
 
     def row(self, error: str) -> Row:
@@ -264,6 +311,7 @@ class _Run:
         kinds = sorted({violation.kind for violation in violations})
         before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
         digest = journal.digest()
+        availability = journal.availability
         expected = not error and as_expected(self.scenario, self.mode, violations)
         return {
             "scenario": self.scenario.name,
@@ -299,13 +347,22 @@ class _Run:
             "acks1_lost": self.losses.acks1_lost,
             "stale_reads": ledger.stale_reads,
             "relocated": self.losses.relocated,
+            "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
+            "leaderless_ms": availability.leaderless_us // 1_000,
+            "batches_refused": len(availability.refused),
+            "batches_refused_after_append": len(availability.refused_after_append),
+            "hw_wait_ms": self.waited.total_us // 1_000,
+            "hw_wait_max_ms": self.waited.longest_us // 1_000,
             "events": self.kernel.events,
             "sim_us": self.kernel.now_us,
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
 
     def _replay_line(self, digest: str) -> str:
+        recorded = self.scenario.recorded
         words = ["highwater", "replay", self.scenario.source or self.scenario.name]
+        if recorded is not None:
+            words = ["highwater", "run", *recorded.words]
         words += ["--mode", self.mode, "--seed", str(self.seed)]
         for name, value in sorted(self.overrides.items()):
             words += ["--rule", f"{name}={value}"]
@@ -313,7 +370,7 @@ class _Run:
             words += ["--set", override]
         if self.scenario.strict:
             words.append("--strict")
-        return shlex.join([*words, "--expect-digest", digest])
+        return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])
 
     def replicas(self) -> list[ReplicaView]:
         views = []
@@ -363,6 +420,9 @@ class _Run:
             warnings=_entries(self.cluster.journal.ledger.warnings),
             replicas=self.replicas(),
             settings=self.config,
+            rules=self.overrides,
+            sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],
+            horizon_us=self.horizon_us if self.scenario.drawn else None,
         )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from sim.config import Value
+from faults.plan import Plan
+from sim.config import Value, shown
 
 SCHEMA_VERSION: Final = 1
 
@@ -160,6 +161,27 @@ class AlsoOccurs:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is given to a run in the place of drawing it (`scenarios.recording`).
+
+    Attributes:
+        plan: its faults.
+        sends: its batches in order of time: (first record, records, acks, due in us); None: drawn.
+        horizon_us: when everything is healed; None: as the scenario's faults say.
+        mode: the mode that it was recorded in; empty: in none.
+        kinds: what it violated then.
+        words: what a command line calls it.
+    """
+
+    plan: Plan
+    sends: tuple[tuple[int, int, int, int], ...] | None = None
+    horizon_us: int | None = None
+    mode: str = ""
+    kinds: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """Cluster settings, workload, faults and expectations.
 
@@ -187,6 +209,7 @@ class Scenario:
         source: what a command line calls it: its name, or the path of its file.
         overrides: ``key=value`` words that were laid over `config`, for the replay line.
         strict: every early warning counts as a violation (``--strict``).
+        recorded: one run of it that was recorded: nothing else can be run of it. It has a file of its own.
     """
 
     name: str
@@ -211,11 +234,23 @@ class Scenario:
     source: str = ""
     overrides: tuple[str, ...] = ()
     strict: bool = False
+    recorded: Recorded | None = None
+
+    def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
+        """The scenario with settings laid over its own; what is set is not drawn any more."""
+        if not settings:
+            return self
+        return replace(
+            self,
+            config={**self.config, **settings},
+            draw_config={key: values for key, values in self.draw_config.items() if key not in settings},
+            overrides=(*self.overrides, *(f"{key}={shown(value)}" for key, value in settings.items())),
+        )
 
     @property
     def drawn(self) -> bool:
-        """Whether the seed draws the faults; a scripted scenario is the same story at every seed."""
-        return self.faults is not None
+        """Whether the seed draws the faults, or drew them; a scripted scenario is the same story at every seed."""
+        return self.faults is not None or self.recorded is not None
 
     def counts(self, warning: str) -> bool:
         """Whether an early warning of this kind makes the verdict: when asked for, or named by an expectation."""
@@ -223,7 +258,8 @@ class Scenario:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able copy with `schema_version`; `from_json` undoes it."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
+        del plain["recorded"]
         return {"schema_version": SCHEMA_VERSION, **plain}
 
     def scenario_hash(self) -> str:

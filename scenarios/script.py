@@ -156,6 +156,7 @@ class Script:
         self._seen: list[Step] = []
         self._awaited: tuple[Pattern, Event] | None = None
         self.next_id = 0
+        self.sends: list[Send] = []
 
     def observe(self, step: Step) -> None:
         """Look at one step: it may be what the present line waits for."""
@@ -230,7 +231,9 @@ class Script:
         records = params.get("records", 1)
         acks = acks_number(params["acks"]) if "acks" in params else self._acks
         self._batches[params["batch"]] = self.next_id
-        self._cluster.producer.send(Send(self.next_id, records, acks, self._cluster.kernel.now_us))
+        send = Send(self.next_id, records, acks, self._cluster.kernel.now_us)
+        self.sends.append(send)
+        self._cluster.producer.send(send)
         self.next_id += records
 
 

@@ -25,7 +25,7 @@ from scenarios import store
 from scenarios.java import cache_folder, find_java, shim, write_once
 from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
-from scenarios.units import rows_of
+from scenarios.units import grid_of, rows_of
 from scenarios.version import code_version
 from sim.errors import InputError
 
@@ -273,7 +273,8 @@ def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _write_wave(spark: SparkSession, tag: str, sweep: str, chunks: Sequence[range], folder: Path) -> None:
     spark.addTag(tag)
-    rows = spark.range(0, len(chunks), 1, len(chunks)).mapInArrow(_mapper(sweep, chunks), ddl())
+    grid = grid_of(sweep)
+    rows = spark.range(0, len(chunks), 1, len(chunks)).mapInArrow(_mapper(sweep, chunks, grid), ddl(grid))
     # Spark has no place for a file's own metadata, but keeps a column's.
     rows = rows.withMetadata("scenario", {store.VERSION_KEY: SCHEMA_VERSION})
     rows.write.mode("overwrite").option("compression", "zstd").parquet(f"file://{folder.absolute()}")
@@ -285,8 +286,11 @@ def _cancel(spark: SparkSession, tag: str) -> None:
         spark.interruptAll()
 
 
-def _mapper(sweep: str, chunks: Sequence[range]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _mapper(
+    sweep: str, chunks: Sequence[range], grid: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     units = list(chunks)
+    schema = store.schema(grid)
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_process()
@@ -294,7 +298,7 @@ def _mapper(sweep: str, chunks: Sequence[range]) -> Callable[[Iterator[pa.Record
             for row in batch.to_pylist():
                 rows = rows_of(sweep, units[row["id"]])
                 while some := list(islice(rows, BATCH_ROWS)):
-                    yield pa.RecordBatch.from_pylist(some, store.SCHEMA)
+                    yield pa.RecordBatch.from_pylist(some, schema)
 
     return run_chunks
 

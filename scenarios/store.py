@@ -17,12 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
+from scenarios import rows as row_columns
+from scenarios.grid import sql_type
+from scenarios.rows import AVAILABILITY, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from scenarios.grid import Grid
 
 VERSION_KEY: Final = "highwater.schema_version"
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -36,10 +40,11 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
 _NEUTRAL: Final = {"string": "", "bigint": 0, "boolean": False, "int": 0}
 """SQL type -> what stands in a column that did not exist when a row was written."""
 
-SCHEMA: Final = pa.schema(
-    [(name, _ARROW_TYPES[kind]) for name, kind in COLUMNS.items()], metadata={VERSION_KEY: str(SCHEMA_VERSION)}
-)
-"""`scenarios.rows.COLUMNS` for Arrow."""
+
+def schema(grid: Iterable[str] = ()) -> pa.Schema:
+    """`scenarios.rows.columns` for Arrow."""
+    fields = [(name, _ARROW_TYPES[kind]) for name, kind in row_columns.columns(grid).items()]
+    return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION)})
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -129,9 +134,11 @@ def begin(output: Path, run: Mapping[str, Any]) -> dict[str, Any]:
 def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     # What JSON has no word for (tuples) must not count as a difference.
     now = json.loads(json.dumps(now))
-    for key in ("code_version", "modes", "seeds", "rules"):
-        if there[key] != now[key]:
-            yield f"{key} {json.dumps(there[key])} there, {json.dumps(now[key])} now"
+    for key in ("code_version", "modes", "seeds", "rules", "grid"):
+        # As text: the order of keys decides what a unit is.
+        before, after = (json.dumps(run.get(key, {})) for run in (there, now))
+        if before != after:
+            yield f"{key} {before} there, {after} now"
     names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
     if names[0] != names[1]:
         yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
@@ -167,26 +174,34 @@ def clear(folder: Path) -> None:
 def write_part(folder: Path, chunk: int, rows: Sequence[Row]) -> None:
     """Write the rows of one chunk; the name depends on the chunk only, so a second try replaces the first."""
     content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), content, compression="zstd")
+    grid = [name for name in rows[0] if name not in COLUMNS] if rows else []
+    pq.write_table(pa.Table.from_pylist(list(rows), schema(grid)), content, compression="zstd")
     write_atomically(folder / f"part-{chunk:05d}.parquet", content.getvalue())
 
 
-def read(folders: Iterable[Path], columns: Sequence[str] | None = None) -> pa.Table:
+def read(folders: Iterable[Path], columns: Sequence[str] | None = None, grid: Sequence[str] = ()) -> pa.Table:
     """Rows of waves in the order of their key.
 
     Args:
         folders: folders of waves.
         columns: which columns; None: all.
+        grid: settings that vary; they are part of the key.
 
     Raises:
         InputError: a part is of a newer version.
     """
-    wanted = list(COLUMNS) if columns is None else list(columns)
-    needed = [*wanted, *(name for name in KEY if name not in wanted)]
-    schema = pa.schema([SCHEMA.field(name) for name in needed])
-    parts = [_read_part(path, schema) for folder in folders for path in sorted(folder.glob("part-*.parquet"))]
-    table = pa.concat_tables([schema.empty_table(), *parts])
-    return table.sort_by([(name, "ascending") for name in KEY]).select(wanted)
+    wanted = list(row_columns.columns(grid)) if columns is None else list(columns)
+    key = row_columns.key(grid)
+    needed = [*wanted, *(name for name in key if name not in wanted)]
+    fields = pa.schema([(name, _ARROW_TYPES[_kind(name)]) for name in needed])
+    parts = [_read_part(path, fields) for folder in folders for path in sorted(folder.glob("part-*.parquet"))]
+    table = pa.concat_tables([fields.empty_table(), *parts])
+    return table.sort_by([(name, "ascending") for name in key]).select(wanted)
+
+
+def _kind(name: str) -> str:
+    """SQL type of a column; what is no column of every row is a setting."""
+    return COLUMNS[name] if name in COLUMNS else sql_type(name)
 
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
@@ -195,7 +210,8 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         table = file.read([name for name in schema.names if name in file.schema_arrow.names])
     for name in schema.names:
         if name not in table.column_names:  # A part of an older version.
-            table = table.append_column(name, pa.array([_NEUTRAL[COLUMNS[name]]] * len(table), schema.field(name).type))
+            value = UNKNOWN if name in (*AVAILABILITY, "window_ms") else _NEUTRAL[_kind(name)]
+            table = table.append_column(name, pa.array([value] * len(table), schema.field(name).type))
     # The cast drops what Spark says about columns and would undo dictionary types.
     return table.select(schema.names).cast(schema)
 
@@ -213,12 +229,13 @@ def done_folders(output: Path) -> list[Path]:
     return [folder for folder in sorted((output / "results").glob("wave=*")) if is_done(folder)]
 
 
-def read_rows(output: Path, columns: Sequence[str] | None = None) -> dict[str, list[Any]]:
+def read_rows(output: Path, columns: Sequence[str] | None = None, scenario: str | None = None) -> dict[str, list[Any]]:
     """The rows of a sweep as far as it got, sorted by key.
 
     Args:
         output: folder of the sweep.
         columns: which columns; None: all.
+        scenario: only the rows of this one; None: all.
 
     Returns:
         Column name -> values.
@@ -226,8 +243,18 @@ def read_rows(output: Path, columns: Sequence[str] | None = None) -> dict[str, l
     Raises:
         InputError: `output` holds no sweep, or one of a newer version.
     """
-    read_run(output)
-    return read(done_folders(output), columns).to_pydict()
+    grid = list(read_grid(output))
+    if scenario is None:
+        return read(done_folders(output), columns, grid).to_pydict()
+    wanted = list(row_columns.columns(grid)) if columns is None else list(columns)
+    needed = dict.fromkeys(["scenario", *wanted])
+    rows = read(done_folders(output), list(needed), grid).filter(pc.field("scenario") == scenario)
+    return rows.select(wanted).to_pydict()
+
+
+def read_grid(output: Path) -> Grid:
+    """The settings that vary in a sweep, with their values; raises InputError as `read_json`."""
+    return {key: tuple(values) for key, values in read_run(output).get("grid", {}).items()}
 
 
 def groups(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -242,12 +269,15 @@ def sums(folder: Path, by: Sequence[str], columns: Sequence[str]) -> list[dict[s
     return [{name.removesuffix("_sum"): value for name, value in row.items()} for row in rows]
 
 
-def seed_ranges(output: Path) -> dict[tuple[str, str], tuple[int, int, int, int]]:
-    """Per scenario and mode: how many rows, how many distinct seeds, the smallest and the largest."""
-    by_mode = read(done_folders(output), KEY).group_by(["scenario", "mode"])
-    found = by_mode.aggregate([("seed", how) for how in ("count", "count_distinct", "min", "max")]).to_pylist()
+def seed_ranges(output: Path) -> dict[tuple[Any, ...], tuple[int, int, int, int]]:
+    """Per scenario, mode and settings that vary: how many rows, how many distinct seeds, smallest and largest."""
+    grid = list(read_grid(output))
+    key = row_columns.key(grid)
+    by = [name for name in key if name != "seed"]
+    groups = read(done_folders(output), key, grid).group_by(by)
+    found = groups.aggregate([("seed", how) for how in ("count", "count_distinct", "min", "max")]).to_pylist()
     return {
-        (row["scenario"], row["mode"]): (
+        tuple(row[name] for name in by): (
             row["seed_count"],
             row["seed_count_distinct"],
             row["seed_min"],
@@ -257,7 +287,7 @@ def seed_ranges(output: Path) -> dict[tuple[str, str], tuple[int, int, int, int]
     }
 
 
-def failing(folder: Path, columns: Sequence[str]) -> list[Row]:
-    """The rows of a wave whose verdict, one of `columns`, is not ``ok``; in the order of their key."""
-    failed: list[Row] = read([folder], columns).filter(pc.field("verdict") != "ok").to_pylist()
+def failing(folder: Path, columns: Sequence[str], grid: Sequence[str] = ()) -> list[Row]:
+    """The rows of a wave whose verdict, one of `columns`, is not ``ok``, with the settings that vary; sorted by key."""
+    failed: list[Row] = read([folder], [*columns, *grid], grid).filter(pc.field("verdict") != "ok").to_pylist()
     return failed

@@ -11,7 +11,7 @@ from scenarios.rows import SCHEMA_VERSION
 from scenarios.scenario import Expectation, Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from scenarios.units import Sweep
@@ -22,8 +22,6 @@ FAILING_MAX: Final = 10_000
 """Lines of ``violations.jsonl``; the rows hold them all."""
 _VERDICTS: Final = ("ok", "violation", "stalled", "error")
 _GROUP: Final = (
-    "scenario",
-    "mode",
     "verdict",
     "expected",
     "inside",
@@ -79,12 +77,18 @@ class _Counts:
             "runs": self.runs,
             "verdicts": {verdict: self.verdicts[verdict] for verdict in _VERDICTS},
             "kinds": {
-                kind: {"n": number, "inside": self.kinds_inside[kind]} for kind, number in sorted(self.kinds.items())
+                kind: {
+                    "n": number,
+                    "inside": self.kinds_inside[kind],
+                    "rate": _share(number, self.runs),
+                    "runs_inside_share": _share(self.inside, self.runs),
+                }
+                for kind, number in sorted(self.kinds.items())
             },
             "warnings": dict(sorted(self.warnings.items())),
             "rounds": {name.removeprefix("rounds_"): self.rounds[name] for name in ROUNDS},
             "inside": self.inside,
-            "inside_share": round(self.inside / self.runs, 6) if self.runs else None,
+            "inside_share": _share(self.inside, self.runs),
             "vacuous": self.vacuous,
             "unexpected": self.unexpected,
         }
@@ -95,18 +99,21 @@ class Summary:
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
+        self._key = ("scenario", "mode", *sweep.grid)
         self._counts = {key: _Counts() for key in sweep.seed_ranges()}
         self.runs = 0
         self.runs_asked = sweep.count(sweep.units())
 
     def add(self, folder: Path) -> None:
         """Take a wave."""
-        for group in store.groups(folder, _GROUP):
-            self._counts[group["scenario"], group["mode"]].add(group)
+        for group in store.groups(folder, (*self._key, *_GROUP)):
+            self._of(group).add(group)
             self.runs += group["count_all"]
-        for total in store.sums(folder, ("scenario", "mode"), ROUNDS):
-            counts = self._counts[total["scenario"], total["mode"]]
-            counts.rounds.update({name: total[name] for name in ROUNDS})
+        for total in store.sums(folder, self._key, ROUNDS):
+            self._of(total).rounds.update({name: total[name] for name in ROUNDS})
+
+    def _of(self, row: dict[str, Any]) -> _Counts:
+        return self._counts[tuple(row[name] for name in self._key)]
 
     def kinds(self) -> dict[str, int]:
         """Kind of violation -> runs."""
@@ -117,27 +124,28 @@ class Summary:
         return sum(counts.verdicts["error"] for counts in self._counts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Runs and, per scenario and mode, what became of them and of the expectation."""
+        """Runs and, per scenario, mode and settings that vary, what became of them and of the expectation."""
         results = [
             {
-                "scenario": scenario.name,
+                "scenario": variant.name,
                 "mode": mode,
-                **self._counts[scenario.name, mode].to_json(),
-                "expectation": _expectation(scenario, mode).verdict,
-                "met": self._met(scenario, mode),
+                "settings": {key: variant.config[key] for key in self._sweep.grid},
+                **self._counts[self._sweep.key(variant, mode)].to_json(),
+                "expectation": _expectation(variant, mode).verdict,
+                "met": self._met(variant, mode),
             }
-            for scenario, mode in self._pairs()
+            for variant, mode in self._pairs()
         ]
         return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results}
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
-        for scenario in self._sweep.scenarios:
-            for mode in self._sweep.modes[scenario.name]:
-                yield scenario, mode
+        for variant in self._sweep.variants:
+            for mode in self._sweep.modes[variant.name]:
+                yield variant, mode
 
     def _met(self, scenario: Scenario, mode: str) -> bool:
         """Whether the runs are as expected; where a drawn scenario must violate, one run has to."""
-        counts, expectation = self._counts[scenario.name, mode], _expectation(scenario, mode)
+        counts, expectation = self._counts[self._sweep.key(scenario, mode)], _expectation(scenario, mode)
         if scenario.drawn and expectation.verdict == "violates":
             kinds = expectation.kinds or counts.kinds
             return not counts.unexpected and any(counts.kinds[kind] for kind in kinds)
@@ -149,23 +157,28 @@ class Summary:
             return 70
         if not all(self._met(scenario, mode) for scenario, mode in self._pairs()):
             return 1
-        return 3 if any(map(self._inconclusive, self._sweep.scenarios)) else 0
+        return 3 if any(map(self._inconclusive, self._sweep.variants)) else 0
 
     def _inconclusive(self, scenario: Scenario) -> bool:
-        counts = [self._counts[scenario.name, mode] for mode in self._sweep.modes[scenario.name]]
+        counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.modes[scenario.name]]
         vacuous = sum(one.vacuous for one in counts)
         return scenario.drawn and vacuous > VACUOUS_MAX * sum(one.runs for one in counts)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None
 
 
 def _expectation(scenario: Scenario, mode: str) -> Expectation:
     return scenario.expect.get(mode, Expectation("may-violate"))
 
 
-def failing_lines(folders: Sequence[Path]) -> tuple[bytes, dict[str, Any]]:
+def failing_lines(folders: Sequence[Path], grid: Iterable[str] = ()) -> tuple[bytes, dict[str, Any]]:
     """List the failing runs.
 
     Args:
         folders: the waves that are done.
+        grid: settings that vary; each line names their values.
 
     Returns:
         A JSON line for each, wave by wave, at most `FAILING_MAX`; how many failing runs there are, how many are listed,
@@ -174,7 +187,7 @@ def failing_lines(folders: Sequence[Path]) -> tuple[bytes, dict[str, Any]]:
     lines: list[str] = []
     failing = 0
     for folder in folders:
-        rows = store.failing(folder, _FAILING)
+        rows = store.failing(folder, _FAILING, list(grid))
         failing += len(rows)
         for row in rows[: FAILING_MAX - len(lines)]:
             kinds = _words(row.pop("violations"))

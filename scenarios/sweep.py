@@ -231,7 +231,8 @@ class _Job:
         """
         found, expected = store.seed_ranges(self._output), self._sweep.seed_ranges()
         if found != expected:
-            wrong = sorted("/".join(key) for key in found.keys() | expected if found.get(key) != expected.get(key))
+            keys = [key for key in found.keys() | expected if found.get(key) != expected.get(key)]
+            wrong = sorted("/".join(map(str, key)) for key in keys)
             raise RuntimeError(f"{self._output} lacks rows or holds some twice: {', '.join(wrong)}")
         return self._write_summary(self._summary.exit_code(), complete=True)
 
@@ -245,7 +246,7 @@ class _Job:
         self._write_summary(exit_code, complete=False)
 
     def _write_summary(self, exit_code: int, *, complete: bool) -> dict[str, Any]:
-        lines, failing = failing_lines(self._counted)
+        lines, failing = failing_lines(self._counted, self._sweep.grid)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json(), **failing}
         # The short file first: on a full disk it may be all that fits.
         store.write_json(self._output / "summary.json", summary)

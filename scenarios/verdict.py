@@ -20,12 +20,16 @@ def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections
 def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> bool:
     """Whether one run agrees with the scenario's [expect].
 
-    A drawn scenario is judged as a whole where it must violate; of a single run, nothing is then asked. In a scripted
-    one, kinds besides those under test must be among the scenario's `also`, with the label they have; early warnings
-    only where the kind under test must not occur, because where it must, they announce it.
+    A recorded run must show what it showed, in its own mode. A drawn scenario is judged as a whole where it must
+    violate; of a single run, nothing is then asked. In a scripted one, kinds besides those under test must be among the
+    scenario's `also`, with the label they have; early warnings only where the kind under test must not occur, because
+    where it must, they announce it.
     """
     expectation = scenario.expect.get(mode, Expectation("may-violate"))
     kinds = {violation.kind for violation in violations}
+    recorded = scenario.recorded
+    if recorded is not None and recorded.mode:
+        return mode != recorded.mode or (kinds >= set(recorded.kinds) if recorded.kinds else not kinds)
     if expectation.verdict == "may-violate":
         return True
     if scenario.drawn:

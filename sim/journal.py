@@ -12,6 +12,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
+from sim.availability import Availability
 from sim.checkers import ack_under_min_isr, hw_regression
 from sim.checkers.completeness import Completeness
 from sim.checkers.divergence import Divergence
@@ -21,7 +22,7 @@ from sim.checkers.quorum import Quorum
 from sim.kernel import Kernel
 from sim.ledger import Ack, End, Ledger, Shown
 from sim.protocol.batch import Batch
-from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply
+from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.trace import STEPS, Step
@@ -47,6 +48,7 @@ _END_OFFSET = _CODE["end-offset"]
 _RECOVERED = _CODE["recovered"]
 _CONTROLLER = _CODE["controller"]
 _EPOCH_RAISED = _CODE["epoch-raised"]
+_STANDS_STILL: Final = {"pause": 1, "disk-stalled": 1, "resume": -1, "disk-works": -1}
 
 
 class Journal:
@@ -57,6 +59,7 @@ class Journal:
 
     Attributes:
         ledger: the facts for verdicts.
+        availability: what clients had to wait for.
         divergence: the incremental checker of that name.
         observers: called with each step as a dict.
         elections: leaders chosen by the control plane.
@@ -72,6 +75,7 @@ class Journal:
         "_log_matching",
         "_nothing_removed",
         "_quorum",
+        "availability",
         "divergence",
         "elections",
         "ledger",
@@ -84,6 +88,7 @@ class Journal:
         self._kernel = kernel
         self._buffer = bytearray()
         self.ledger = Ledger()
+        self.availability = Availability()
         self.divergence = Divergence(self.ledger)
         self._completeness = Completeness(self.ledger)
         self._epoch_leaders = EpochLeaders(self.ledger)
@@ -182,6 +187,7 @@ class Journal:
         self._epoch_leaders.lead(broker, epoch, now_us)
         self._completeness.lead(broker, epoch, now_us)
         self._quorum.lead(partition, decision, now_us)
+        self.availability.leads(broker, epoch, now_us)
         if self.observers:
             self._tell("lead", broker=broker, leader_epoch=epoch, offset=partition.log.leo, hw=partition.hw)
 
@@ -192,6 +198,7 @@ class Journal:
         if restarts:
             self.divergence.unsettled(broker)
         self._completeness.told(broker, self._kernel.now_us)
+        self.availability.leads_no_more(broker, self._kernel.now_us)
         if self.observers:
             self._tell("follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo)
 
@@ -215,6 +222,7 @@ class Journal:
             self.ledger.unclean_election = True
         self._completeness.elected(epoch)
         self._quorum.elected(epoch)
+        self.availability.elected(leader, epoch, self._kernel.now_us)
         if self.observers:
             self._tell("elected", broker=leader, leader_epoch=epoch)
 
@@ -277,6 +285,10 @@ class Journal:
         if self.observers:
             sent = reply.answered_us
             self._tell("ack", record=first, count=count, offset=reply.base_offset, acks=acks, answered_at=sent)
+
+    def refused(self, request: ProduceRequest, error: str) -> None:
+        """A producer received an error; that is no step."""
+        self.availability.told(request.first_id, error)
 
     def producer_id(self, node: int, producer_id: int, producer_epoch: int) -> None:
         """An idempotent producer has another id or epoch."""
@@ -372,6 +384,7 @@ class Journal:
         self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr))
         self.divergence.ended(broker)
         self._completeness.ended(broker)
+        self.availability.ended(broker, now_us)
         self._log_matching.lost(broker, lost)
         self._note(kind, broker, offset=len(lost))
 
@@ -382,7 +395,8 @@ class Journal:
         self._note(kind, broker, offset=len(lost))
 
     def paused(self, step: str, node: int) -> None:
-        """A process was paused, or resumed."""
+        """A process was paused or resumed, or its disk stalled or works again."""
+        self.availability.stands_still(node, self._kernel.now_us, _STANDS_STILL[step])
         self._note(step, node)
 
     def started(self, broker: int, incarnation: int) -> None:
@@ -411,6 +425,7 @@ class Journal:
         """A broker deleted its replica: it has an empty one now."""
         self.divergence.ended(broker)
         self.divergence.loaded(broker, replica)
+        self.availability.leads_no_more(broker, self._kernel.now_us)
         self._note("deleted", broker)
 
     def link(self, step: str, source: int, target: int, value: int = 0) -> None:

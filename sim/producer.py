@@ -154,6 +154,7 @@ class Producer(Client):
                 send.done(reply.base_offset)
             self._pump()
         else:
+            self.journal.refused(reply.request, reply.error)
             if sequences is None or sequences.refused(send, reply.error):
                 self._requeue([send])
             self._paused = True

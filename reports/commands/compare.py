@@ -1,4 +1,4 @@
-"""``highwater compare``: what the modes of a sweep have done, each and in pairs."""
+"""``highwater compare``: what the modes of a sweep, or the values of a setting, have done, each and in pairs."""
 
 from __future__ import annotations
 
@@ -7,28 +7,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reports.console import percent
+from reports.console import number, percent
 from reports.options import json_option, ui_options
-from sim.errors import InputError
+from sim.config import shown
 
 if TYPE_CHECKING:
-    from reports.compare import Comparison, ModeCounts, Pair, Rate
+    from reports.compare import Comparison, Difference, Group, Pair, Rate
     from reports.console import Ui
 
 
 @click.command("compare")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied.")
 @json_option
 @ui_options
 @click.pass_obj
-def command(ui: Ui, folder: Path, as_json: bool) -> int:
-    """Compare the modes of a sweep: rates with 95 % intervals, and paired tables."""
+def command(ui: Ui, folder: Path, by: str, as_json: bool) -> int:
+    """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
     from reports import compare
-    from scenarios.store import read_rows
 
-    comparisons = compare.compare(read_rows(folder, compare.COLUMNS))
-    if not comparisons:
-        raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
+    comparisons = compare.of_folder(folder, by)
     if as_json:
         ui.json(compare.as_json(comparisons))
     else:
@@ -38,46 +36,70 @@ def command(ui: Ui, folder: Path, as_json: bool) -> int:
 
 
 def _show(ui: Ui, comparison: Comparison) -> None:
-    ui.line(comparison.scenario, style="bold")
-    _show_modes(ui, comparison.modes)
+    fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
+    ui.line(", ".join([comparison.scenario, *fixed]), style="bold")
+    _show_groups(ui, comparison.by, comparison.groups)
     for pair in comparison.pairs:
-        _show_pair(ui, pair)
+        _show_pair(ui, comparison.by, pair)
     ui.line()
 
 
-def _show_modes(ui: Ui, modes: tuple[ModeCounts, ...]) -> None:
+def _show_groups(ui: Ui, by: str, groups: tuple[Group, ...]) -> None:
     rows = [
-        (mode.mode, mode.runs, percent(mode.share_inside), mode.vacuous, mode.stalled, mode.errors, *mode.rounds)
-        for mode in modes
+        (one.name, one.runs, percent(one.share_inside), one.vacuous, one.stalled, one.errors, *one.rounds)
+        for one in groups
     ]
-    headers = ["mode", "runs", "runs inside", "vacuous", "stalled", "errors"]
+    headers = [by, "runs", "runs inside", "vacuous", "stalled", "errors"]
     headers += ["truncations in one round", "in two", "in more"]
     ui.table(headers, rows, numbers=headers[1:])
     ui.line()
-    headers = ["kind", "mode", "k/n", "rate", "95 % interval", "inside", "outside"]
-    ui.table(headers, [_rate_row(mode.mode, rate) for rate, mode in _by_kind(modes)], numbers=headers[2:])
-    warnings = sorted((kind, mode.mode, runs) for mode in modes for kind, runs in mode.warnings.items())
+    headers = ["kind", by, "k/n", "rate", "95 % interval", "inside", "outside", "runs inside"]
+    ui.table(headers, [_rate_row(one.name, rate) for rate, one in _by_kind(groups)], numbers=headers[2:])
+    warnings = sorted((kind, one.name, runs) for one in groups for kind, runs in one.warnings.items())
     if warnings:
-        headers = ["early warning", "mode", "runs"]
+        headers = ["early warning", by, "runs"]
         ui.line()
         ui.table(headers, warnings, numbers=headers[2:])
+    levels = [
+        (level.measure, one.name, number(level.median), number(level.mean), level.highest)
+        for place in range(len(groups[0].availability))
+        for one in groups
+        for level in one.availability[place : place + 1]
+    ]
+    if levels:
+        headers = ["availability", by, "median", "mean", "highest"]
+        ui.line()
+        ui.table(headers, levels, numbers=headers[2:])
 
 
-def _by_kind(modes: tuple[ModeCounts, ...]) -> list[tuple[Rate, ModeCounts]]:
-    return [(mode.rates[index], mode) for index in range(len(modes[0].rates)) for mode in modes]
+def _by_kind(groups: tuple[Group, ...]) -> list[tuple[Rate, Group]]:
+    return [(one.rates[index], one) for index in range(len(groups[0].rates)) for one in groups]
 
 
-def _rate_row(mode: str, rate: Rate) -> tuple[object, ...]:
+def _rate_row(name: str, rate: Rate) -> tuple[object, ...]:
     interval = f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}"
-    return rate.kind, mode, f"{rate.k}/{rate.n}", percent(rate.rate), interval, rate.inside, rate.outside
+    share = percent(rate.share_inside)
+    return rate.kind, name, f"{rate.k}/{rate.n}", percent(rate.rate), interval, rate.inside, rate.outside, share
 
 
-def _show_pair(ui: Ui, pair: Pair) -> None:
+def _show_pair(ui: Ui, by: str, pair: Pair) -> None:
     ui.line()
+    what = "" if by == "mode" else f"{by} = "
     ui.line(
-        f"{pair.a} against {pair.b} on {pair.n} common seeds; "
+        f"{what}{pair.a} against {pair.b} on {pair.n} common seeds; "
         f"faults as realised were equal in {percent(pair.share_equal_faults)}"
     )
     headers = ["kind", "both", f"only {pair.a}", f"only {pair.b}", "neither", "McNemar p"]
     rows = [(kind.kind, kind.both, kind.only_a, kind.only_b, kind.neither, f"{kind.p:.3g}") for kind in pair.kinds]
     ui.table(headers, rows, numbers=headers[1:])
+    if pair.availability:
+        headers = ["availability", f"mean {pair.a}", f"mean {pair.b}", "mean difference", "95 % interval"]
+        ui.line()
+        ui.table(headers, map(_difference, pair.availability), numbers=headers[1:])
+
+
+def _difference(found: Difference) -> tuple[object, ...]:
+    interval = (
+        None if found.low is None or found.high is None else f"{number(found.low, '+')} .. {number(found.high, '+')}"
+    )
+    return found.measure, number(found.mean_a), number(found.mean_b), number(found.mean, "+"), interval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
+    from scenarios.recording import Recording
     from scenarios.run import RunResult
     from scenarios.scenario import Scenario
     from sim.config import Value
@@ -22,7 +24,13 @@ SCHEMA_VERSION: Final = 1
 
 
 @click.command("run")
-@click.argument("scenario")
+@click.argument("scenario", required=False)
+@click.option(
+    "--plan",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Run a recorded run, what replay writes as plan.json, in the place of a drawn one.",
+)
 @click.option("--mode", metavar="MODE", help="Mode to run; those of the scenario's [expect] when not given.")
 @options.all_modes_option
 @click.option("--seed", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.")
@@ -35,7 +43,8 @@ SCHEMA_VERSION: Final = 1
 @click.pass_obj
 def command(
     ui: Ui,
-    scenario: str,
+    scenario: str | None,
+    plan: Path | None,
     mode: str | None,
     all_modes: bool,
     seed: str | None,
@@ -45,10 +54,18 @@ def command(
     trace: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected."""
+    """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
+
+    A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
+    """
     from scenarios.run import run
 
-    chosen = options.scenario(scenario, settings, strict=strict)
+    origin = _origin(scenario, plan, settings, strict=strict)
+    chosen, rules = origin.scenario, {**(origin.rules or {}), **rules}
+    if not all_modes:
+        mode = mode or origin.mode
+    if seed is None and origin.seed is not None:
+        seed = str(origin.seed)
     names = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
     if trace is not None:
         _check_trace(trace, names)
@@ -57,11 +74,35 @@ def command(
     for name in names:
         results.append(run(chosen, name, number, rules, trace=trace is not None))
         _show(ui, chosen, results, trace, as_json)
+    if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
+        same = results[0].row["digest"] == origin.digest
+        ui.note("digest as recorded" if same else "not the recorded digest: other code ran then")
     code = exits.worst(exits.of_row(result.row) for result in results)
     if as_json:
         runs = [single.as_json(result) for result in results]
         ui.json({"schema_version": SCHEMA_VERSION, "runs": runs, "exit_code": code})
     return code
+
+
+def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
+    """What to run: a scenario, or a recorded run, with settings laid over it."""
+    from scenarios import recording
+
+    if plan is None:
+        if word is None:
+            raise InputError("a scenario is missing, or a recorded run: --plan FILE")
+        return recording.Recording(options.scenario(word, settings, strict=strict))
+    named = None if word is None else options.scenario(word, settings, strict=strict)
+    found = recording.read(plan, named)
+    if found.mode is None:
+        return found
+    options.check_settings(found.scenario, settings)
+    scenario = found.scenario.with_settings(settings)
+    return replace(found, scenario=replace(scenario, strict=scenario.strict or strict))
+
+
+def _as_recorded(origin: Recording) -> tuple[object, ...]:
+    return (origin.mode,), origin.seed, origin.rules
 
 
 def _check_trace(file: Path, modes: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,8 @@ import click
 
 from reports import exits, options
 from reports.console import percent
-from reports.options import json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import grid_option, json_option, rule_option, strict_option, ui_options
+from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ SHOWN_FAILURES: Final = 10
     help="Length of a task when calibrating: 3 here, 30 on a cluster.",
 )
 @rule_option
-@set_option
+@grid_option
 @strict_option
 @json_option
 @ui_options
@@ -62,22 +64,30 @@ def command(
     chunks: int | None,
     task_seconds: float | None,
     rules: dict[str, str],
-    settings: dict[str, Value],
+    settings: dict[str, tuple[Value, ...]],
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped."""
+    """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped.
+
+    Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
+    """
     from reports.progress import SweepProgress
+    from scenarios.grid import points
     from scenarios.rows import SCHEMA_VERSION
     from scenarios.sweep import GO_ON, Interrupted, Sweep, run_sweep
 
     first, end = options.seed_range(seeds)
-    chosen = _scenarios(scenarios, settings, strict=strict)
+    grid = {key: values for key, values in settings.items() if len(values) > 1}
+    fixed = {key: values[0] for key, values in settings.items() if key not in grid}
+    chosen = _scenarios(scenarios, fixed, strict=strict)
+    for scenario, point in product(chosen, points(grid)):
+        options.check_settings(scenario, point)
     named = modes.split(",") if modes else ()
     by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
     backend = _backend(local, master, _conf(conf))
     length = task_seconds or (LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS)
-    sweep = Sweep(chosen, by_scenario, first, end, rules)
+    sweep = Sweep(chosen, by_scenario, first, end, rules, grid)
     try:
         with SweepProgress(ui) as progress:
             summary = run_sweep(sweep, output, backend, chunks=chunks, task_seconds=length, report=progress)
@@ -124,35 +134,19 @@ def _is_local(master: str | None) -> bool:
 
 
 def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
-    headers = [
-        "scenario",
-        "mode",
-        "runs",
-        "inside",
-        "ok",
-        "violation",
-        "stalled",
-        "error",
-        "vacuous",
-        "expected",
-        "met",
-    ]
-    ui.table(headers, map(_counts, summary["results"]), numbers=headers[2:9])
-    kinds = [row for result in summary["results"] for row in _kinds(result)]
-    if kinds:
-        headers = ["scenario", "mode", "kind", "runs", "inside the promise"]
-        ui.line()
-        ui.table(headers, kinds, numbers=headers[3:])
-    warnings = [row for result in summary["results"] for row in _warnings(result)]
-    if warnings:
-        headers = ["scenario", "mode", "early warning", "runs"]
-        ui.line()
-        ui.table(headers, warnings, numbers=headers[3:])
-    rounds = [row for result in summary["results"] for row in _rounds(result)]
-    if rounds:
-        headers = ["scenario", "mode", "truncations in one round", "in two", "in more"]
-        ui.line()
-        ui.table(headers, rounds, numbers=headers[2:])
+    results = summary["results"]
+    key = ["scenario", "mode", *results[0]["settings"]]
+    verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "error", "vacuous"]
+    ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
+    for label, columns, rows in (
+        ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
+        ("early warning", ["runs"], _warnings),
+        (None, ["truncations in one round", "in two", "in more"], _rounds),
+    ):
+        shown_rows = [row for result in results for row in rows(result)]
+        if shown_rows:
+            ui.line()
+            ui.table([*key, *filter(None, [label]), *columns], shown_rows, numbers=columns)
     if summary["failing"]:
         _show_failing(ui, output / "violations.jsonl", summary["failing"])
 
@@ -178,8 +172,7 @@ def _show_failing(ui: Ui, file: Path, count: int) -> None:
 def _counts(result: dict[str, Any]) -> tuple[object, ...]:
     verdicts = result["verdicts"]
     return (
-        result["scenario"],
-        result["mode"],
+        *_key(result),
         result["runs"],
         percent(result["inside_share"]),
         *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "error")),
@@ -189,16 +182,23 @@ def _counts(result: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
+def _key(result: dict[str, Any]) -> tuple[object, ...]:
+    return result["scenario"], result["mode"], *map(shown, result["settings"].values())
+
+
 def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
-    key = result["scenario"], result["mode"]
-    return [(*key, kind, counts["n"], counts["inside"]) for kind, counts in result["kinds"].items()]
+    share = percent(result["inside_share"])
+    return [
+        (*_key(result), kind, counts["n"], percent(counts["rate"]), counts["inside"], share)
+        for kind, counts in result["kinds"].items()
+    ]
 
 
 def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:
-    return [(result["scenario"], result["mode"], kind, runs) for kind, runs in result["warnings"].items()]
+    return [(*_key(result), kind, runs) for kind, runs in result["warnings"].items()]
 
 
 def _rounds(result: dict[str, Any]) -> list[tuple[object, ...]]:
     """One row, none where no follower asked for an epoch's end."""
     rounds = result["rounds"].values()
-    return [(result["scenario"], result["mode"], *rounds)] if any(rounds) else []
+    return [(*_key(result), *rounds)] if any(rounds) else []

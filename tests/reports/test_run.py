@@ -3,13 +3,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from reports.cli import main
+from scenarios import catalogue
+from scenarios.run import run_row
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
     from tests.reports.conftest import Call
 
@@ -125,3 +128,88 @@ def test_an_exception_in_a_run_is_70(highwater: Callable[..., Call], monkeypatch
     assert call.code == 70
     assert "canary, mode hw, seed 0: error" in call.out
     assert "ZeroDivisionError: boom" in call.out
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What replay writes of a run of `chaos` that violates something."""
+    folder = tmp_path_factory.mktemp("replay")
+    for seed in range(50):
+        if run_row(catalogue.load("chaos"), "hw", seed)["violations"]:
+            words = ["replay", "chaos", "--seed", str(seed), "--mode", "hw", "--output", str(folder), "-q", "--json"]
+            assert main(words) == 0
+            return folder / "seeds" / f"{seed}-hw" / "plan.json"
+    raise AssertionError("no seed of fifty violates anything")
+
+
+def test_a_recorded_run_is_run_again(highwater: Callable[..., Call], recorded: Path) -> None:
+    call = highwater("run", "--plan", recorded)
+    assert (call.code, call.err) == (0, "digest as recorded\n")
+    row = json.loads((recorded.parent / "row.json").read_text())
+    assert f"chaos, mode hw, seed {row['seed']}: violation" in call.out
+    assert row["digest"] in call.out
+    assert f"Replay: highwater run --plan {recorded} --mode hw --seed {row['seed']}\n" in call.out
+    assert highwater("run", "chaos", "--plan", recorded).out == call.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--mode", "kip320"],
+        ["--rule", "isr_join=leader-epoch-start"],
+        ["--set", "acks=1"],
+        ["--seed", "9"],
+        ["--strict"],
+    ],
+)
+def test_a_recorded_run_can_be_varied(highwater: Callable[..., Call], recorded: Path, words: list[str]) -> None:
+    call = highwater("run", "--plan", recorded, *words, "--json")
+    assert call.code in (0, 1)
+    (varied,) = call.json["runs"]
+    assert varied["row"]["mode"] == ("kip320" if "kip320" in words else "hw")
+    if words[0] == "--set":
+        assert varied["settings"]["acks"] == "1"
+    assert "not the recorded digest" not in call.err
+
+
+def test_a_recorded_run_that_shows_something_else_is_1(
+    highwater: Callable[..., Call], recorded: Path, tmp_path: Path
+) -> None:
+    data = json.loads(recorded.read_text())
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({**data, "kinds": ["no-progress"], "digest": "0" * 32}))
+    call = highwater("run", "--plan", file)
+    assert call.code == 1
+    assert "the scenario expects violates:no-progress" in call.out
+    assert call.err == "not the recorded digest: other code ran then\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["power"], "is a run of chaos, not of power"),
+        (["--mode", "kip10"], "unknown mode 'kip10'; did you mean 'kip101'?"),
+        (["--mode", "hw", "--all-modes"], "--all-modes and named modes exclude each other"),
+        (["--set", "default.replication.factor=9"], "default.replication.factor = 9 is not valid: chaos has"),
+        (["--set", "acks=1,all"], "only a sweep takes several values"),
+    ],
+)
+def test_what_does_not_fit_a_recorded_run(
+    highwater: Callable[..., Call], recorded: Path, words: list[str], said: str
+) -> None:
+    call = highwater("run", *words, "--plan", recorded)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert said in call.err
+
+
+def test_a_broken_file_is_bad_input(highwater: Callable[..., Call], recorded: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(recorded.read_text().replace('"mode": "hw"', '"mode": "h"'))
+    call = highwater("run", "--plan", file)
+    assert (call.code, call.out) == (2, "")
+    assert call.err.startswith(f"highwater: {file}: mode: unknown mode 'h'")
+
+
+def test_something_to_run_is_needed(highwater: Callable[..., Call]) -> None:
+    call = highwater("run")
+    assert (call.code, call.err) == (2, "highwater: a scenario is missing, or a recorded run: --plan FILE\n")

@@ -38,6 +38,15 @@ def test_mcnemar_is_the_exact_binomial_test(only_a: int, only_b: int, p: float) 
     assert statistics.mcnemar(only_b, only_a) == pytest.approx(p)
 
 
+def test_a_mean_difference_has_students_interval() -> None:
+    mean, low, high = statistics.mean_difference([1, 2, 3, 4, 10])
+    assert mean == 4
+    assert low == pytest.approx(4 - 2.776445 * 1.581139, rel=1e-6)  # 12.5 ** 0.5 / 5 ** 0.5
+    assert high == pytest.approx(4 + 2.776445 * 1.581139, rel=1e-6)
+    assert statistics.mean_difference([7] * 5) == (7, 7, 7)
+    assert statistics.mean_difference([3]) == (3, None, None)
+
+
 def test_missing_scipy_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(InputError, match="pip install scipy"):

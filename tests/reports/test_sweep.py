@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios import local, store, sweep
+from sim.config import NEVER
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,9 +26,10 @@ def summary(**changes: Any) -> dict[str, Any]:
     result = {
         "scenario": "power",
         "mode": "hw",
+        "settings": {},
         "runs": 10,
         "verdicts": {**NONE, "ok": 9, "violation": 1},
-        "kinds": {"committed-loss": {"n": 1, "inside": 0}},
+        "kinds": {"committed-loss": {"n": 1, "inside": 0, "rate": 0.1, "runs_inside_share": 0.9}},
         "warnings": {},
         "rounds": {"1": 0, "2": 0, "more": 0},
         "inside_share": 0.9,
@@ -61,6 +64,7 @@ def test_words_reach_the_sweep(highwater: Callable[..., Call], asked: dict[str, 
     assert (swept.first_seed, swept.end_seed) == (16, 20)
     assert swept.rules == {"isr_join": "leader-epoch-start"}
     assert swept.scenarios[0].config["min.insync.replicas"] == 2
+    assert swept.grid == {}
     assert (asked["output"], asked["chunks"], asked["task_seconds"]) == (tmp_path, 5, 3.0)
     assert isinstance(asked["backend"], local.LocalBackend)
 
@@ -91,7 +95,11 @@ def test_without_local_spark_is_used(
         (["power", "--local", "1", "--master", "local"], "--local uses no Spark"),
         (["power", "--conf", "spark.ssl.keyPassword"], "is not of the form KEY=VALUE"),
         (["power", "--local", "0"], "--local"),
-        (["power", "--local", "1", "--set", "acks=1,all"], "acks = '1,all' is not valid"),
+        (["power", "--local", "1", "--set", "acks=1,al"], "acks = 'al' is not valid; did you mean 'all'?"),
+        (["power", "--local", "1", "--set", "ack=1,all"], "unknown configuration key 'ack'; did you mean 'acks'?"),
+        (["power", "--local", "1", "--set", "acks=1,1"], "--set acks=1,1 names a value twice"),
+        (["power", "--local", "1", "--set", "acks=1", "--set", "acks=0"], "--set acks is given twice"),
+        (["power", "--local", "1", "--set", "default.replication.factor=3,4"], "power has 3 brokers"),
     ],
 )
 def test_bad_input(highwater: Callable[..., Call], tmp_path: Path, words: list[str], said: str) -> None:
@@ -100,6 +108,65 @@ def test_bad_input(highwater: Callable[..., Call], tmp_path: Path, words: list[s
     assert said in call.err
     assert "keyPassword" not in call.err
     assert not (tmp_path / "out").exists()
+
+
+def test_lists_of_values_make_a_grid(highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path) -> None:
+    words = ["--set", "min.insync.replicas=1,2", "--set", "log.flush.interval.messages=1,never", "--set", "acks=1"]
+    highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, "--local", 1, *words)
+    assert asked["sweep"].grid == {"min.insync.replicas": (1, 2), "log.flush.interval.messages": (1, NEVER)}
+    assert asked["sweep"].scenarios[0].overrides == ("acks=1",)
+
+
+def test_a_grid_is_swept_compared_and_replayed(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    flush, age = "log.flush.interval.messages", "metadata.max.age.ms"
+    words = ["--modes", "hw", "--set", f"{flush}=never,1", "--set", f"{age}=300000,200000", "--local", 1]
+    call = highwater("sweep", "power", "canary", "--seeds", "5..8", "--output", tmp_path, *words)
+    assert call.code == 0
+    assert call.out.splitlines()[0].split()[:4] == ["scenario", "mode", flush, age]
+    assert re.search(rf"canary --mode hw --seed 5 --set {flush}=\S+ --set {age}=\d+ --expect-digest", call.out)
+    results = json.loads((tmp_path / "summary.json").read_text())["results"]
+    points = [{flush: every, age: most} for every in (NEVER, 1) for most in (300_000, 200_000)]
+    assert [result["settings"] for result in results] == points * 2
+    lines = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
+    canary = [line for line in lines if (line["scenario"], line["seed"]) == ("canary", 5)]
+    assert sorted((line[flush], line[age]) for line in canary) == sorted(tuple(point.values()) for point in points)
+    compared = highwater("compare", tmp_path, "--by", flush)
+    assert (compared.code, compared.err) == (0, "")
+    assert f"canary, mode = hw, {age} = 200000" in compared.out
+    assert f"{flush} = never against 1 on 3 common seeds" in compared.out
+    assert "leaderless_ms" in compared.out
+    point = ["--set", f"{age}=200000", "--set", f"{flush}=never"]
+    replayed = highwater("replay", tmp_path, "--scenario", "power", "--seed", 5, *point)
+    assert (replayed.code, "digest as expected" in replayed.out) == (0, True)
+    folder = tmp_path / "power" / f"{flush}=never,{age}=200000" / "seeds" / "5-hw"
+    assert (folder / "row.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "acks=1"], "holds several values of min.insync.replicas; choose one with --set"),
+        (["--set", "acks=1", "--set", "min.insync.replicas=3"], "holds no min.insync.replicas = 3; one of: 1, never"),
+        (["--set", "acks=1", "--set", "min.insync.replicas=1", "--set", "request.timeout.ms=1"], "knows its settings"),
+        (["--set", "acks=1,0", "--set", "min.insync.replicas=1"], "only a sweep takes several values"),
+    ],
+)
+def test_a_point_of_a_grid_must_be_named(
+    highwater: Callable[..., Call], swept: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    run = json.loads((swept / "run.json").read_text())
+    run["grid"] = {"min.insync.replicas": [1, NEVER], "acks": ["0", "1"]}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    call = highwater("replay", tmp_path, "--scenario", "power", "--seed", 5, *words)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert said in call.err
+
+
+@pytest.mark.parametrize("command", ["run", "replay"])
+def test_one_run_takes_no_list(highwater: Callable[..., Call], command: str) -> None:
+    call = highwater(command, "power", "--seed", 1, "--set", "min.insync.replicas=1,2")
+    assert (call.code, call.out) == (2, "")
+    assert call.err == "highwater: --set min.insync.replicas=1,2: only a sweep takes several values; name one of them\n"
 
 
 @pytest.mark.parametrize("seeds", ["5", "5..5", "a..b"])
@@ -169,14 +236,25 @@ def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> Non
     call = highwater("compare", swept)
     assert (call.code, call.err) == (0, "")
     assert "hw against kip101 on 20 common seeds" in call.out
-    scenarios = highwater("compare", swept, "--json").json["scenarios"]
-    canary, power = scenarios
-    rate = canary["modes"][0]["rates"][0]
+    canary, power = highwater("compare", swept, "--json").json["comparisons"]
+    rate = canary["groups"][0]["rates"][0]
     assert (rate["kind"], rate["k"], rate["n"], rate["inside"], rate["outside"]) == ("any", 20, 20, 20, 0)
     assert power["pairs"][0]["n"] == 20
-    assert canary["modes"][0]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
+    assert canary["groups"][0]["warnings"] == {"candidate-incomplete": 20, "leader-incomplete": 20}
     assert "leader-incomplete" in call.out
     assert "truncations in one round" in call.out
+
+
+def test_only_what_varied_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("compare", swept, "--by", "acks")
+    assert (call.code, call.out) == (2, "")
+    assert call.err == "highwater: --by 'acks' did not vary in this sweep; one of: mode\n"
+
+
+def test_sweeps_of_old_are_compared(highwater: Callable[..., Call]) -> None:
+    for version in (1, 2, 3):
+        call = highwater("compare", Path(__file__).parents[1] / "fixtures" / f"store-v{version}")
+        assert (call.code, "hw_wait_ms" in call.out) == (0, version > 2)
 
 
 def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:
@@ -222,7 +300,8 @@ def test_other_code_and_another_scenario_are_said_first(
     [
         ([], "choose one with --scenario: power, canary"),
         (["--scenario", "powr"], "did you mean 'power'?"),
-        (["--scenario", "power", "--rule", "isr_join=high-watermark"], "--rule and --set go with a scenario only"),
+        (["--scenario", "power", "--rule", "isr_join=high-watermark"], "--rule goes with a scenario only"),
+        (["--scenario", "power", "--set", "acks=1"], "--set acks goes with a scenario only"),
     ],
 )
 def test_a_replay_must_be_clear(highwater: Callable[..., Call], swept: Path, words: list[str], said: str) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from scenarios.grid import Grid
+
 POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
 SECRET = "hunter2"  # noqa: S105 - a made-up one
 
@@ -64,6 +66,16 @@ def test_rows_are_those_of_local_processes(
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
     assert store.read_rows(tmp_path) == expected
     assert len(list((tmp_path / "results" / "wave=00000").glob("part-*.zstd.parquet"))) == chunks
+
+
+def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session: SparkSession, tmp_path: Path) -> None:
+    grid: Grid = {"min.insync.replicas": (1, 2), "unclean.leader.election.enable": (False, True), "acks": ("1", "all")}
+    sweep = replace(POWER, end_seed=2, grid=grid)
+    run_sweep(sweep, tmp_path / "spark", backend, chunks=3)
+    run_sweep(sweep, tmp_path / "local", LocalBackend(1), chunks=2)
+    assert store.read_rows(tmp_path / "spark") == store.read_rows(tmp_path / "local")
+    frame = session.read.parquet(str(tmp_path / "spark" / "results"))
+    assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
 
 
 def test_credentials_reach_no_file(session: SparkSession, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from scenarios import store
+from scenarios import rows, store
 from scenarios.catalogue import load
-from scenarios.rows import COLUMNS, KEY, SCHEMA_VERSION, Row
+from scenarios.grid import points
+from scenarios.rows import COLUMNS, SCHEMA_VERSION, Row
 from scenarios.run import run_row
 from scenarios.scenario import from_json
 from scenarios.sweep import Sweep
@@ -26,7 +27,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 RUN = {**Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4).to_json(), "code_version": "c0de"}
 
 
-def rows(seeds: range, mode: str = "hw") -> list[Row]:
+def rows_of(seeds: range, mode: str = "hw") -> list[Row]:
     return [run_row(load("canary"), mode, seed) for seed in seeds]
 
 
@@ -95,7 +96,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
 
 def test_rows_come_back_sorted_whatever_the_chunks(tmp_path: Path) -> None:
     store.begin(tmp_path, RUN)
-    expected = rows(range(4))
+    expected = rows_of(range(4))
     for wave, chunks in enumerate(([expected[3:]], [expected[:1], expected[1:3]])):
         folder = store.wave_folder(tmp_path, wave)
         store.clear(folder)
@@ -109,11 +110,20 @@ def test_rows_come_back_sorted_whatever_the_chunks(tmp_path: Path) -> None:
     assert list(store.read_rows(tmp_path, ["digest", "seed"])) == ["digest", "seed"]
 
 
+def test_rows_of_one_scenario() -> None:
+    fixture = FIXTURES / "store-v3"
+    every, power = store.read_rows(fixture), store.read_rows(fixture, scenario="power")
+    place = every["scenario"].index("power")
+    assert 0 < place < len(every["seed"])
+    assert power == {name: values[place:] for name, values in every.items()}
+    assert store.read_rows(fixture, ["seed"], "canary") == {"seed": every["seed"][:place]}
+
+
 def test_columns_are_plain(tmp_path: Path) -> None:
     folder = tmp_path / "wave=00000"
     store.clear(folder)
-    store.write_part(folder, 0, rows(range(2)))
-    assert store.read([folder]).schema.equals(store.SCHEMA)
+    store.write_part(folder, 0, rows_of(range(2)))
+    assert store.read([folder]).schema.equals(store.schema())
     assert not any(pa.types.is_dictionary(field.type) for field in store.read([folder]).schema)
 
 
@@ -122,13 +132,13 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
     folder = store.wave_folder(tmp_path, 0)
     store.clear(folder)
     metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
-    pq.write_table(store.SCHEMA.empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
+    pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
     store.mark_done(folder)
-    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 3; this highwater reads up to 2"):
+    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 4; this highwater reads up to 3"):
         store.read_rows(tmp_path)
-    text = (tmp_path / "run.json").read_text().replace('"schema_version": 2', '"schema_version": 3')
+    text = (tmp_path / "run.json").read_text().replace('"schema_version": 3', '"schema_version": 4')
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json has schema_version 3"):
+    with pytest.raises(InputError, match=r"run.json has schema_version 4"):
         store.read_rows(tmp_path)
 
 
@@ -151,11 +161,13 @@ def test_every_version_stays_readable(version: int) -> None:
     assert (run["schema_version"], run["seeds"]) == (version, [0, 3])
     assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
     found = store.read_rows(fixture)
-    assert list(found) == list(COLUMNS)
-    assert list(zip(*(found[name] for name in KEY), strict=True)) == [
-        (scenario, mode, seed)
+    grid = store.read_grid(fixture)
+    assert list(found) == [*COLUMNS, *grid]
+    assert list(zip(*(found[name] for name in rows.key(grid)), strict=True)) == [
+        (scenario, mode, *point.values(), seed)
         for scenario in ("canary", "power")
         for mode in run["modes"][scenario]
+        for point in points(grid)
         for seed in range(3)
     ]
     summary = store.read_json(fixture / "summary.json")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import store, summary, units
+from scenarios import rows, store, summary, units
 from scenarios.catalogue import load
 from scenarios.local import TRIES, LocalBackend
+from scenarios.run import run_row
 from scenarios.scenario import Expectation
 from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
+from sim.config import NEVER
 from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
+FLUSHED = {"log.flush.interval.messages": 1}
 CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
 WAVES = 4
 
@@ -102,6 +106,50 @@ def test_units_are_seeds_of_one_scenario_after_the_other() -> None:
         ("power", "kip101", 8),
     ]
     assert [both.count(range(end)) for end in range(5)] == [0, 1, 2, 4, 6]
+
+
+GRID = replace(POWER, end_seed=13, grid={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (1, NEVER)})
+
+
+def test_a_grid_is_every_combination_of_its_values() -> None:
+    assert [variant.overrides for variant in GRID.variants] == [
+        (f"min.insync.replicas={least}", f"log.flush.interval.messages={flush}")
+        for least in (1, 2)
+        for flush in (1, "never")
+    ]
+    assert not any(GRID.grid.keys() & variant.draw_config.keys() for variant in GRID.variants)
+    assert [(variant.config["min.insync.replicas"], seed) for variant, _, seed in GRID.runs(range(5, 8))] == [
+        (1, 12), (1, 12), (2, 10), (2, 10), (2, 11), (2, 11)
+    ]  # fmt: skip
+    assert GRID.count(GRID.units()) == 24
+
+
+def test_rows_of_a_grid_hold_its_settings_and_pair(tmp_path: Path) -> None:
+    run_sweep(GRID, tmp_path, Here(), chunks=2)
+    found = store.read_rows(tmp_path)
+    assert list(found) == [*rows.COLUMNS, *GRID.grid]
+    keys = list(zip(*(found[name] for name in rows.key(GRID.grid)), strict=True))
+    assert keys == sorted(set(keys))
+    assert len(keys) == 24
+    assert keys[0] == ("power", "hw", 1, 1, 10)
+    plans = set(zip(found["seed"], found["plan_hash"], strict=True))
+    assert len(plans) == 3  # One plan for each seed, whatever the settings.
+    alone = run_row(POWER.scenarios[0].with_settings({"min.insync.replicas": 1, **FLUSHED}), "hw", 10)
+    assert {**alone, "min.insync.replicas": 1, **FLUSHED} == {name: values[0] for name, values in found.items()}
+
+
+def test_a_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="enough"):
+        run_sweep(GRID, tmp_path / "a", Here(failing_in(1, InputError("enough"))), chunks=1)
+    whole = run_sweep(GRID, tmp_path / "a", LocalBackend(1), chunks=3)
+    assert (whole["complete"], whole["runs"]) == (True, 24)
+    run_sweep(GRID, tmp_path / "b", Here(), chunks=1)
+    assert store.read_rows(tmp_path / "a") == store.read_rows(tmp_path / "b")
+    turned = {key: GRID.grid[key] for key in reversed(list(GRID.grid))}
+    with pytest.raises(InputError, match=r'grid {"min.*} there, {"log.*} now'):
+        run_sweep(replace(GRID, grid=turned), tmp_path / "a", Here(), chunks=1)
+    with pytest.raises(InputError, match=r'grid {"min.insync.replicas": \[1, 2\], .* there, {} now'):
+        run_sweep(replace(GRID, grid={}), tmp_path / "a", Here(), chunks=1)
 
 
 @pytest.mark.parametrize(("first", "end"), [(3, 3), (4, 3), (-1, 3), (0, 2**63 + 1)])
@@ -303,9 +351,13 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         {
             "scenario": "power",
             "mode": "hw",
+            "settings": {},
             "runs": 20,
             "verdicts": {"ok": 10, "violation": 10, "stalled": 0, "error": 0},
-            "kinds": {"committed-loss": {"n": 10, "inside": 0}, "divergence": {"n": 10, "inside": 10}},
+            "kinds": {
+                "committed-loss": {"n": 10, "inside": 0, "rate": 0.5, "runs_inside_share": 0.5},
+                "divergence": {"n": 10, "inside": 10, "rate": 0.5, "runs_inside_share": 0.5},
+            },
             "warnings": {"leader-incomplete": 10, "log-mismatch": 10},
             "rounds": {"1": 7, "2": 1, "more": 0},
             "inside": 10,
