@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -46,6 +46,7 @@ COLUMNS: Final[dict[str, str]] = {
     "relocated": "int",  # acked, present at another offset only
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
+    "coverage": "string",  # probes and pairs that were reached: see scenarios/coverage.py
     # To do it again.
     "replay": "string",  # one command line for rows that are not as expected or that violate; else empty
 }

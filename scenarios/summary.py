@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios import store
+from scenarios import coverage, store
 from scenarios.rows import SCHEMA_VERSION
 from scenarios.scenario import Expectation, Scenario
 
@@ -96,6 +96,7 @@ class Summary:
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
         self._counts = {key: _Counts() for key in sweep.seed_ranges()}
+        self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
         self.runs = 0
         self.runs_asked = sweep.count(sweep.units())
 
@@ -107,6 +108,8 @@ class Summary:
         for total in store.sums(folder, ("scenario", "mode"), ROUNDS):
             counts = self._counts[total["scenario"], total["mode"]]
             counts.rounds.update({name: total[name] for name in ROUNDS})
+        for mode, column in store.values(folder, ("mode", "coverage")):
+            self._reached[mode].add(column)
 
     def kinds(self) -> dict[str, int]:
         """Kind of violation -> runs."""
@@ -128,7 +131,8 @@ class Summary:
             }
             for scenario, mode in self._pairs()
         ]
-        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results}
+        reached = coverage.to_json(self._reached)
+        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results, "coverage": reached}
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
         for scenario in self._sweep.scenarios:

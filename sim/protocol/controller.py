@@ -174,8 +174,8 @@ class Controller:
     def moved(self) -> None:
         """ZooKeeper refused a write since there is a newer controller (ControllerMovedException)."""
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
+        self._decides("controller_writes")
         if self._fenced:
-            self._decides("controller_writes")
             self.resign()
         else:  # The handler fails, the next event is looked at (StateChangeFailedException).
             self._handling = None

@@ -124,11 +124,11 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
     metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
     pq.write_table(store.SCHEMA.empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
     store.mark_done(folder)
-    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 3; this highwater reads up to 2"):
+    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 4; this highwater reads up to 3"):
         store.read_rows(tmp_path)
-    text = (tmp_path / "run.json").read_text().replace('"schema_version": 2', '"schema_version": 3')
+    text = (tmp_path / "run.json").read_text().replace('"schema_version": 3', '"schema_version": 4')
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json has schema_version 3"):
+    with pytest.raises(InputError, match=r"run.json has schema_version 4"):
         store.read_rows(tmp_path)
 
 
