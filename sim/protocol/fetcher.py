@@ -56,6 +56,7 @@ class State(IntEnum):
 TRUNCATING: Final = State.TRUNCATING
 FETCHING: Final = State.FETCHING
 AWAITING: Final = State.AWAITING
+FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
 
 
 class FetcherHost(Protocol):
@@ -415,7 +416,6 @@ class Fetcher:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        goes_on, self._in_session = self._in_session, True
         partitions = self.partitions
         for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
             name, offset = position[0], position[1]
@@ -432,7 +432,7 @@ class Fetcher:
             if awaited and not error and not self._truncate(fetch, offset, complete=True):
                 continue
             if error:
-                if goes_on and position[2] != NO_EPOCH and error in (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
+                if self._in_session and position[2] != NO_EPOCH and error in FENCES:
                     self._host.reached(branch(self.rules, "session_epoch"))
                 self._on_error(fetch, name, error, epoch, now_us)
             elif not batches or self._append(name, replica, batches):
@@ -440,6 +440,7 @@ class Fetcher:
                     replica.set_hw(hw)
                 if log_start > replica.log.log_start:
                     replica.advance_log_start(log_start)
+        self._in_session = True
         self.step(now_us)
 
     def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
