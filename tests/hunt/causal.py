@@ -18,8 +18,10 @@ replicas, no progress, skipped, repeated or reordered records, a divergence that
 and no fault is later.
 
 Without a fault of the first sort all steps before it must be the same, without one of the others all steps of the run,
-but for the cut's own. ``python -m tests.hunt.causal`` tries many; ``--inside`` also leaves out faults inside the past,
-one by one, and counts the violations that stay.
+but for the cut's own. ``python -m tests.hunt.causal`` tries many. ``--inside`` also leaves out the faults inside the
+past, one by one, and counts the violations that stay: a fault that is left out moves every latency that is drawn after
+it to another message. ``redrawn`` tells how much of the difference is only that: all faults strike, but when this one
+does, a latency is drawn for nobody.
 """
 
 from __future__ import annotations
@@ -53,12 +55,21 @@ LATER: Final = "later"
 IDLE: Final = "idle"
 UNMET: Final = "unmet"
 INSIDE: Final = "inside"
+REDRAWN: Final = "redrawn"
 SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *EARLY_WARNINGS)
 LOSES: Final = ("power-loss", "corrupt-tail", "disk-replaced")
 """Steps whose ``offset`` is how many batches a log lost at its end."""
 ENDS: Final = (*LOSES, "kill", "shutdown", "halt", "exit")
 OWN_STEPS: Final = ("cut", "heal")
 NEVER_US: Final = 1 << 62
+
+
+@contextmanager
+def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
+    """Let runs follow another plan than the one that is drawn."""
+    original = run_module.draw_plan
+    with mock.patch.object(run_module, "draw_plan", lambda *words: change(original(*words))):
+        yield
 
 
 @dataclass
@@ -82,8 +93,8 @@ class Observed:
     end_us: int = 0
 
 
-def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Observed:
-    """Run, perhaps without one fault of the plan."""
+def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn: int = -1) -> Observed:
+    """Run, perhaps without one fault of the plan, or with other latencies from one on."""
     seen = Observed()
     links: list[tuple[int, Link]] = []
 
@@ -92,6 +103,9 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
         struck = len(injection.realised)
         original_hit(injection, entry)
         number = numbers[fault.kind, fault.at_us, fault.lasts_us]
+        if number == redrawn and number not in seen.strikes:
+            bits: Callable[[int], int] = injection._cluster.network.wiring[3]
+            bits(8)
         for realised in injection.realised[struck:]:
             seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))
 
@@ -99,20 +113,16 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
         links.append((channel._kernel.now_us, channel._link))
         original_send(channel, handler, message)
 
-    def drawn(*words: Any) -> Plan:
-        seen.plan = original_plan(*words)
+    def spare(plan: Plan) -> Plan:
+        seen.plan = plan
         numbers.update(
             {(fault.kind, fault.at_us, fault.lasts_us): number for number, fault in enumerate(seen.plan.faults)}
         )
         return Plan(tuple(fault for number, fault in enumerate(seen.plan.faults) if number != without))
 
     numbers: dict[tuple[str, int, int], int] = {}
-    original_hit, original_send, original_plan = Injection._hit, Channel.send, run_module.draw_plan  # type: ignore[attr-defined]
-    with (
-        mock.patch.object(Injection, "_hit", hit),
-        mock.patch.object(Channel, "send", send),
-        mock.patch.object(run_module, "draw_plan", drawn),
-    ):
+    original_hit, original_send = Injection._hit, Channel.send
+    with planned(spare), mock.patch.object(Injection, "_hit", hit), mock.patch.object(Channel, "send", send):
         one, error = run_module._execute(scenario, mode, seed, {}, [seen.trace.append])
     assert not error, error
     ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
@@ -287,6 +297,8 @@ class Tally:
         for number in sorted(others):
             other = observe(scenario, mode, seed, without=number)
             self._count(INSIDE, set(seen.kinds) <= set(other.kinds))
+            other = observe(scenario, mode, seed, redrawn=number)
+            self._count(REDRAWN, set(seen.kinds) <= set(other.kinds))
 
     def _count(self, sort: str, kept: bool) -> None:
         self.tried[sort] += 1
