@@ -121,7 +121,7 @@ SHUTDOWN_NOBODY: Final = _election("shutdown-nobody", "a leader that shuts down 
 ELECTED_REASSIGNED: Final = _election("elected-reassigned", "a reassignment moves the leader")
 REASSIGNMENT_BEGINS: Final = _election("reassignment-begins", "new replicas are added")
 REASSIGNMENT_DONE: Final = _election("reassignment-done", "old replicas are removed")
-LEADER_REMOVED: Final = _election("leader-removed", "a leader goes offline and nobody is elected")
+LEADER_REMOVED: Final = _election("leader-removed", "a leader goes offline and leaves the partition without one")
 EPOCH_RAISED: Final = _election("epoch-raised", "the leader epoch is raised, and nothing else")
 
 _controller = partial(_probe, "controller")

@@ -67,7 +67,7 @@ NEVER_US: Final = 1 << 62
 @contextmanager
 def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
     """Let runs follow another plan than the one that is drawn."""
-    original = run_module.draw_plan
+    original = vars(run_module)["draw_plan"]
     with mock.patch.object(run_module, "draw_plan", lambda *words: change(original(*words))):
         yield
 

@@ -7,7 +7,7 @@ import pytest
 from scenarios import coverage
 from scenarios.catalogue import load
 from scenarios.coverage import BITS, KINDS, Reached
-from scenarios.run import run_row
+from scenarios.run import RunResult, run, run_row
 from sim.protocol.probes import PROBES
 
 
@@ -32,7 +32,8 @@ def test_rows_without_the_column_do_not_count() -> None:
 
 
 def test_names_and_counts() -> None:
-    rows = {mode: run_row(load("chaos"), mode, 3)["coverage"] for mode in ("hw", "kip320")}
+    results = {mode: run(load("chaos"), mode, 3) for mode in ("hw", "kip320")}
+    rows = {mode: result.row["coverage"] for mode, result in results.items()}
     found = coverage.to_json({mode: counted(row, row) for mode, row in rows.items()} | {"kip101": counted()})
     assert found["runs"] == {"hw": 2, "kip320": 2, "kip101": 0}
     assert found["probes"]["leadership"]["leader-begins"] == {"hw": 2, "kip320": 2}
@@ -40,9 +41,15 @@ def test_names_and_counts() -> None:
     assert branches["follower_truncation=high-watermark"] == {"hw": 2}
     assert branches["follower_truncation=leader-epoch"] == {}
     assert list(found["faults"]) == list(found["pairs"]) == list(KINDS)
-    assert found["faults"]["power-loss"] == {"hw": 2, "kip320": 2}
-    assert found["faults"]["zombie"] == {} == found["pairs"]["zombie"]
+    for kind, runs in found["faults"].items():
+        struck = [mode for mode, result in results.items() if (kind, True) in _struck(result)]
+        assert runs == dict.fromkeys(struck, 2)
+        assert struck or not found["pairs"][kind]
     assert sum(map(len, found["probes"].values())) == len(PROBES)
+
+
+def _struck(result: RunResult) -> set[tuple[str, bool]]:
+    return {(fault["kind"], fault["effective"]) for fault in result.faults}
 
 
 @pytest.mark.parametrize(
