@@ -41,6 +41,7 @@ from scenarios.catalogue import load
 from scenarios.run import prepare_process
 from sim.checkers import EARLY_WARNINGS
 from sim.network import LATENCY_US, Channel, Network
+from tests.hunt.elision import scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -332,6 +333,7 @@ def main() -> int:
     parser.add_argument("--modes", default="hw,kip101,kip279,kip320")
     parser.add_argument("--failures", type=int, default=25, help="of each scenario in each mode, the first ones")
     parser.add_argument("--inside", action="store_true", help="leave out the faults inside the past, too")
+    parser.add_argument("--fixed", action="store_true", help="all messages of a link take the same time")
     parser.add_argument("--latency-of-each-link", action="store_true", help="a random stream for each link")
     options = parser.parse_args()
     prepare_process()
@@ -340,7 +342,7 @@ def main() -> int:
     for name in options.scenarios.split(","):
         for mode in options.modes.split(","):
             tally = Tally()
-            scenario, seed = load(name), 0
+            scenario, seed = scenario_of(name, all_kinds=False) if options.fixed else load(name), 0
             while tally.failures < options.failures:
                 if options.latency_of_each_link:
                     with latency_of_each_link():
