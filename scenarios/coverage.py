@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from faults.injection import Realised
     from sim.coverage import Coverage
 
-KINDS: Final = tuple(INJECTORS)
+KINDS: Final = {kind: number for number, kind in enumerate(INJECTORS)}
 BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
 
 
 def column(coverage: Coverage, realised: Iterable[Realised]) -> str:
     """What goes into the row of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
-    return f"{coverage.bits(KINDS, [kind in effective for kind in KINDS]):x}"
+    return f"{coverage.bits(KINDS, effective):x}"
 
 
 class Reached:

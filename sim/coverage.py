@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final
 from sim.protocol.probes import PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping
 
     from sim.kernel import Kernel
 
 WAKE_US: Final = 20_000_000
 """Longer than a session's timeout, which is what most elections wait for."""
+NEVER_US: Final = 1 << 62
 _DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
 
 Wake = tuple[bytearray, int]
-"""Where transitions are noted, until when."""
+"""Where probes are noted, until when."""
 
 
 class Coverage:
@@ -28,25 +29,23 @@ class Coverage:
 
     Args:
         kernel: for the time.
-
-    Attributes:
-        seen: by number of the probe, whether it was reached.
     """
 
-    __slots__ = ("_kernel", "_until_us", "_wake", "_wakes", "seen")
+    __slots__ = ("_calm", "_kernel", "_until_us", "_wake", "_wakes")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.seen = bytearray(len(PROBES))
+        self._calm = bytearray(len(PROBES))
+        """Where probes are noted in nobody's wake."""
         self._wakes: dict[str, bytearray] = {}
-        self._wake = bytearray()
-        self._until_us = -1
+        self._wake = self._calm
+        self._until_us = NEVER_US
 
     def reached(self, probe: int) -> None:
         """Note a probe."""
-        self.seen[probe] = 1
-        if self._kernel.now_us <= self._until_us:
-            self._wake[probe] = 1
+        if self._kernel.now_us > self._until_us:
+            self._wake, self._until_us = self._calm, NEVER_US
+        self._wake[probe] = 1
 
     def strikes(self, kind: str) -> Wake:
         """A fault is about to strike; what it does is in its wake already.
@@ -63,13 +62,29 @@ class Coverage:
         """It took no effect: the wake of the one before goes on."""
         self._wake, self._until_us = before
 
-    def bits(self, kinds: Sequence[str], effective: Sequence[bool]) -> int:
-        """All of it as one number; bit by bit, the most significant first, it is what `names` names.
+    @property
+    def seen(self) -> int:
+        """All probes as one number: bit by bit, the most significant first, whether each was reached."""
+        seen = 0
+        for noted in (self._calm, *self._wakes.values()):
+            seen |= _number(noted)
+        return seen
+
+    def bits(self, kinds: Mapping[str, int], effective: Container[str]) -> int:
+        """Everything as one number, likewise: probes, kinds of faults, and for each kind the transitions in its wake.
 
         Args:
-            kinds: all kinds of faults.
-            effective: whether one of each took effect.
+            kinds: all kinds of faults, numbered from 0.
+            effective: those of which one took effect.
         """
-        none = bytes(TRANSITIONS)
-        wakes = [self._wakes.get(kind, none)[:TRANSITIONS] for kind in kinds]
-        return int(b"".join([self.seen, bytes(effective), *wakes]).translate(_DIGITS), 2)
+        rest = bytearray(len(kinds) * (1 + TRANSITIONS))
+        for kind, noted in self._wakes.items():
+            number = kinds[kind]
+            rest[number] = kind in effective
+            start = len(kinds) + number * TRANSITIONS
+            rest[start : start + TRANSITIONS] = noted[:TRANSITIONS]
+        return self.seen << len(rest) | _number(rest)
+
+
+def _number(noted: bytes | bytearray) -> int:
+    return int(noted.translate(_DIGITS), 2)

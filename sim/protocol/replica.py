@@ -78,9 +78,10 @@ class Replica:
         epochs = self.epochs.epochs
         if not epochs or epochs[-1] != batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        if batch.base_offset < self.log.leo:
+        log = self.log
+        if batch.base_offset < log.leo:
             self.host.reached(branch(self.rules, "append_check"))
-        self.log.append(batch)
+        log.append(batch)
         self.host.appended(self, batch)
 
     def truncate_to(self, offset: int) -> None:

@@ -52,9 +52,10 @@ def test_what_each_kind_of_end_costs(kind: str, lost: list[int]) -> None:
 
 def wake(world: World, kind: str) -> set[str]:
     """Names of the transitions in the wake of a kind of fault."""
-    kinds = [kind]
-    bits = f"{world.cluster.journal.coverage.bits(kinds, [False]):0{len(PROBES) + 1 + TRANSITIONS}b}"
-    return {probe.name for probe, bit in zip(PROBES, bits[-TRANSITIONS:], strict=False) if bit == "1"}
+    kinds = {name: number for number, name in enumerate(INJECTORS)}
+    bits = f"{world.cluster.journal.coverage.bits(kinds, ()):0{len(PROBES) + len(kinds) * (1 + TRANSITIONS)}b}"
+    start = len(PROBES) + len(kinds) + kinds[kind] * TRANSITIONS
+    return {probe.name for probe, bit in zip(PROBES[:TRANSITIONS], bits[start:], strict=False) if bit == "1"}
 
 
 def test_what_a_fault_does_is_in_its_own_wake() -> None:
