@@ -141,7 +141,11 @@ class Injection:
     def _hit(self, entry: tuple[Fault, int]) -> None:
         fault, target = entry
         kernel = self._cluster.kernel
+        coverage = self._cluster.journal.coverage
+        before = coverage.strikes(fault.kind)
         effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
+        if not effective:
+            coverage.spared(before)
         struck = fault.targets if fault.kind in _LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         if effective or fault.kind in _STOPS:

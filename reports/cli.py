@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-COMMANDS: Final = ("run", "sweep", "replay", "compare", "scenarios", "modes", "doctor")
+COMMANDS: Final = ("run", "sweep", "replay", "compare", "coverage", "scenarios", "modes", "doctor")
 
 
 EPILOG: Final = """\b

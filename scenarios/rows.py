@@ -11,7 +11,7 @@ from typing import Any, Final
 from scenarios.grid import sql_type
 
 SCHEMA_VERSION: Final = 3
-"""Version 1 lacks `warnings` and rounds, version 2 availability; grids of settings came with version 3."""
+"""Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3."""
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -57,6 +57,7 @@ COLUMNS: Final[dict[str, str]] = {
     "hw_wait_max_ms": "bigint",  # the longest stretch of that in which the HW did not advance
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
+    "coverage": "string",  # probes and pairs that were reached: see scenarios/coverage.py
     # To do it again.
     "replay": "string",  # one command line for rows that are not as expected or that violate; else empty
 }

@@ -22,7 +22,7 @@ from faults.injection import Injection, draw_plan
 from faults.plan import Limits, Plan
 from faults.power_loss import SPREAD_US
 from faults.promise import Promise
-from scenarios import final_logs
+from scenarios import coverage, final_logs
 from scenarios.final_logs import VALIDATION_IDS
 from scenarios.rows import Row
 from scenarios.scenario import Scenario
@@ -355,6 +355,7 @@ class _Run:
             "hw_wait_max_ms": self.waited.longest_us // 1_000,
             "events": self.kernel.events,
             "sim_us": self.kernel.now_us,
+            "coverage": coverage.column(journal.coverage, injection.realised),
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
 

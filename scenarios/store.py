@@ -262,6 +262,12 @@ def groups(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     return read([folder], columns).group_by(list(columns), use_threads=False).aggregate([([], "count_all")]).to_pylist()
 
 
+def values(folder: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """What some columns of a wave hold, row by row."""
+    found = read([folder], columns)
+    return zip(*(found[name].to_pylist() for name in columns), strict=True)
+
+
 def sums(folder: Path, by: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Distinct values of `by` in a wave, each with the sums of `columns` under their names."""
     found = read([folder], [*by, *columns]).group_by(list(by), use_threads=False)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios import store
+from scenarios import coverage, store
 from scenarios.rows import SCHEMA_VERSION
 from scenarios.scenario import Expectation, Scenario
 
@@ -101,6 +101,7 @@ class Summary:
         self._sweep = sweep
         self._key = ("scenario", "mode", *sweep.grid)
         self._counts = {key: _Counts() for key in sweep.seed_ranges()}
+        self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
         self.runs = 0
         self.runs_asked = sweep.count(sweep.units())
 
@@ -109,6 +110,8 @@ class Summary:
         for group in store.groups(folder, (*self._key, *_GROUP)):
             self._of(group).add(group)
             self.runs += group["count_all"]
+        for mode, column in store.values(folder, ("mode", "coverage")):
+            self._reached[mode].add(column)
         for total in store.sums(folder, self._key, ROUNDS):
             self._of(total).rounds.update({name: total[name] for name in ROUNDS})
 
@@ -136,7 +139,8 @@ class Summary:
             }
             for variant, mode in self._pairs()
         ]
-        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results}
+        reached = coverage.to_json(self._reached)
+        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results, "coverage": reached}
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
         for variant in self._sweep.variants:

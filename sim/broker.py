@@ -17,6 +17,7 @@ from sim.idle import Pings
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Channel
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache
 from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
@@ -48,6 +49,7 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.partition import Partition
+from sim.protocol.probes import branch
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
 from sim.serving import Serving
@@ -103,13 +105,14 @@ class Broker(Serving):
         exits: Callable[[int, str], None],
     ) -> None:
         super().__init__(broker, settings, kernel)
+        self.reached = journal.coverage.reached
         self.incarnation = incarnation
         self.storage = storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
         self.broker_epoch = -1
         self.zombie = False
-        self.module = ControllerModule(self, rules, settings, kernel, self.at_zookeeper)
+        self.module = ControllerModule(self, rules, settings, kernel, self.at_zookeeper, self.reached)
         self._topic = topic
         self._journal = journal
         self._loaded = loaded
@@ -145,16 +148,33 @@ class Broker(Serving):
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
+        storage = self.storage
+        clean, known = storage.clean_shutdown, len(storage.epoch_checkpoint.entries)
         try:
-            log, epochs, hw = self.storage.recover(self.rules)
+            log, epochs, hw = storage.recover(self.rules)
         except RecoveryError as error:
+            self.reached(probes.RECOVERY_FAILS)
+            self.reached(branch(self.rules, "overlap_recovery"))
             self.halt(str(error))
             return
+        if self.incarnation > 1:
+            self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
         self.partition = self._hold_partition(log, epochs, hw)
         self._isr_announced_us = self._loaded_us = self.kernel.now_us
         self._loaded(self)
         self._register()
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+
+    def _note_recovery(self, log: Log, hw: int, *, clean: bool, epochs: int) -> None:
+        """Probes of a log that was loaded; `epochs` is how many more its cache has than the file had."""
+        reached = self.reached
+        reached(probes.LOADED_CLEAN if clean else probes.LOADED_UNCLEAN)
+        if hw != log.leo:
+            reached(probes.HW_FILE_BEHIND if hw < log.leo else probes.HW_FILE_AHEAD)
+        if epochs:
+            reached(probes.CACHE_CUT if epochs < 0 else probes.CACHE_REBUILT)
+        if not clean and self.rules.overlap_recovery == "passes" and log.overlaps():
+            reached(branch(self.rules, "overlap_recovery"))
 
     def _hold_partition(self, log: Log, epochs: EpochCache, hw: int) -> Partition:
         settings = self.settings
@@ -199,6 +219,7 @@ class Broker(Serving):
             return
         self._registering = None
         if reply.broker_epoch < 0:
+            self.reached(probes.REGISTRATION_REFUSED)
             self._exits(self.node, REFUSED)
             return
         self.network.settle_fetches(self.node)  # They carry the broker epoch.
@@ -257,6 +278,7 @@ class Broker(Serving):
         """The session is gone: no longer controller; register anew."""
         if broker_epoch != self._session or self.zombie:
             return
+        self.reached(probes.EXPIRY_HEARD)
         self._session = -1
         self._pending = deque(request for request in self._pending if request.lasting)
         self.module.session_lost()
@@ -413,9 +435,10 @@ class Broker(Serving):
         assert partition is not None
         error = self._check_control(request)
         # Negative epochs: the topic is deleted, or the sender names none.
-        checked = self.rules.stop_replica == "checked"
-        if not error and checked and 0 <= request.state.leader_epoch < partition.leader_epoch:
-            error = FENCED_LEADER_EPOCH
+        if not error and 0 <= request.state.leader_epoch < partition.leader_epoch:
+            self.reached(branch(self.rules, "stop_replica"))
+            if self.rules.stop_replica == "checked":
+                error = FENCED_LEADER_EPOCH
         if not error:
             self.network.settle_fetches(self.node)
             self._fetchers.clear()
@@ -435,9 +458,13 @@ class Broker(Serving):
         self._take(decision[0])
 
     def _check_control(self, request: ControlRequest) -> str:
-        if self.rules.broker_epoch == "checked" and request.broker_epoch < self.broker_epoch:
-            return STALE_BROKER_EPOCH
+        if request.broker_epoch < self.broker_epoch:
+            self.reached(branch(self.rules, "broker_epoch"))
+            if self.rules.broker_epoch == "checked":
+                self.reached(probes.STALE_BROKER)
+                return STALE_BROKER_EPOCH
         if request.controller_epoch < self._controller_epoch:
+            self.reached(probes.STALE_CONTROLLER)
             return STALE_CONTROLLER_EPOCH
         self._controller_epoch = request.controller_epoch
         return NONE
@@ -455,6 +482,7 @@ class Broker(Serving):
         partition = self.partition
         assert partition is not None
         if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
+            self.reached(probes.DECISION_OUTDATED)
             return
         self.network.settle_fetches(self.node)
         if not self.checkpointing:
@@ -467,6 +495,8 @@ class Broker(Serving):
         elif decision.leader in self.live:
             self._decided_by = decision.controller_epoch
             self._follow(partition, decision)
+        else:
+            self.reached(probes.DECISION_DEAD_LEADER)
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us
@@ -481,6 +511,8 @@ class Broker(Serving):
         self.wake_all()
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
+        if fetch is not None:
+            self.reached(branch(self.rules, "fetcher_restart"))
         if fetch is None or restarts:
             self._journal.follow(self.node, partition, restarts=True)
             if fetcher is None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Channel, Network, Node
+from sim.protocol import probes
 from sim.protocol.messages import NO_EPOCH, MetadataReply, MetadataRequest
 from sim.protocol.partition import NO_LEADER
+from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 from sim.settings import ClientSettings
 
@@ -58,6 +60,7 @@ class Client(Node):
         self.rules = access.rules
         self.kernel = access.kernel
         self.journal = access.journal
+        self.reached = access.journal.coverage.reached
         self.network = access.network
         self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER
@@ -174,7 +177,11 @@ class Client(Node):
         self._asked = None
         self.network.settle_fetches(self.node)
         epoch = reply.leader_epoch
-        if not (self._keeps_newest and NO_EPOCH < epoch < self._newest_epoch):
+        older = NO_EPOCH < epoch < self._newest_epoch
+        if older:
+            self.reached(probes.METADATA_GOES_BACK)
+            self.reached(branch(self.rules, "client_metadata"))
+        if not (older and self._keeps_newest):
             self.leader = reply.leader
             self.leader_epoch = epoch
             self._newest_epoch = max(self._newest_epoch, epoch)

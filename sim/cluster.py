@@ -18,6 +18,7 @@ from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import Network, Node
 from sim.producer import Producer
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
@@ -207,7 +208,9 @@ class Cluster:
         storage = self.storages[broker]
         synced = storage.synced
         lost = storage.corrupt_tail(count)
-        self.journal.ledger.synced_lost |= storage.synced < synced
+        if storage.synced < synced:
+            self.journal.coverage.reached(probes.SYNCED_LOST)
+            self.journal.ledger.synced_lost = True
         return lost
 
     def _damage(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
@@ -298,6 +301,9 @@ class Cluster:
 
         Tries while the old session is open would only be refused again, so they are left out.
         """
+        process = self.running.get(broker)
+        alive = process is not None and process.broker_epoch >= 0
+        self.journal.coverage.reached(probes.SESSION_EXPIRES_ALIVE if alive else probes.SESSION_EXPIRES_DEAD)
         exited_us, incarnation = self._refused.pop(broker, (0, 0))
         if incarnation == self._incarnations[broker]:
             settings = self.settings[broker]
@@ -322,6 +328,8 @@ class Cluster:
         storage = self.storages[broker]
         partition = process.partition
         if partition is not None:
+            if partition.pending:
+                self.journal.coverage.reached(probes.ISR_LOST)
             since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind == SHUTDOWN:

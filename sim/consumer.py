@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sim.client import Access, Client
 from sim.network import Channel
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.consumer_position import (
     AWAIT_RESET,
@@ -21,10 +22,12 @@ from sim.protocol.consumer_position import (
 )
 from sim.protocol.messages import (
     EARLIEST,
+    FENCED_LEADER_EPOCH,
     LATEST,
     NO_EPOCH,
     OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -32,6 +35,7 @@ from sim.protocol.messages import (
     ListOffsetsReply,
     ListOffsetsRequest,
 )
+from sim.protocol.probes import branch
 
 USABLE_EPOCH_END_VERSION = 3
 """From this version of OffsetsForLeaderEpoch on a consumer may ask a broker (2.3)."""
@@ -127,9 +131,12 @@ class Consumer(Client):
         if error == OFFSET_OUT_OF_RANGE:
             self._out_of_range()
         elif error:
+            self._refused(error)
             self.retry_later()
         else:
             self.succeeded()
+            if leader_epoch != self.leader_epoch and not self._carries_epochs:
+                self.reached(branch(self.rules, "list_offsets_fencing"))
             if batches:
                 at = self.at
                 last = batches[-1]
@@ -138,6 +145,10 @@ class Consumer(Client):
                 if self._shows is not None:
                     self._shows(batches)
             self.fetch()
+
+    def _refused(self, error: str) -> None:
+        if error in (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
+            self.reached(probes.CONSUMER_FENCED)
 
     def _out_of_range(self) -> None:
         """Reset as ``auto.offset.reset`` says; the application hears of it."""
@@ -195,6 +206,8 @@ class Consumer(Client):
             asks = [(self.topic, at.leader_epoch, at.offset_epoch)]
             request = EpochEndRequest(self.node, asks, [], with_epoch=True)
             self._validation = (request, position)
+            self.reached(probes.CONSUMER_VALIDATES)
+            self.reached(branch(self.rules, "consumer_validation"))
             channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
             self._watch(request)
 
@@ -299,7 +312,10 @@ class Consumer(Client):
             self._ask = None
             if not reply.error:
                 self.journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
-            elif reply.error != OFFSET_NOT_AVAILABLE:
+            elif reply.error == OFFSET_NOT_AVAILABLE:
+                self.reached(probes.OFFSET_UNAVAILABLE)
+            else:
+                self._refused(reply.error)
                 self.retry_later()
         elif request is self._lookup:
             self._lookup = None
@@ -329,6 +345,8 @@ class Consumer(Client):
         assert channel is not None
         self.network.settle_fetches(self.node)
         fetch = self._fetch
+        if not self._validates and self.leader_epoch != self.at.leader_epoch and self.at.offset_epoch != NO_EPOCH:
+            self.reached(branch(self.rules, "consumer_validation"))
         doubtful = self.at.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
         if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
             self._fetch = None

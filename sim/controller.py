@@ -55,6 +55,7 @@ class ControllerModule:
         settings: its settings.
         kernel: time and timers.
         at_zookeeper: `sim.broker.Broker.at_zookeeper`.
+        reached: `sim.coverage.Coverage.reached`.
 
     Attributes:
         controller: the controller itself.
@@ -67,7 +68,9 @@ class ControllerModule:
         settings: BrokerSettings,
         kernel: Kernel,
         at_zookeeper: Callable[..., None],
+        reached: Callable[[int], None],
     ) -> None:
+        self.reached = reached
         self._node = node
         self._settings = settings
         self._kernel = kernel

@@ -19,8 +19,10 @@ from sim.checkers.divergence import Divergence
 from sim.checkers.epoch_leaders import EpochLeaders
 from sim.checkers.log_matching import LogMatching
 from sim.checkers.quorum import Quorum
+from sim.coverage import Coverage
 from sim.kernel import Kernel
 from sim.ledger import Ack, End, Ledger, Shown
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
 from sim.protocol.partition import Partition
@@ -49,6 +51,11 @@ _RECOVERED = _CODE["recovered"]
 _CONTROLLER = _CODE["controller"]
 _EPOCH_RAISED = _CODE["epoch-raised"]
 _STANDS_STILL: Final = {"pause": 1, "disk-stalled": 1, "resume": -1, "disk-works": -1}
+_LOSSES = {
+    "power-loss": probes.SUFFIX_LOST,
+    "corrupt-tail": probes.CRC_DROPS,
+    "disk-replaced": probes.DISK_LOST,
+}
 
 
 class Journal:
@@ -60,6 +67,7 @@ class Journal:
     Attributes:
         ledger: the facts for verdicts.
         availability: what clients had to wait for.
+        coverage: what was reached.
         divergence: the incremental checker of that name.
         observers: called with each step as a dict.
         elections: leaders chosen by the control plane.
@@ -76,6 +84,7 @@ class Journal:
         "_nothing_removed",
         "_quorum",
         "availability",
+        "coverage",
         "divergence",
         "elections",
         "ledger",
@@ -89,6 +98,7 @@ class Journal:
         self._buffer = bytearray()
         self.ledger = Ledger()
         self.availability = Availability()
+        self.coverage = Coverage(kernel)
         self.divergence = Divergence(self.ledger)
         self._completeness = Completeness(self.ledger)
         self._epoch_leaders = EpochLeaders(self.ledger)
@@ -144,14 +154,20 @@ class Journal:
             self._nothing_removed[broker] = (leo, partition.leader_epoch)
         self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
         if removed:
+            self.coverage.reached(probes.TRUNCATION_REMOVES)
+            if removed[0].base_offset < leo:
+                self.coverage.reached(probes.TRUNCATION_SPLITS)
             self.truncations += 1
             self._completeness.truncated(broker, removed, self._kernel.now_us)
+        if leo < partition.hw:
+            self.coverage.reached(probes.TRUNCATION_BELOW_HW)
         self.divergence.truncated(broker, leo)
         if self.observers:
             self._tell("truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed))
 
     def log_start(self, broker: int, offset: int) -> None:
         """A log start moved."""
+        self.coverage.reached(probes.LOG_START_MOVES)
         self._note("log-start", broker, offset=offset)
 
     # Replication.
@@ -174,6 +190,8 @@ class Journal:
             self.ledger.commit(batches, now_us)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
             self._quorum.committed(partition, now_us)
+        elif hw < previous:
+            self.coverage.reached(probes.HW_GOES_BACK)
         self.divergence.compare(broker, now_us)
         if self.observers:
             self._tell("hw", broker=broker, offset=hw, leader_epoch=partition.leader_epoch, leader=partition.is_leader)
@@ -183,6 +201,9 @@ class Journal:
         now_us = self._kernel.now_us
         epoch = decision.leader_epoch
         self._buffer += _PACK(now_us, _LEAD, broker, epoch, partition.log.leo, partition.hw)
+        self.coverage.reached(probes.LEADER_LEADS_ON if partition.is_leader else probes.LEADER_BEGINS)
+        if partition.hw < partition.log.leo:
+            self.coverage.reached(probes.LEADER_BEHIND)
         self.divergence.settled(broker, epoch, now_us)
         self._epoch_leaders.lead(broker, epoch, now_us)
         self._completeness.lead(broker, epoch, now_us)
@@ -195,6 +216,7 @@ class Journal:
         """A broker follows; unless it fetches on as before, it has yet to truncate."""
         epoch = partition.leader_epoch
         self._buffer += _PACK(self._kernel.now_us, _FOLLOW, broker, epoch, partition.log.leo, partition.leader)
+        self.coverage.reached(probes.FOLLOWER_BEGINS if restarts else probes.FOLLOWER_GOES_ON)
         if restarts:
             self.divergence.unsettled(broker)
         self._completeness.told(broker, self._kernel.now_us)
@@ -208,6 +230,7 @@ class Journal:
         self._buffer += _PACK(now_us, _SETTLED, broker, epoch, 0, 0)
         if rounds:
             self.rounds[min(rounds, 3) - 1] += 1
+            self.coverage.reached(probes.ROUNDS[min(rounds, 3) - 1])
         self.divergence.settled(broker, epoch, now_us)
         if self.observers:
             self._tell("settled", broker=broker, leader_epoch=epoch, rounds=rounds)
@@ -229,6 +252,8 @@ class Journal:
     def isr(self, isr: tuple[int, ...], epoch: int) -> None:
         """An ISR was persisted."""
         now_us = self._kernel.now_us
+        if self.ledger.isr_history:
+            self._isr_changes(len(isr) - len(self.ledger.isr), len(isr))
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
         self.ledger.isr_history.append((now_us, isr))
         self._completeness.isr(isr, now_us)
@@ -236,14 +261,23 @@ class Journal:
         if self.observers:
             self._tell("isr", isr=list(isr), leader_epoch=epoch)
 
+    def _isr_changes(self, by: int, size: int) -> None:
+        if by:
+            self.coverage.reached(probes.ISR_EXPANDS if by > 0 else probes.ISR_SHRINKS)
+        if size == 1:
+            self.coverage.reached(probes.ISR_SINGLE)
+
     def controller(self, broker: int, epoch: int) -> None:
         """A broker became controller."""
+        if epoch > 1:
+            self.coverage.reached(probes.CONTROLLER_FAILOVER)
         self._buffer += _PACK(self._kernel.now_us, _CONTROLLER, broker, epoch, 0, 0)
         if self.observers:
             self._tell("controller", broker=broker, controller_epoch=epoch)
 
     def epoch_raised(self, leader: int, epoch: int) -> None:
         """The leader epoch was raised, and nothing else."""
+        self.coverage.reached(probes.EPOCH_RAISED)
         self._buffer += _PACK(self._kernel.now_us, _EPOCH_RAISED, leader, epoch, 0, 0)
         if self.observers:
             self._tell("epoch-raised", broker=leader, leader_epoch=epoch)
@@ -331,11 +365,13 @@ class Journal:
 
     def out_of_range(self, consumer: int, position: int) -> None:
         """A consumer's application was told that its position is out of range."""
+        self.coverage.reached(probes.CONSUMER_OUT_OF_RANGE)
         self.ledger.told(consumer)
         self._client("out-of-range", consumer, position)
 
     def reset(self, consumer: int, offset: int) -> None:
         """A consumer went where ``auto.offset.reset`` says."""
+        self.coverage.reached(probes.CONSUMER_RESETS)
         self.ledger.told(consumer)
         self._client("reset", consumer, offset)
 
@@ -346,6 +382,7 @@ class Journal:
 
     def truncation_detected(self, consumer: int, position: int, divergent_offset: int, divergent_epoch: int) -> None:
         """A consumer's application was told that the log was truncated (LogTruncationException)."""
+        self.coverage.reached(probes.CONSUMER_TRUNCATION)
         self.ledger.told(consumer)
         self._client(
             "truncation-detected", consumer, position, leader_epoch=divergent_epoch, divergent_offset=divergent_offset
@@ -353,6 +390,7 @@ class Journal:
 
     def rewind(self, consumer: int, offset: int, position: int) -> None:
         """A consumer went back silently, to where the log was truncated."""
+        self.coverage.reached(probes.CONSUMER_REWINDS)
         self.ledger.rewound(consumer, offset)
         self._client("rewind", consumer, offset, position=position)
 
@@ -387,10 +425,16 @@ class Journal:
         self.availability.ended(broker, now_us)
         self._log_matching.lost(broker, lost)
         self._note(kind, broker, offset=len(lost))
+        self._lost(broker, kind, lost)
 
     def lost_later(self, broker: int, kind: str, lost: list[Batch]) -> None:
         """A machine lost power, or data in some other way, while its process was down."""
         self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
+        self._lost(broker, kind, lost)
+
+    def _lost(self, broker: int, kind: str, lost: list[Batch]) -> None:
+        if lost and kind in _LOSSES:
+            self.coverage.reached(_LOSSES[kind])
         self._log_matching.lost(broker, lost)
         self._note(kind, broker, offset=len(lost))
 
@@ -423,6 +467,7 @@ class Journal:
 
     def deleted(self, broker: int, replica: Replica) -> None:
         """A broker deleted its replica: it has an empty one now."""
+        self.coverage.reached(probes.REPLICA_DELETED)
         self.divergence.ended(broker)
         self.divergence.loaded(broker, replica)
         self.availability.leads_no_more(broker, self._kernel.now_us)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 
 from sim.client import Access, Client
+from sim.protocol import probes
 from sim.protocol.batch import NO_SEQUENCE, Sequence
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.probes import branch
 from sim.protocol.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 
 
@@ -67,7 +68,12 @@ class Producer(Client):
 
     def _idempotence(self) -> ProducerSequences:
         ids = count(1)
-        return ProducerSequences(self.rules, lambda: next(ids), partial(self.journal.producer_id, self.node))
+        return ProducerSequences(self.rules, lambda: next(ids), self._go_on_as)
+
+    def _go_on_as(self, producer_id: int, producer_epoch: int) -> None:
+        self.reached(probes.PRODUCER_ANEW)
+        self.reached(branch(self.rules, "producer_recovery"))
+        self.journal.producer_id(self.node, producer_id, producer_epoch)
 
     def schedule(self, sends: list[Send]) -> None:
         """Hand over batches at their due times, which ascend."""
@@ -132,6 +138,7 @@ class Producer(Client):
             return
         due_us = self._oldest_us + self.settings.request_timeout_us
         if due_us <= self.kernel.now_us:
+            self.reached(probes.WRITE_TIMES_OUT)
             self.connection_lost()
             self.retry_later(always=True)
         else:
@@ -155,6 +162,9 @@ class Producer(Client):
             self._pump()
         else:
             self.journal.refused(reply.request, reply.error)
+            probe = probes.WRITES.get(reply.error)
+            if probe is not None:
+                self.reached(probe)
             if sequences is None or sequences.refused(send, reply.error):
                 self._requeue([send])
             self._paused = True

@@ -34,6 +34,7 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.probes import branch
 from sim.settings import BrokerSettings
 
 _arrival = attrgetter("parked_us")
@@ -56,7 +57,10 @@ class Serving(Node):
             writer holds leaderIsrUpdateLock), while the disk does not answer.
         held: what waits, with its handlers.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
+        reached: notes a probe.
     """
+
+    reached: Callable[[int], None]
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
         super().__init__(broker)
@@ -257,6 +261,8 @@ class Serving(Node):
             return
         assert self.partition is not None
         results = []
+        if self.partition.is_leader and request.leader_epochs not in ([], [self.partition.leader_epoch]):
+            self.reached(branch(self.partition.rules, "truncation_fencing"))
         for name, current_epoch, epoch in request.asks:
             if name == self.partition.name:
                 answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)

@@ -13,6 +13,7 @@ from sim.config import Value
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Node
+from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
 from sim.protocol.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, LeaderAndIsr
 from sim.protocol.partition import NO_LEADER
@@ -186,6 +187,7 @@ class ZooKeeper(Node):
         self._session_us = session_us
         self._kernel = kernel
         self._journal = journal
+        self._reached = journal.coverage.reached
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
 
@@ -299,6 +301,8 @@ class ZooKeeper(Node):
                 request.result = request.operation(self)
             except ControllerMovedError:
                 request.result = MOVED
+        else:
+            self._reached(probes.REQUEST_REPEATED)
         self._send(request.broker, "on_zookeeper_reply", request)
 
     def _notify(self, broker: int, handler: str, argument: object = None) -> None:
@@ -366,6 +370,9 @@ class ZooKeeper(Node):
             raise ControllerMovedError
         change = decide(self.state)
         if change is not None:
+            if self.controller_epoch > controller_epoch:
+                self._reached(probes.CONTROLLER_WRITE_STALE)
+                self._reached(probes.BRANCHES["controller_writes", "unfenced"])
             leader, isr, replicas = change
             self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
         return self.state
@@ -391,11 +398,14 @@ class ZooKeeper(Node):
         """
         state = self.state
         if state.partition_epoch != known.partition_epoch:
+            self._reached(probes.ISR_REFUSED_VERSION)
             return INVALID_UPDATE_VERSION, state
         if members is not None:
             for member, broker_epoch in members.items():
                 session = self.sessions.get(member)
                 if session is None or session.broker_epoch != broker_epoch:
+                    self._reached(probes.ISR_REFUSED_MEMBER)
+                    self._reached(probes.BRANCHES["isr_eligibility", "registered"])
                     return INELIGIBLE_REPLICA, state
         self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
         if self.target:

@@ -55,7 +55,7 @@ def test_layers_import_downwards_only(name: str) -> None:
     assert "tests" not in packages(name)
 
 
-MACHINE = ("config", "idle", "kernel", "network", "settings", "storage", "streams")
+MACHINE = ("config", "coverage", "idle", "kernel", "network", "settings", "storage", "streams")
 HOSTS = ("broker", "client", "consumer", "controller", "journal", "producer", "serving", "zookeeper")
 GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},

@@ -74,25 +74,6 @@ def without_faults(power: Scenario) -> Scenario:
     return replace(power, faults=replace(power.faults, count=(0, 0)))
 
 
-def seen_by_clients(scenario: Scenario, mode: str, seed: int) -> list[tuple[Any, ...]]:
-    """What was acknowledged and what was shown, where, in order."""
-    trace = run(scenario, mode, seed, trace=True).trace
-    assert trace is not None
-    return [
-        (step["step"], step["record"], step["offset"], step.get("count", step.get("last")))
-        for step in trace
-        if step["step"] in ("ack", "read")
-    ]
-
-
-def test_with_no_fault_both_modes_show_clients_the_same(power: Scenario) -> None:
-    scenario = without_faults(power)
-    for seed in range(20):
-        seen = seen_by_clients(scenario, "hw", seed)
-        assert len(seen) > 40
-        assert seen == seen_by_clients(scenario, "kip101", seed)
-
-
 # Deliveries that matter, and what is done to one of them.
 
 

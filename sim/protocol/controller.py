@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from sim.protocol import election
+from sim.protocol import election, probes
 from sim.protocol.messages import NONE, STALE_BROKER_EPOCH, LeaderAndIsr
 from sim.protocol.partition import NO_LEADER
+from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
@@ -90,6 +91,9 @@ class ControllerHost(Protocol):
     def resigned(self) -> None:
         """This controller works no more; nothing of its queues is sent."""
 
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
 
 class Controller:
     """The controller of one broker, at work while it is elected.
@@ -116,6 +120,7 @@ class Controller:
         self.state = NOTHING
         self.unclean_election = unclean_election
         self._host = host
+        self._rules = rules
         self._bumps = rules.registration_epoch == "bumped"
         self._notices_missed = rules.missed_bounce == "noticed"
         self._tells_bounces = rules.broker_epoch == "checked"
@@ -168,11 +173,16 @@ class Controller:
 
     def moved(self) -> None:
         """ZooKeeper refused a write since there is a newer controller (ControllerMovedException)."""
+        self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
+        self._decides("controller_writes")
         if self._fenced:
             self.resign()
         else:  # The handler fails, the next event is looked at (StateChangeFailedException).
             self._handling = None
             self._handled()
+
+    def _decides(self, rule: str) -> None:
+        self._host.reached(branch(self._rules, rule))
 
     # Life.
 
@@ -190,6 +200,7 @@ class Controller:
         if self._fenced or self._handling is None:
             self.resign()
         else:
+            self._host.reached(probes.CONTROLLER_FINISHES)
             self._queue.clear()
             self._finishing = True
 
@@ -248,11 +259,16 @@ class Controller:
         for broker, broker_epoch in sorted(live.items()):
             self._add(broker, broker_epoch)
         state = self.state
-        missed = []
-        if self._notices_missed:  # In the order in which they registered: the last one was away for the shortest time.
-            members = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
-            missed = sorted(members, key=lambda member: live[member])
-            self._remove(missed)
+        # In the order in which they registered: the last one was away for the shortest time.
+        members = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
+        missed = sorted(members, key=lambda member: live[member])
+        if missed:
+            self._host.reached(probes.MISSED_BOUNCE)
+            self._decides("missed_bounce")
+            if self._notices_missed:
+                self._remove(missed)
+            else:
+                missed = []
         self._update_metadata()
         if not self._exists:
             yield from self._topic_created()
@@ -262,6 +278,8 @@ class Controller:
             self._tell(self._replicas())
         else:
             self._tell(self._replicas(), update=False)
+        if any(replica not in self.live for replica in state.replicas):
+            self._decides("controller_startup")
         if self._starts_with_all:
             # Who bounced first: the last member of an ISR stays in it, and is to be one that kept its log.
             for replica in (*missed, *(broker for broker in state.replicas if broker not in missed)):
@@ -287,7 +305,10 @@ class Controller:
         def decide(state: LeaderAndIsr) -> Change | None:
             isr = tuple(broker for broker in state.replicas if broker in self.live)
             created = state.partition_epoch >= 0 > state.leader_epoch
-            return (isr[0], isr, state.replicas) if isr and created else None
+            if not (isr and created):
+                return None
+            self._host.reached(probes.ELECTED_FIRST)
+            return isr[0], isr, state.replicas
 
         yield from self._amend(decide)
         if self._exists:
@@ -303,6 +324,9 @@ class Controller:
             self._add(broker, found[broker])
         if came:
             yield from self._brokers_came(came)
+        if bounced:
+            self._host.reached(probes.BOUNCE)
+            self._decides("broker_epoch")
         if bounced and self._tells_bounces:
             self._remove(bounced)
             yield from self._brokers_went(bounced)
@@ -330,7 +354,10 @@ class Controller:
         self._update_metadata()
         if not self._exists:
             return
-        if self._bumps and any(broker in self.state.replicas for broker in brokers):
+        concerns_it = any(broker in self.state.replicas for broker in brokers)
+        if concerns_it:
+            self._decides("registration_epoch")
+        if self._bumps and concerns_it:
             yield from self._amend(_same)
             self._tell(self._replicas())
         else:
@@ -364,6 +391,7 @@ class Controller:
 
         def decide(state: LeaderAndIsr) -> Change | None:
             choice = election.offline(state.replicas, state.isr, self._electable(), unclean=self.unclean_election)
+            self._host.reached(_outcome(state, choice))
             return choice and (*choice, state.replicas)
 
         yield from self._amend_and_tell(decide)
@@ -374,6 +402,8 @@ class Controller:
         def decide(state: LeaderAndIsr) -> Change | None:
             if replica not in state.isr:
                 return None
+            if replica == state.leader:
+                self._host.reached(probes.LEADER_REMOVED)
             return (*election.without(replica, state.leader, state.isr), state.replicas)
 
         if replica in self.live:
@@ -393,7 +423,11 @@ class Controller:
     def _preferred_election(self) -> Steps:
         def decide(state: LeaderAndIsr) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self._electable())
-            return None if choice is None or choice[0] == state.leader else (*choice, state.replicas)
+            if choice is None or choice[0] == state.leader:
+                self._host.reached(probes.PREFERRED_UNFIT)
+                return None
+            self._host.reached(probes.ELECTED_PREFERRED)
+            return *choice, state.replicas
 
         if self._exists:
             yield from self._amend_and_tell(decide)
@@ -416,6 +450,7 @@ class Controller:
 
     def _move_leader(self, state: LeaderAndIsr) -> Change | None:
         choice = election.controlled_shutdown(state.replicas, state.isr, self.live, self.shutting_down)
+        self._host.reached(probes.SHUTDOWN_NOBODY if choice is None else probes.ELECTED_SHUTDOWN)
         return choice and (*choice, state.replicas)
 
     # Reassignment.
@@ -430,6 +465,7 @@ class Controller:
         if not set(target) <= set(state.isr):
             both = (*target, *(broker for broker in state.replicas if broker not in target))
             if set(both) != set(state.replicas):
+                self._host.reached(probes.REASSIGNMENT_BEGINS)
                 yield from self._amend(lambda state: (state.leader, state.isr, both))
                 self._tell(self._replicas())
             return
@@ -439,6 +475,8 @@ class Controller:
             if state.leader in target and state.leader in self.live:
                 return state.leader, state.isr, state.replicas
             choice = election.reassigned(target, state.isr, self._electable())
+            if choice is not None:
+                self._host.reached(probes.ELECTED_REASSIGNED)
             return choice and (*choice, state.replicas)
 
         yield from self._amend(decide)
@@ -452,6 +490,7 @@ class Controller:
                 self._host.send_stop_replica(broker, self.state, delete=True)
         yield from self._amend(lambda state: (state.leader, state.isr, target))
         yield lambda zookeeper: zookeeper.reassigned()
+        self._host.reached(probes.REASSIGNMENT_DONE)
         self._target = ()
         self._tell(self._replicas())
 
@@ -487,6 +526,16 @@ class Controller:
         live = dict(self.live)
         for broker in live:
             self._host.send_update_metadata(broker, self.state, live)
+
+
+def _outcome(state: LeaderAndIsr, choice: election.Choice) -> int:
+    """What an election for an offline partition has come to."""
+    if choice is None:
+        return probes.ELECTED_NOBODY
+    leader = choice[0]
+    if leader not in state.isr:
+        return probes.ELECTED_UNCLEAN
+    return probes.ELECTED_AGAIN if leader == state.leader else probes.ELECTED_OFFLINE
 
 
 def _same(state: LeaderAndIsr) -> Change:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from sim.protocol import probes
 from sim.protocol.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
 from sim.protocol.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
@@ -19,6 +20,7 @@ from sim.protocol.messages import (
     LOG_TRUNCATION,
     NO_EPOCH,
     OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
     Ask,
     EpochEndReply,
@@ -30,6 +32,7 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     Position,
 )
+from sim.protocol.probes import branch
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -53,6 +56,7 @@ class State(IntEnum):
 TRUNCATING: Final = State.TRUNCATING
 FETCHING: Final = State.FETCHING
 AWAITING: Final = State.AWAITING
+FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
 
 
 class FetcherHost(Protocol):
@@ -77,6 +81,9 @@ class FetcherHost(Protocol):
 
     def halt(self, reason: str) -> None:
         """The broker exits."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
 
 
 class PartitionFetch:
@@ -225,8 +232,10 @@ class Fetcher:
         fetch = PartitionFetch(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
         if self._truncates_to_hw:
+            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
             self._truncate(fetch, replica.hw, complete=True)
         elif self._delays_truncation:
+            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
             fetch.state = AWAITING
         self.step(now_us)
 
@@ -258,7 +267,7 @@ class Fetcher:
                     asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
                     asked_epochs.append(epoch)
                     continue
-                if not self._truncate(fetch, fetch.initial_offset, complete=True):
+                if not self._fall_back(fetch):
                     self.step(now_us)
                     return
             if fetch.state is FETCHING or fetch.state is AWAITING:
@@ -314,9 +323,12 @@ class Fetcher:
             return
         self.in_flight = None
         self._in_session = False
+        self._host.reached(probes.REQUEST_FAILS)
         for fetch in list(self.partitions.values()):
-            if self._falls_back and fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
-                self._truncate(fetch, fetch.initial_offset, complete=True)
+            if fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
+                self._host.reached(branch(self.rules, "epoch_request_error"))
+                if self._falls_back:
+                    self._fall_back(fetch)
             self._delay(fetch, now_us)
         self.step(now_us)
 
@@ -339,20 +351,44 @@ class Fetcher:
             fetch = self.partitions.get(name)
             if fetch is None or fetch.state is not TRUNCATING:
                 continue
-            if self._checks_truncation_replies and asked[name] != fetch.leader_epoch:
+            if asked[name] != fetch.leader_epoch and self._is_too_late(drops=self._checks_truncation_replies):
                 continue
-            if error == UNSUPPORTED_VERSION or (error and self._falls_back):
-                self._truncate(fetch, fetch.initial_offset, complete=True)
+            if error == UNSUPPORTED_VERSION:
+                self._fall_back(fetch)
             elif error:
-                self._on_error(fetch, name, error, asked[name], now_us)
+                self._host.reached(branch(self.rules, "epoch_request_error"))
+                if self._falls_back:
+                    self._fall_back(fetch)
+                else:
+                    self._on_error(fetch, name, error, asked[name], now_us)
+            elif end_offset == UNDEFINED_OFFSET:
+                fetch.rounds += 1
+                self._fall_back(fetch)
             else:
                 fetch.rounds += 1
+                self._host.reached(branch(self.rules, "follower_truncation"))
                 replica = fetch.replica
                 offset, complete = truncation_state(
                     replica.epochs, replica.log.leo, fetch.initial_offset, epoch, end_offset
                 )
                 self._truncate(fetch, offset, complete=complete)
         self.step(now_us)
+
+    def _is_too_late(self, *, drops: bool) -> bool:
+        """A reply to a request of an earlier leader epoch has come: whether it is dropped for that."""
+        self._host.reached(probes.LATE_REPLY)
+        self._host.reached(branch(self.rules, "late_reply"))
+        return drops
+
+    def _truncates_as_ruled(self, probe: int) -> None:
+        self._host.reached(probe)
+        self._host.reached(branch(self.rules, "follower_truncation"))
+
+    def _fall_back(self, fetch: PartitionFetch) -> bool:
+        """Truncate to the HW that there was when the leader changed: nobody can say where an epoch ended."""
+        if fetch.initial_offset < fetch.replica.log.leo:
+            self._host.reached(probes.FALLS_BACK)
+        return self._truncate(fetch, fetch.initial_offset, complete=True)
 
     def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> bool:
         """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
@@ -379,7 +415,6 @@ class Fetcher:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        self._in_session = True
         partitions = self.partitions
         for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
             name, offset = position[0], position[1]
@@ -389,19 +424,22 @@ class Fetcher:
             awaited = fetch.state is AWAITING and offset == fetch.initial_offset
             if not awaited and (fetch.state is not FETCHING or fetch.replica.log.leo != offset):
                 continue
-            if self._checks_fetch_replies and epoch != fetch.leader_epoch:
+            if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
                 continue
             _, error, batches, hw, log_start, _ = result
             replica = fetch.replica
             if awaited and not error and not self._truncate(fetch, offset, complete=True):
                 continue
             if error:
+                if self._in_session and position[2] != NO_EPOCH and error in FENCES:
+                    self._host.reached(branch(self.rules, "session_epoch"))
                 self._on_error(fetch, name, error, epoch, now_us)
             elif not batches or self._append(name, replica, batches):
                 if hw != replica.hw:
                     replica.set_hw(hw)
                 if log_start > replica.log.log_start:
                     replica.advance_log_start(log_start)
+        self._in_session = True
         self.step(now_us)
 
     def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
@@ -415,7 +453,9 @@ class Fetcher:
 
     def _give_up(self, name: str) -> None:
         """An exception while appending or truncating ends the thread, or the partition until its next leader."""
+        self._host.reached(branch(self.rules, "append_error"))
         if self.rules.append_error == "thread-dies":
+            self._host.reached(probes.FETCHER_DIES)
             self.dead = True
         else:
             self._fail(name)
@@ -423,6 +463,9 @@ class Fetcher:
     # Errors.
 
     def _on_error(self, fetch: PartitionFetch, name: str, error: str, asked_epoch: int, now_us: int) -> None:
+        probe = (probes.EPOCH_ENDS if fetch.state is TRUNCATING else probes.FETCHES).get(error)
+        if probe is not None:
+            self._host.reached(probe)
         if error == OFFSET_OUT_OF_RANGE:
             fetch.state = State.ASKING_LATEST
         elif error == LOG_TRUNCATION:
@@ -436,6 +479,7 @@ class Fetcher:
     def _on_fenced(self, name: str, fetch: PartitionFetch, now_us: int) -> None:
         """The leader knows a newer epoch, and this broker does not yet (AbstractFetcherThread.onPartitionFenced)."""
         rule = self.rules.fenced_fetcher
+        self._host.reached(branch(self.rules, "fenced_fetcher"))
         if rule == "retries":
             self._delay(fetch, now_us)
         elif rule == "failed":
@@ -444,6 +488,7 @@ class Fetcher:
             self.remove(name)
 
     def _fail(self, name: str) -> None:
+        self._host.reached(probes.PARTITION_FAILS)
         self.remove(name)
         self.failed.add(name)
 
@@ -477,13 +522,19 @@ class Fetcher:
         replica = fetch.replica
         if leader_leo >= replica.log.leo:
             fetch.state = State.ASKING_EARLIEST
-        elif self.rules.out_of_range == "halts" and not self.unclean_election:
+            return
+        if not self.unclean_election:
+            self._host.reached(branch(self.rules, "out_of_range"))
+        if self.rules.out_of_range == "halts" and not self.unclean_election:
+            self._host.reached(probes.OUT_OF_RANGE_HALTS)
             self.dead = True
             self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
         else:
+            self._host.reached(probes.OUT_OF_RANGE_TRUNCATES)
             self._truncate(fetch, leader_leo, complete=True)
 
     def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
         if leader_start > fetch.replica.log.leo:
+            self._host.reached(probes.OUT_OF_RANGE_ANEW)
             fetch.replica.truncate_fully(leader_start)
         self._settle(fetch)

@@ -9,7 +9,7 @@ from bisect import insort
 from operator import itemgetter
 from typing import Final, Protocol
 
-from sim.protocol import producer_state
+from sim.protocol import probes, producer_state
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED, EpochCache
 from sim.protocol.log import Log
@@ -37,6 +37,7 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ProduceRequest,
 )
+from sim.protocol.probes import branch
 from sim.protocol.replica import Replica, ReplicaHost
 from sim.protocol.rules import Rules
 
@@ -231,6 +232,7 @@ class Partition(Replica):
         if decision.leader_epoch > self.leader_epoch:
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
+            self.process.reached(branch(self.rules, "epoch_recorded_at"))
             if self._epoch_at_election:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
             known = self.followers if self.is_leader else {}
@@ -275,9 +277,13 @@ class Partition(Replica):
         self._resign()
 
     def _resign(self) -> None:
+        if self.is_leader:
+            self.process.reached(probes.LEADER_RESIGNS)
         self.is_leader = False
         self.followers = {}
         delayed, self.delayed = self.delayed, []
+        if delayed:
+            self.process.reached(probes.WRITES_DROPPED)
         for _, request, _ in delayed:
             self.process.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
 
@@ -319,6 +325,8 @@ class Partition(Replica):
             if error or known is not None:
                 self._answer_known(request, error, known)
                 return
+        elif sequence[0] >= 0:
+            self.process.reached(branch(self.rules, "producer_dedup"))
         batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
         if acks_all:
             self.delayed.append((batch.last_offset + 1, request, batch.base_offset))
@@ -329,9 +337,16 @@ class Partition(Replica):
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW."""
+        reached = self.process.reached
+        reached(branch(self.rules, "producer_dedup"))
         if known is None:
+            reached(probes.SEQUENCE_REFUSED)
             self.process.answer_produce(request, error, -1)
-        elif request.acks == -1:
+            return
+        reached(probes.DEDUP_HIT)
+        if known.leader_epoch < self.leader_epoch:
+            reached(probes.DEDUP_REBUILT)
+        if request.acks == -1:
             insort(self.delayed, (known.last_offset + 1, request, known.base_offset), key=itemgetter(0))
             self._complete_writes()
         else:
@@ -339,6 +354,8 @@ class Partition(Replica):
 
     def _complete_writes(self) -> None:
         enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas
+        if not enough and not self._hw_needs_min_isr:
+            self.process.reached(branch(self.rules, "hw_needs_min_isr"))
         delayed = self.delayed
         while delayed and delayed[0][0] <= self.hw:
             _, request, base_offset = delayed.pop(0)
@@ -360,6 +377,7 @@ class Partition(Replica):
         if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):
             error = self.check_epoch(current_leader_epoch)
             if error:
+                self.process.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
                 return error
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
@@ -369,6 +387,7 @@ class Partition(Replica):
         if self._compares_last_epoch and last_epoch != NO_EPOCH:
             own = self.epochs.epoch_for_offset(offset - 1)
             if own is not None and own != last_epoch:
+                self.process.reached(branch(self.rules, "fetch_fencing"))
                 return LOG_TRUNCATION
         return NONE
 
@@ -379,7 +398,7 @@ class Partition(Replica):
         ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
         """
         state = self.followers.get(follower)
-        if state is None or (self._hw_needs_epoch and leader_epoch != self.leader_epoch):
+        if state is None or (leader_epoch != self.leader_epoch and self._ignores_other_epoch()):
             return
         leader_leo = self.log.leo
         if offset >= leader_leo:
@@ -410,6 +429,16 @@ class Partition(Replica):
         state.caught_up_us = state.fetch_us = at_us
         state.leader_leo_at_fetch = state.leo
 
+    def _ignores_other_epoch(self) -> bool:
+        """Whether a follower of another leader epoch, which no fence has kept away, teaches nothing."""
+        self.process.reached(probes.FETCH_OTHER_EPOCH)
+        if not self._fences_fetches:
+            self.process.reached(branch(self.rules, "fetch_fencing"))
+        elif self.rules.session_epoch == "first-fetch":
+            self.process.reached(branch(self.rules, "session_epoch"))
+        self.process.reached(branch(self.rules, "hw_needs_epoch"))
+        return self._hw_needs_epoch
+
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
@@ -417,6 +446,7 @@ class Partition(Replica):
         that may join the ISR.
         """
         if self._hw_needs_min_isr and len(self.isr) < self.min_insync_replicas:
+            self.process.reached(branch(self.rules, "hw_needs_min_isr"))
             return
         candidate = self.log.leo
         for state in self.followers.values():
@@ -443,10 +473,16 @@ class Partition(Replica):
         Returns:
             Whether the partition is locked now.
         """
-        if self.pending or state.leo < self.hw or (self._join_epoch_start and state.leo < self.epoch_start):
+        if self.pending or state.leo < self.hw:
             return False
-        if not self._may_join(state.broker):
-            return False
+        if state.leo < self.epoch_start:
+            self.process.reached(branch(self.rules, "isr_join"))
+            if self._join_epoch_start:
+                return False
+        if not self.process.is_alive(state.broker):
+            self.process.reached(branch(self.rules, "isr_eligibility"))
+            if self._checks_alive:
+                return False
         members = {*self.isr, state.broker}
         return self._propose(tuple(broker for broker in self.replicas if broker in members))
 
@@ -477,6 +513,7 @@ class Partition(Replica):
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR)."""
         self.pending = isr
         self.locked = not self._asks_controller
+        self.process.reached(branch(self.rules, "isr_update"))
         for state in self.followers.values():
             state.holds_hw = state.in_isr or state.broker in isr
         self.process.propose_isr(self, isr)
@@ -549,6 +586,8 @@ class Partition(Replica):
         """
         fences = self._fences_fetches if replica else self._fences_clients
         error = self.check_epoch(current_leader_epoch) if fences else NONE
+        if error:
+            self.process.reached(branch(self.rules, "fetch_fencing" if replica else "list_offsets_fencing"))
         if not error and not self.is_leader:
             error = NOT_LEADER_OR_FOLLOWER
         if error:
@@ -557,8 +596,10 @@ class Partition(Replica):
             return NONE, self.log.log_start
         if replica:
             return NONE, self.log.leo
-        if self._guards_latest and self.hw < self.epoch_start:
-            return OFFSET_NOT_AVAILABLE, -1
+        if self.hw < self.epoch_start:
+            self.process.reached(branch(self.rules, "list_offsets_guard"))
+            if self._guards_latest:
+                return OFFSET_NOT_AVAILABLE, -1
         return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
 
     def _offset_for_time(self, timestamp: int) -> int:

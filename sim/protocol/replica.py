@@ -10,6 +10,7 @@ from typing import Protocol
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.epochs import EpochCache
 from sim.protocol.log import Log
+from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 
 
@@ -27,6 +28,9 @@ class ReplicaHost(Protocol):
 
     def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         """The log start has a new value; so many batches are gone from the front."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
 
 
 class Replica:
@@ -74,7 +78,10 @@ class Replica:
         epochs = self.epochs.epochs
         if not epochs or epochs[-1] != batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self.log.append(batch)
+        log = self.log
+        if batch.base_offset < log.leo:
+            self.host.reached(branch(self.rules, "append_check"))
+        log.append(batch)
         self.host.appended(self, batch)
 
     def truncate_to(self, offset: int) -> None:
@@ -85,6 +92,8 @@ class Replica:
             self.epochs.truncate_from_end(offset)
         else:
             removed = []
+            if self.epochs.starts and self.epochs.starts[-1] >= log.leo:
+                self.host.reached(branch(self.rules, "truncate_at_leo"))
             if self._drops_epochs_at_leo:
                 self.epochs.truncate_from_end(log.leo)
         self.host.truncated(self, removed)

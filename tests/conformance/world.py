@@ -212,6 +212,9 @@ class RecordingHost:
         """See `FetcherHost`."""
         self.settlements.append(replica.name)
 
+    def reached(self, probe: int) -> None:
+        """See `ReplicaHost`."""
+
     def halt(self, reason: str) -> None:
         """See `FetcherHost`."""
         self.halted = reason

@@ -5,6 +5,7 @@ import pytest
 from faults.injection import INJECTORS, Injection
 from faults.plan import CONTROLLER, LEADER, Fault, Plan
 from sim.cluster import PRODUCER
+from sim.protocol.probes import PROBES, TRANSITIONS
 from tests.sim.world import SECOND_US, World
 
 STOPS = ("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail")
@@ -47,6 +48,27 @@ def test_what_each_kind_of_end_costs(kind: str, lost: list[int]) -> None:
     assert world.of("recovered", broker=3)[-1]["lost"] == lost
     marker = world.of("shutdown", broker=3)
     assert bool(marker) == (kind == "controlled-restart")
+
+
+def wake(world: World, kind: str) -> set[str]:
+    """Names of the transitions in the wake of a kind of fault."""
+    kinds = {name: number for number, name in enumerate(INJECTORS)}
+    bits = f"{world.cluster.journal.coverage.bits(kinds, ()):0{len(PROBES) + len(kinds) * (1 + TRANSITIONS)}b}"
+    start = len(PROBES) + len(kinds) + kinds[kind] * TRANSITIONS
+    return {probe.name for probe, bit in zip(PROBES[:TRANSITIONS], bits[start:], strict=False) if bit == "1"}
+
+
+def test_what_a_fault_does_is_in_its_own_wake() -> None:
+    world = World().ready()
+    world.write()
+    strike(world, Fault("kill", 0, (3,), SECOND_US // 2))
+    strike(world, Fault("power-loss", 0, (2,), SECOND_US // 2))
+    strike(world, Fault("cut", 0, (1, 1), SECOND_US // 2))
+    assert wake(world, "kill") == set()
+    assert "suffix-lost" in wake(world, "power-loss")
+    world.run(30)
+    assert {"loaded-unclean", "expires-dead"} <= wake(world, "power-loss")
+    assert wake(world, "cut") == set()  # Between a broker and itself.
 
 
 @pytest.mark.parametrize("both_ways", [True, False])

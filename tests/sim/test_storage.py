@@ -54,6 +54,9 @@ class Machine:
     def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         self.storage.front_dropped(dropped, previous, self.now_us)
 
+    def reached(self, probe: int) -> None:
+        pass
+
     # What happens.
 
     def write(self, count: int = 1, seconds: float = 1) -> None:

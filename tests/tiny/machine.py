@@ -105,6 +105,9 @@ class Host:
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         self.settled_epoch = leader_epoch
 
+    def reached(self, probe: int) -> None:
+        pass
+
     def halt(self, reason: str) -> None:
         self.halted = True
 

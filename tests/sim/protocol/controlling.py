@@ -7,6 +7,7 @@ from typing import Any
 from sim.protocol.controller import Controller, ControllerMovedError, Decide, Operation
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
+from sim.protocol.probes import PROBES
 
 
 class Store:
@@ -66,6 +67,7 @@ class World:
         self.deleted: list[int] = []
         self.stopped: list[int] = []
         self.working = False
+        self.probes: set[str] = set()
         self._wish: Operation | None = None
         chosen = mode(name).rules.override(rules or {})
         self.controller = Controller(1, chosen, self, unclean_election=unclean)
@@ -118,6 +120,9 @@ class World:
 
     def resigned(self) -> None:
         self.working = False
+
+    def reached(self, probe: int) -> None:
+        self.probes.add(PROBES[probe].name)
 
     def of(self, kind: str) -> list[tuple[int, int]]:
         return [(broker, epoch) for what, broker, epoch, _ in self.told if what == kind]

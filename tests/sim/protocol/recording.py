@@ -9,6 +9,7 @@ from sim.protocol.log import Log
 from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
 from sim.protocol.modes import MODES
 from sim.protocol.partition import Partition
+from sim.protocol.probes import PROBES
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -30,6 +31,7 @@ class Recorder:
         sent: the fetchers' requests.
         dead: brokers that are not alive.
         zookeeper: version that a write of the ISR has at once, None if it takes a while.
+        probes: names of those that were reached.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,7 @@ class Recorder:
         self.sent: list[Any] = []
         self.dead: set[int] = set()
         self.zookeeper: int | None = None
+        self.probes: set[str] = set()
 
     def of(self, name: str) -> list[tuple[Any, ...]]:
         """What was told by this name."""
@@ -90,6 +93,9 @@ class Recorder:
 
     def halt(self, reason: str) -> None:
         self.calls.append(("halt", reason))
+
+    def reached(self, probe: int) -> None:
+        self.probes.add(PROBES[probe].name)
 
 
 def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_replicas: int = 1) -> Partition:

@@ -1,0 +1,392 @@
+"""Faults that a violation cannot depend on: leave one out, and the violation must stay.
+
+The causal past of a violation is taken generously: every fault is in it, but for three sorts.
+
+- ``later``: all that it did, it did after the violation had happened.
+- ``idle``: it took no effect. (Not so what stops a broker: even if it finds the broker stopped, it starts it when its
+  time is over.)
+- ``unmet``: a cut that no message met. None was under way or sent in its direction, neither end's process ended, so
+  that nobody noticed.
+
+That two nodes exchanged no message for so long that a fault of one could not reach the other is no sort of its own:
+pings and fetches connect all of them every few seconds.
+
+When has a violation happened? What is seen at once (divergence, hw-regression, ack-under-min-isr, early warnings) when
+it is seen. A committed record is lost when the last log that held it has lost it and the success has arrived, whatever
+is found out in the end; an exposed one likewise, with its offset. All else that only the final checks find (stuck
+replicas, no progress, skipped, repeated or reordered records, a divergence that nobody saw before) happens at the end,
+and no fault is later.
+
+Without a fault of the first sort all steps before it must be the same, without one of the others all steps of the run,
+but for the cut's own. There is one exception, with a reason that is checked: while a cut is in force, pings between its
+ends are simulated (`sim.idle`), which draws latencies; whoever draws after them gets others. So a cut that no message
+met must change nothing at least where pings draw none; such a case is *explained*. With ``--fixed`` latencies there is
+none to explain.
+
+``python -m tests.hunt.causal`` tries many. ``--inside`` also leaves out the faults inside the
+past, one by one, and counts the violations that stay: a fault that is left out moves every latency that is drawn after
+it to another message. ``redrawn`` tells how much of the difference is only that: all faults strike, but when this one
+does, a latency is drawn for nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
+
+from faults.injection import _STOPS, Injection
+from faults.plan import Plan, directions
+from scenarios import run as run_module
+from scenarios.catalogue import load
+from scenarios.run import prepare_process
+from sim.checkers import EARLY_WARNINGS
+from sim.network import LATENCY_US, USUAL, Channel, Network
+from tests.hunt.elision import scenario_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from faults.plan import Fault
+    from scenarios.scenario import Scenario
+    from sim.network import Link
+    from sim.streams import Streams
+    from sim.trace import Step
+
+LATER: Final = "later"
+IDLE: Final = "idle"
+UNMET: Final = "unmet"
+INSIDE: Final = "inside"
+REDRAWN: Final = "redrawn"
+SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *EARLY_WARNINGS)
+LOSES: Final = ("power-loss", "corrupt-tail", "disk-replaced")
+"""Steps whose ``offset`` is how many batches a log lost at its end."""
+ENDS: Final = (*LOSES, "kill", "shutdown", "halt", "exit")
+OWN_STEPS: Final = ("cut", "heal")
+NEVER_US: Final = 1 << 62
+
+
+@contextmanager
+def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
+    """Let runs follow another plan than the one that is drawn."""
+    original = vars(run_module)["draw_plan"]
+    with mock.patch.object(run_module, "draw_plan", lambda *words: change(original(*words))):
+        yield
+
+
+@dataclass
+class Observed:
+    """A run, and what of it decides about causes.
+
+    Attributes:
+        kinds: kind -> when it happened first.
+        plan: the faults.
+        strikes: by number of the fault: when it struck, and whether it took effect.
+        trace: all steps.
+        sent: (when, source, target) of each message.
+        end_us: when the run was over.
+    """
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    plan: Plan = field(default_factory=Plan)
+    strikes: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
+    trace: list[Step] = field(default_factory=list)
+    sent: list[tuple[int, int, int]] = field(default_factory=list)
+    end_us: int = 0
+
+
+def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn: int = -1) -> Observed:
+    """Run, perhaps without one fault of the plan, or with other latencies from one on."""
+    seen = Observed()
+    links: list[tuple[int, Link]] = []
+
+    def hit(injection: Injection, entry: tuple[Fault, int]) -> None:
+        fault = entry[0]
+        struck = len(injection.realised)
+        original_hit(injection, entry)
+        number = numbers[fault.kind, fault.at_us, fault.lasts_us]
+        if number == redrawn and number not in seen.strikes:
+            bits: Callable[[int], int] = injection._cluster.network.wiring[3]
+            bits(8)
+        for realised in injection.realised[struck:]:
+            seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))
+
+    def send(channel: Channel, handler: Any, message: Any) -> None:
+        links.append((channel._kernel.now_us, channel._link))
+        original_send(channel, handler, message)
+
+    def spare(plan: Plan) -> Plan:
+        seen.plan = plan
+        numbers.update(
+            {(fault.kind, fault.at_us, fault.lasts_us): number for number, fault in enumerate(seen.plan.faults)}
+        )
+        return Plan(tuple(fault for number, fault in enumerate(seen.plan.faults) if number != without))
+
+    numbers: dict[tuple[str, int, int], int] = {}
+    original_hit, original_send = Injection._hit, Channel.send
+    with planned(spare), mock.patch.object(Injection, "_hit", hit), mock.patch.object(Channel, "send", send):
+        one, error = run_module._execute(scenario, mode, seed, {}, [seen.trace.append])
+    assert not error, error
+    ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
+    seen.sent = [(at_us, *ends[link]) for at_us, link in links]
+    seen.end_us = one.kernel.now_us
+    lost = lost_at(seen.trace)
+    for violation in one.cluster.journal.ledger.violations:
+        kind = violation.kind
+        at_us = lost.get(kind, NEVER_US) if kind in lost else violation.at_us
+        if kind not in SEEN_AT_ONCE and kind not in lost:
+            at_us = seen.end_us
+        seen.kinds[kind] = min(seen.kinds.get(kind, NEVER_US), at_us)
+    return seen
+
+
+class _Copies:
+    """Which logs hold what, on disks, too; and since when nobody has it any more."""
+
+    def __init__(self) -> None:
+        self._logs: dict[int, list[tuple[int, int, int]]] = {}
+        self._held: Counter[Any] = Counter()
+        self.gone: dict[Any, int] = {}
+
+    def append(self, broker: int, batch: tuple[int, int, int]) -> None:
+        self._logs.setdefault(broker, []).append(batch)
+        for key in _keys(batch):
+            self._held[key] += 1
+            self.gone.pop(key, None)
+
+    def drop(self, broker: int, keep: slice, at_us: int) -> None:
+        log = self._logs.setdefault(broker, [])
+        kept = log[keep]
+        dropped = log[len(kept) :] if keep.start is None else log[: len(log) - len(kept)]
+        self._logs[broker] = kept
+        for batch in dropped:
+            for key in _keys(batch):
+                self._held[key] -= 1
+                if not self._held[key]:
+                    self.gone[key] = at_us
+
+    def take(self, step: Step) -> None:
+        name, at_us, broker = step["step"], step["t"], step.get("broker", 0)
+        log = self._logs.get(broker, [])
+        if name == "append":
+            self.append(broker, (step["record"], step["offset"], step["last"]))
+        elif name == "truncate" and step["removed"]:
+            self.drop(broker, slice(None, len(log) - step["removed"]), at_us)
+        elif name in LOSES and step["offset"]:
+            self.drop(broker, slice(None, len(log) - step["offset"]), at_us)
+        elif name == "deleted":
+            self.drop(broker, slice(None, 0), at_us)
+        elif name == "log-start":
+            self.drop(broker, slice(sum(batch[2] < step["offset"] for batch in log), None), at_us)
+
+
+def _keys(batch: tuple[int, int, int]) -> Iterator[Any]:
+    """Each record by itself, and with its offset."""
+    first, base, last = batch
+    for offset in range(base, last + 1):
+        yield first + offset - base
+        yield first + offset - base, offset
+
+
+def lost_at(trace: list[Step]) -> dict[str, int]:
+    """When records were lost for good: ``committed-loss`` and ``exposed-loss``, where some were."""
+    copies = _Copies()
+    acked: dict[int, int] = {}
+    shown: dict[tuple[int, int], int] = {}
+    for step in trace:
+        copies.take(step)
+        if step["step"] == "ack" and step["acks"] == -1:
+            for record in range(step["record"], step["record"] + step["count"]):
+                acked.setdefault(record, step["t"])
+        elif step["step"] == "read":
+            for offset in range(step["offset"], step["last"] + 1):
+                shown.setdefault((step["record"] + offset - step["offset"], offset), step["t"])
+    gone = copies.gone
+    lost = {
+        "committed-loss": [max(at_us, gone[record]) for record, at_us in acked.items() if record in gone],
+        "exposed-loss": [max(at_us, gone[place]) for place, at_us in shown.items() if place in gone],
+    }
+    return {kind: min(times) for kind, times in lost.items() if times}
+
+
+# The causal past.
+
+
+def is_unmet(seen: Observed, number: int) -> bool:
+    """Whether a cut met no message, and no end of a process at one of its ends."""
+    fault = seen.plan.faults[number]
+    if fault.kind != "cut":
+        return False
+    struck = {(step["source"], step["target"], step["t"]) for step in seen.trace if step["step"] == "cut"}
+    begin_us = min(at_us for at_us, _ in seen.strikes[number])
+    # As it was realised: whoever led then is named in the trace.
+    ways = [(source, target) for source, target, at_us in struck if at_us == begin_us] or directions(fault)
+    end_us = begin_us + fault.lasts_us if fault.lasts_us >= 0 else NEVER_US
+    nodes = {node for way in ways for node in way}
+    messages = ((source, target) for at_us, source, target in seen.sent if begin_us - LATENCY_US[-1] <= at_us <= end_us)
+    ended = (step for step in seen.trace if step["step"] in ENDS and step["broker"] in nodes)
+    return not any(way in ways for way in messages) and not any(begin_us <= step["t"] <= end_us for step in ended)
+
+
+def outside(seen: Observed) -> list[tuple[int, str, list[str]]]:
+    """Faults outside the causal past: (number, sort, kinds of violations whose past it is)."""
+    found = []
+    for number, fault in enumerate(seen.plan.faults):
+        strikes = seen.strikes.get(number, [])
+        begin_us = min((at_us for at_us, _ in strikes), default=NEVER_US)
+        effective = any(took for _, took in strikes)
+        later = [kind for kind, at_us in seen.kinds.items() if at_us < begin_us]
+        if not strikes or (not effective and fault.kind not in _STOPS):
+            found.append((number, IDLE, list(seen.kinds)))
+        elif effective and is_unmet(seen, number):
+            found.append((number, UNMET, list(seen.kinds)))
+        elif later:
+            found.append((number, LATER, later))
+    return found
+
+
+def differs(seen: Observed, other: Observed, number: int, sort: str) -> str:
+    """What of a run without a fault is not as it must be; empty if all is."""
+    steps, others = seen.trace, other.trace
+    if sort == LATER:
+        begin_us = min(at_us for at_us, _ in seen.strikes[number])
+        steps = [step for step in steps if step["t"] < begin_us]
+        others = [step for step in others if step["t"] < begin_us]
+    elif sort == UNMET:
+        steps = [step for step in steps if step["step"] not in OWN_STEPS]
+        others = [step for step in others if step["step"] not in OWN_STEPS]
+    if steps == others:
+        return ""
+    first = next((pair for pair in zip(steps, others, strict=False) if pair[0] != pair[1]), (None, None))
+    return f"steps differ: {first[0]} became {first[1]}"
+
+
+@dataclass
+class Tally:
+    """Over many faults that were left out.
+
+    Attributes:
+        tried: by sort.
+        kept: by sort, those after which every violation concerned was still there.
+        explained: exceptions whose reason was found, one line each.
+        exceptions: all others.
+        failures: runs that were looked at.
+    """
+
+    tried: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    explained: list[str] = field(default_factory=list)
+    exceptions: list[str] = field(default_factory=list)
+    failures: int = 0
+
+    def add(self, scenario: Scenario, mode: str, seed: int, *, inside: bool = False) -> None:
+        """Take a run, if it failed: leave out each fault outside the past, or each of the others."""
+        seen = observe(scenario, mode, seed)
+        if not seen.kinds:
+            return
+        self.failures += 1
+        found = outside(seen)
+        for number, sort, kinds in found:
+            other = observe(scenario, mode, seed, without=number)
+            missing = [kind for kind in kinds if kind not in other.kinds]
+            difference = differs(seen, other, number, sort)
+            self._count(sort, not missing and not difference)
+            if missing or difference:
+                fault = seen.plan.faults[number]
+                explained = sort == UNMET and _shifts_latencies_only(scenario, mode, seed, number)
+                (self.explained if explained else self.exceptions).append(
+                    f"{scenario.name} {mode} {seed}: without the {fault.kind} at {fault.at_us} us ({sort}): "
+                    f"{missing} missing; {difference or 'steps as they must be'}"
+                )
+        others = set(range(len(seen.plan.faults))) - {number for number, _, _ in found} if inside else ()
+        for number in sorted(others):
+            other = observe(scenario, mode, seed, without=number)
+            self._count(INSIDE, set(seen.kinds) <= set(other.kinds))
+            other = observe(scenario, mode, seed, redrawn=number)
+            self._count(REDRAWN, set(seen.kinds) <= set(other.kinds))
+
+    def _count(self, sort: str, kept: bool) -> None:
+        self.tried[sort] += 1
+        self.kept[sort] += kept
+
+
+def _shifts_latencies_only(scenario: Scenario, mode: str, seed: int, number: int) -> bool:
+    """Whether a cut changes nothing once pings always take the median of their link, and draw nothing."""
+    original = Channel.send
+
+    def send(channel: Channel, handler: Any, message: Any) -> None:
+        bits = channel._bits
+        if handler.__name__ == "on_ping":
+            channel._bits = lambda _: USUAL
+        original(channel, handler, message)
+        channel._bits = bits
+
+    with mock.patch.object(Channel, "send", send):
+        seen = observe(scenario, mode, seed)
+        return not differs(seen, observe(scenario, mode, seed, without=number), number, UNMET)
+
+
+@contextmanager
+def latency_of_each_link() -> Iterator[None]:
+    """Draw the latencies of each directed link from a stream of its own, to see what sharing one stream does."""
+    original: Callable[[Network, int, int], Link] = Network.link
+    streams: dict[Link, Any] = {}
+    init = Channel.__init__
+
+    def begin(channel: Channel, network: Network, link: Link, target: Any) -> None:
+        init(channel, network, link, target)
+        if link not in streams:
+            nodes = next(nodes for nodes, one in network._links.items() if one is link)
+            drawn: Streams = network._streams
+            streams[link] = drawn(f"network:{nodes[0]}:{nodes[1]}").getrandbits
+        channel._bits = streams[link]
+
+    assert original is Network.link
+    with mock.patch.object(Channel, "__init__", begin):
+        yield
+
+
+def main() -> int:
+    """Try many; 1 if a violation went away, or a step changed that must not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenarios", default="chaos,power")
+    parser.add_argument("--modes", default="hw,kip101,kip279,kip320")
+    parser.add_argument("--failures", type=int, default=25, help="of each scenario in each mode, the first ones")
+    parser.add_argument("--inside", action="store_true", help="leave out the faults inside the past, too")
+    parser.add_argument("--fixed", action="store_true", help="all messages of a link take the same time")
+    parser.add_argument("--latency-of-each-link", action="store_true", help="a random stream for each link")
+    options = parser.parse_args()
+    prepare_process()
+    failed = False
+    total = Tally()
+    for name in options.scenarios.split(","):
+        for mode in options.modes.split(","):
+            tally = Tally()
+            scenario, seed = scenario_of(name, all_kinds=False) if options.fixed else load(name), 0
+            while tally.failures < options.failures:
+                if options.latency_of_each_link:
+                    with latency_of_each_link():
+                        tally.add(scenario, mode, seed, inside=options.inside)
+                else:
+                    tally.add(scenario, mode, seed, inside=options.inside)
+                seed += 1
+            sys.stdout.write(f"{name} {mode}: {tally.failures} failures in {seed} seeds; kept of tried:")
+            sys.stdout.write(", ".join(f" {sort} {tally.kept[sort]}/{n}" for sort, n in sorted(tally.tried.items())))
+            lines = [f"explained: {line}" for line in tally.explained] + tally.exceptions
+            sys.stdout.write("".join(f"\n  {line}" for line in lines) + "\n")
+            sys.stdout.flush()
+            failed |= bool(tally.exceptions)
+            total.tried += tally.tried
+            total.kept += tally.kept
+            total.failures += tally.failures
+    kept = ", ".join(f"{sort} {total.kept[sort]}/{n}" for sort, n in sorted(total.tried.items()))
+    sys.stdout.write(f"all: {total.failures} failures; kept of tried: {kept}\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
