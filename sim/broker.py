@@ -540,6 +540,7 @@ class Broker(Serving):
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
         self.network.settle_fetches(self.node)
         self._watch_isr()
+        self._journal.isr_sent(partition, isr)
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )

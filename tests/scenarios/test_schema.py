@@ -306,7 +306,7 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         (
             "brokers.count = 3",
             "brokers.count = 3\nbrokers.4.acks = '1'",
-            "brokers.4: brokers has no such key; it holds 'count', 'first', and sections 1 to 3",
+            "brokers.4: brokers has no such key; it holds 'count', 'first', 'upgraded_from', and sections 1 to 3",
         ),
         (
             "brokers.count = 3",
