@@ -77,37 +77,59 @@ MOMENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What has gone wrong in many protocols: at one of these moments, one of these targets, by one of these kinds."""
+    """What has gone wrong in many protocols: at one of these moments, one of these targets, by one of these kinds.
+
+    Attributes:
+        moments: of `MOMENTS`.
+        targets: brokers by name, 0: as the kind is drawn by itself.
+        kinds: fault kinds.
+        then: hazards that come after it in known failures.
+    """
 
     moments: tuple[str, ...]
     targets: tuple[int, ...]
     kinds: tuple[str, ...]
+    then: tuple[str, ...]
 
 
 STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart")
 LOSSES: Final = ("power-loss", "disk-replaced", "corrupt-tail")
 SILENCES: Final = ("zombie", "session-expiry", "pause")
 LINKS: Final = ("cut", "slow", "lossy")
-HAZARDS: Final = (
+HAZARDS: Final = {
     # Somebody is back, or about to change its log: now who has it all fails.
-    Hazard(("registered", "follow", "settled", "truncate", "isr"), (LEADER,), (*STOPS, "session-expiry")),
-    # Somebody is about to be relied upon, and ends.
-    Hazard(("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES)),
+    "return": Hazard(
+        ("registered", "follow", "settled", "truncate", "isr"),
+        (LEADER,),
+        (*STOPS, "session-expiry"),
+        ("return", "promise", "trust"),
+    ),
+    # Somebody is about to be relied upon, and ends, perhaps unseen.
+    "trust": Hazard(
+        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES), ("loss", "return")
+    ),
     # What was promised is known to one only.
-    Hazard(("append", "replicated", "commit", "ack"), (LEADER,), (*STOPS, *SILENCES, *LINKS)),
+    "promise": Hazard(
+        ("append", "replicated", "commit", "ack"), (LEADER,), (*STOPS, *SILENCES, *LINKS), ("return", "decision")
+    ),
     # Who holds it loses it.
-    Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES),
+    "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
     # A decision is being told.
-    Hazard(
+    "decision": Hazard(
         ("elected", "lead", "controller", "session-end"),
         (LEADER, CONTROLLER, ISR_MEMBER),
         (*STOPS, *SILENCES, *LINKS, "controller-failover", "controller-pause"),
+        ("trust", "return", "promise"),
     ),
     # Leadership moves while everybody lives.
-    Hazard(("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover")),
+    "move": Hazard(
+        ("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover"), ("decision", "return")
+    ),
     # A change is on its way, for longer.
-    Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS),
-)
+    "way": Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("trust", "loss", "return")),
+}
+FIRST: Final = ("trust", "return", "move")
+"""Hazards after the first fault of a chain, which stops somebody."""
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
 
 
@@ -244,16 +266,19 @@ def _draw_chain(
 ) -> list[Fault]:
     """A first fault, and others that wait for steps after it; most of them are known hazards."""
     at_us = incident.at_us
+    then = FIRST
     faults: list[Fault] = []
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")
         moment = choice(own, _MOMENTS)
         target = 0 if position else begins
         kind = choice(own, kinds if position else movers)
-        hazard = choice(own, HAZARDS)
+        name = choice(own, then if own.getrandbits(1) else tuple(HAZARDS))
+        hazard = HAZARDS[name]
         fitting = [other for other in kinds if other in hazard.kinds]
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
+            then = hazard.then
         bounds = replace(limits, window_us=(at_us, at_us), triggered=position > 0, target=target)
         fault = INJECTORS[kind].draw(own, bounds)
         if position:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from faults.injection import INJECTORS
 from faults.plan import LEADER, Fault, Limits, Plan
-from faults.swarm import BURST, CHAIN, HAZARDS, LINKS, LONE, MOMENTS, MOVERS, ROLLING, Mix, draw_incidents, draw_plan
+from faults.swarm import BURST, CHAIN, FIRST, HAZARDS, LINKS, LONE, MOMENTS, MOVERS, ROLLING, Mix, draw_incidents, draw_plan
 from sim import trace
 from sim.streams import Streams
 
@@ -52,10 +52,12 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
 
 def test_moments_and_hazards_name_what_exists() -> None:
     assert set(MOMENTS) == set(trace.MOMENTS)
-    for hazard in HAZARDS:
+    for hazard in HAZARDS.values():
+        assert set(hazard.then) <= set(HAZARDS)
         assert set(hazard.moments) <= set(trace.MOMENTS)
         assert set(hazard.kinds) <= set(INJECTORS)
     assert {*MOVERS, *LINKS} <= set(INJECTORS)
+    assert set(FIRST) <= set(HAZARDS)
 
 
 def test_plans_are_sorted_and_of_every_allowed_length() -> None:
