@@ -266,7 +266,7 @@ def _draw_chain(
 ) -> list[Fault]:
     """A first fault, and others that wait for steps after it; most of them are known hazards."""
     at_us = incident.at_us
-    then = FIRST
+    then: tuple[str, ...] = FIRST
     faults: list[Fault] = []
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")

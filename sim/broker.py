@@ -662,7 +662,9 @@ class Broker(Serving):
         self.network.changed()  # Where epochs end.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`."""
+        """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
+        if not self._watching_isr and leo < partition.log.leo:
+            self._watch_isr()
         self._journal.replicated(self.node, partition, follower, leo)
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:

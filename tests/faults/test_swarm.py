@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 
 from faults.injection import INJECTORS
 from faults.plan import LEADER, Fault, Limits, Plan
-from faults.swarm import BURST, CHAIN, FIRST, HAZARDS, LINKS, LONE, MOMENTS, MOVERS, ROLLING, Mix, draw_incidents, draw_plan
+from faults.swarm import (
+    BURST,
+    CHAIN,
+    FIRST,
+    HAZARDS,
+    LINKS,
+    LONE,
+    MOMENTS,
+    MOVERS,
+    ROLLING,
+    Mix,
+    draw_incidents,
+    draw_plan,
+)
 from sim import trace
 from sim.streams import Streams
 
