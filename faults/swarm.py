@@ -36,7 +36,7 @@ ROLLING_RESTART_US: Final = (500_000, 10_000_000)
 WAIT_US: Final = (5_000_000, 60_000_000)
 """How long a fault waits for its step: long enough for a session to end and somebody to be elected."""
 OCCURRENCES: Final = (1, 1, 1, 2, 3, 6)
-AFTER_US: Final = (0, 1_000, 3_000, 3_000, 1_000_000)
+AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 """How long after its step a fault strikes, at most."""
 WEIGHTS: Final = (1, 1, 2, 4)
 """How often a kind is drawn, in comparison with others."""
@@ -214,16 +214,17 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
     allowed = [kind for kind in mix.kinds if kind in MOVERS] or mix.kinds
     spare = choice(stream, allowed)
     movers = [kind for kind in kinds if kind in MOVERS] or [spare]
+    last_us = limits.window_us[1]
     limits = _stable(stream, limits)
     faults: list[Fault] = []
     moved = 0
     for incident in incidents:
         if incident.style == ROLLING:
-            faults += _draw_rolling(streams(f"rolling:{len(faults)}"), incident.at_us, limits)
+            faults += _draw_rolling(streams(f"rolling:{len(faults)}"), incident.at_us, limits, last_us)
             continue
         if incident.style == CHAIN:
             names = (LEADER,) if moved < SURE else (LEADER, LEADER, ISR_MEMBER, 0)
-            faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits)
+            faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
             moved += faults[-incident.faults].targets == (LEADER,)
             continue
         common = ""
@@ -237,20 +238,18 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             kind = common if alike and position else other
             common = kind
             own = streams(f"fault:{len(faults)}")
-            at_us = min(incident.at_us + position * integer(own, 0, gap_us), limits.window_us[1])
+            at_us = min(incident.at_us + position * integer(own, 0, gap_us), last_us)
             waits = own.random() * 100 < mix.aimed_percent
             target = targets[position] if position < len(targets) else 0
-            bounds = replace(limits, window_us=(at_us, at_us), triggered=waits)
+            peer = -1
             if incident.style == BURST and kind in LINKS:
-                bounds = replace(bounds, target=node, peer=peers[position])
+                target, peer = node, peers[position]
             elif not target and kind in MOVERS and (moved < SURE or own.random() * 3 < 2):
-                bounds = replace(bounds, target=LEADER)
+                target = LEADER
                 moved += 1
-            else:
-                bounds = replace(bounds, target=target)
-            fault = INJECTORS[kind].draw(own, bounds)
+            fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
             if waits:
-                fault = replace(fault, trigger=_draw_trigger(own, choice(own, _MOMENTS), at_us, limits.window_us[1]))
+                fault = fault.waiting(_draw_trigger(own, choice(own, _MOMENTS), at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
@@ -263,6 +262,7 @@ def _draw_chain(
     movers: Sequence[str],
     kinds: Sequence[str],
     limits: Limits,
+    last_us: int,
 ) -> list[Fault]:
     """A first fault, and others that wait for steps after it; most of them are known hazards."""
     at_us = incident.at_us
@@ -279,23 +279,39 @@ def _draw_chain(
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
             then = hazard.then
-        bounds = replace(limits, window_us=(at_us, at_us), triggered=position > 0, target=target)
-        fault = INJECTORS[kind].draw(own, bounds)
+        fault = _draw_fault(own, kind, limits, at_us, target=target, triggered=position > 0)
         if position:
-            fault = replace(fault, trigger=_draw_trigger(own, moment, at_us, limits.window_us[1]))
+            fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)
-        at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), limits.window_us[1])
+        at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), last_us)
     return faults
 
 
-def _draw_rolling(stream: random.Random, at_us: int, limits: Limits) -> list[Fault]:
+def _draw_fault(
+    stream: random.Random,
+    kind: str,
+    limits: Limits,
+    at_us: int,
+    *,
+    target: int,
+    peer: int = -1,
+    triggered: bool = False,
+) -> Fault:
+    limits.window_us = (at_us, at_us)
+    limits.target = target
+    limits.peer = peer
+    limits.triggered = triggered
+    return INJECTORS[kind].draw(stream, limits)
+
+
+def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
     """Controlled restarts of all brokers, one after the other, whoever leads."""
     gap_us = choice(stream, ROLLING_GAPS_US)
+    short = replace(limits, restart_us=ROLLING_RESTART_US)
     faults = []
     for broker in sample(stream, limits.all_brokers, len(limits.all_brokers)):
-        bounds = replace(limits, window_us=(at_us, at_us), target=broker, restart_us=ROLLING_RESTART_US)
-        faults.append(INJECTORS[controlled_restart.KIND].draw(stream, bounds))
-        at_us = min(at_us + integer(stream, gap_us // 2, gap_us), limits.window_us[1])
+        faults.append(_draw_fault(stream, controlled_restart.KIND, short, at_us, target=broker))
+        at_us = min(at_us + integer(stream, gap_us // 2, gap_us), last_us)
     return faults
 
 

@@ -161,7 +161,8 @@ class _Run:
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
-        return {key: choice(self.streams(f"setting:{key}"), keys[key]) for key in sorted(keys)}
+        number = self.streams.number
+        return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
 
     def _draw_older(self, broker_rules: dict[int, Rules]) -> dict[int, Rules]:
         """Put brokers into older modes; returns the rules that they get when they start again."""
