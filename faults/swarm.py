@@ -24,7 +24,7 @@ LONE: Final = "lone"
 BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
-SIZES: Final = {BURST: (2, 3), CHAIN: (2, 4)}
+SIZES: Final = {BURST: (2, 3), CHAIN: (2, 5)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -106,14 +106,14 @@ HAZARDS: Final = {
     ),
     # Somebody is about to be relied upon, and ends, perhaps unseen.
     "trust": Hazard(
-        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES), ("loss", "return")
+        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*LOSSES, *SILENCES), ("loss", "return")
     ),
     # What was promised is known to one only.
     "promise": Hazard(
         ("append", "replicated", "commit", "ack"), (LEADER,), (*STOPS, *SILENCES, *LINKS), ("return", "decision")
     ),
     # Who holds it loses it.
-    "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
+    "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
     # A decision is being told.
     "decision": Hazard(
         ("elected", "lead", "controller", "session-end"),
@@ -128,7 +128,7 @@ HAZARDS: Final = {
     # A change is on its way, for longer.
     "way": Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("trust", "loss", "return")),
 }
-FIRST: Final = ("trust", "return", "move")
+FIRST: Final = ("trust", "trust", "return", "move")
 """Hazards after the first fault of a chain, which stops somebody."""
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
 
@@ -273,7 +273,7 @@ def _draw_chain(
         moment = choice(own, _MOMENTS)
         target = 0 if position else begins
         kind = choice(own, kinds if position else movers)
-        name = choice(own, then if own.getrandbits(1) else tuple(HAZARDS))
+        name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
         hazard = HAZARDS[name]
         fitting = [other for other in kinds if other in hazard.kinds]
         if position and fitting and own.getrandbits(2):
