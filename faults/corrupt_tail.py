@@ -15,7 +15,7 @@ MOST_BATCHES = 3
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then; a few batches; started again after a while."""
     at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits.brokers)
+    target = aim(stream, limits)
     count = integer(stream, 1, MOST_BATCHES)
     return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us), value=count)
 

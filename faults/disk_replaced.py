@@ -14,7 +14,7 @@ KIND = "disk-replaced"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then; started again after a while."""
     at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits.brokers)
+    target = aim(stream, limits)
     return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
 
 

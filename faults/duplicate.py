@@ -19,7 +19,7 @@ STEP = "resent"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then; any share of its requests, for as long as a cut."""
     at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits.brokers)
+    target = aim(stream, limits)
     share = integer(stream, 1, 1_000)
     return Fault(KIND, at_us, (target,), integer(stream, *limits.cut_us), value=share)
 

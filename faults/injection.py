@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -27,10 +26,21 @@ from faults import (
     slow,
     zombie,
 )
-from faults.plan import CONTROLLER, LEADER, Fault, Limits, Plan, hash_of
+from faults.plan import (
+    AGAIN,
+    CONTROLLER,
+    ISR_MEMBER,
+    LAST,
+    OUTSIDER,
+    THERE,
+    Fault,
+    Limits,
+    Plan,
+    Trigger,
+    hash_of,
+)
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
-from sim.streams import Streams, integer, sample
 
 
 class Injector(Protocol):
@@ -73,22 +83,10 @@ INJECTORS: Final[dict[str, Injector]] = {
 }
 _LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})
 """Kinds whose targets are the two ends of one link."""
+_CONTROLLERS: Final = frozenset({controller_failover.KIND, controller_pause.KIND})
+"""Kinds that are about the controller, not about its broker."""
 _STOPS: Final = frozenset({kill.KIND, power_loss.KIND, controlled_restart.KIND, disk_replaced.KIND, corrupt_tail.KIND})
 """Kinds that stop a broker. When their time is over it is started even if they had found it stopped."""
-
-
-def draw_plan(streams: Streams, kinds: Sequence[str], count: tuple[int, int], limits: Limits) -> Plan:
-    """Draw a plan: the number of faults, the kind of each, then each from a stream of its own.
-
-    Kinds come from a bag that is filled again when it is empty, so that even a short plan mixes them.
-    """
-    stream = streams("plan")
-    number = integer(stream, *count)
-    drawn: list[str] = []
-    while len(drawn) < number:
-        drawn += sample(stream, kinds, min(len(kinds), number - len(drawn)))
-    faults = [INJECTORS[kind].draw(streams(f"fault:{index}"), limits) for index, kind in enumerate(drawn)]
-    return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +115,27 @@ class Injection:
         self._cluster = cluster
         self.realised: list[Realised] = []
         self._in_force: list[tuple[Fault, int]] = []
+        self._struck = 0
 
     def schedule(self, plan: Plan) -> None:
-        """Let all faults of a plan strike at their times."""
+        """Let all faults of a plan strike at their times, or when the steps come that they wait for."""
         for fault in plan.faults:
-            self._cluster.kernel.call_at(fault.at_us, ALWAYS, self.strike, fault)
+            begin = self.strike if fault.trigger is None else self._wait
+            self._cluster.kernel.call_at(fault.at_us, ALWAYS, begin, fault)
 
-    def strike(self, fault: Fault) -> None:
-        """Let a fault strike now, whatever its time says."""
-        if LEADER in fault.targets:
-            fault = replace(fault, targets=_put(fault.targets, LEADER, self._leader()))
-        if CONTROLLER in fault.targets:
-            fault = replace(fault, targets=_put(fault.targets, CONTROLLER, self._cluster.controller))
+    def _wait(self, fault: Fault) -> None:
+        assert fault.trigger is not None
+        _Aimed(self, self._cluster, fault, fault.trigger)
+
+    def strike(self, fault: Fault, there: int = 0) -> None:
+        """Let a fault strike now, whatever its time says.
+
+        Args:
+            fault: what strikes.
+            there: the broker at which the step happened that it waited for, 0 if none.
+        """
+        if min(fault.targets) < 0:
+            fault = replace(fault, targets=tuple(self._found(target, fault.kind, there) for target in fault.targets))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
         for position, target in enumerate(targets):
@@ -148,6 +155,7 @@ class Injection:
             coverage.spared(before)
         struck = fault.targets if fault.kind in _LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
+        self._struck = target if target > 0 and effective else self._struck
         if effective or fault.kind in _STOPS:
             self._in_force.append(entry)
         if fault.lasts_us >= 0:
@@ -157,6 +165,26 @@ class Injection:
         """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
         leader = self._cluster.control.state.leader
         return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
+
+    def _found(self, target: int, kind: str, there: int) -> int:
+        """The broker that a target's name stands for now; faults of the controller itself may find none (0)."""
+        if target >= 0:
+            return target
+        if target == CONTROLLER and (self._cluster.controller or kind in _CONTROLLERS):
+            return self._cluster.controller
+        if target == THERE and there > 0:
+            return there
+        if target == AGAIN and self._struck > 0:
+            return self._struck
+        leader = self._leader()
+        isr = self._cluster.control.state.isr
+        if target == LAST:
+            return isr[0] if len(isr) == 1 else leader
+        if target in (ISR_MEMBER, OUTSIDER):
+            others = [broker for broker in self._cluster.replicas if broker != leader]
+            fitting = [broker for broker in others if (broker in isr) == (target == ISR_MEMBER)]
+            return next(iter(fitting or others), leader)
+        return leader
 
     def _undo(self, entry: tuple[Fault, int]) -> None:
         if entry in self._in_force:
@@ -189,5 +217,38 @@ class Injection:
         return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]
 
 
-def _put(targets: tuple[int, ...], name: int, node: int) -> tuple[int, ...]:
-    return tuple(node if target == name else target for target in targets)
+class _Aimed:
+    """A fault that waits for a step.
+
+    Whatever strikes does so as an event of its own, never within the protocol's step.
+    """
+
+    __slots__ = ("_cluster", "_fault", "_injection", "_left", "_struck", "_there", "_trigger")
+
+    def __init__(self, injection: Injection, cluster: Cluster, fault: Fault, trigger: Trigger) -> None:
+        self._injection = injection
+        self._cluster = cluster
+        self._fault = fault
+        self._trigger = trigger
+        self._left = trigger.occurrence
+        self._there = 0
+        self._struck = False
+        cluster.journal.arm(trigger.moment, self._seen)
+        cluster.kernel.call_at(max(trigger.until_us, cluster.kernel.now_us), ALWAYS, self._strike, None)
+
+    def _seen(self, broker: int) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._cluster.journal.disarm(self._trigger.moment, self._seen)
+            self._there = broker
+            kernel = self._cluster.kernel
+            at_us = kernel.now_us + self._trigger.after_us
+            if at_us < self._trigger.until_us:
+                kernel.call_at(at_us, ALWAYS, self._strike, None)
+
+    def _strike(self, _: object) -> None:
+        """At the step, or at the latest time, whichever is first."""
+        if not self._struck:
+            self._struck = True
+            self._cluster.journal.disarm(self._trigger.moment, self._seen)
+            self._injection.strike(self._fault, self._there)

@@ -14,7 +14,7 @@ KIND = "pause"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then, for a while."""
     at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits.brokers)
+    target = aim(stream, limits)
     return Fault(KIND, at_us, (target,), integer(stream, *limits.pause_us))
 
 

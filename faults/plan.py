@@ -8,19 +8,50 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from sim.streams import choice, integer
 from sim.zookeeper import ZOOKEEPER
 
-SCHEMA_VERSION: Final = 2
-"""Version 1 lacks `Fault.value` and `Fault.replicas`."""
+SCHEMA_VERSION: Final = 3
+"""Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
 LEADER: Final = -1
 """As a target: whoever leads when the fault strikes."""
 CONTROLLER: Final = -2
-"""As a target: the active controller when the fault strikes."""
+"""As a target: the active controller when the fault strikes; without one, who leads (faults of controllers: nobody)."""
+ISR_MEMBER: Final = -3
+"""As a target: the first of the ISR that does not lead; without one, another replica."""
+OUTSIDER: Final = -4
+"""As a target: the first replica that is not in the ISR; without one, another that does not lead."""
+LAST: Final = -5
+"""As a target: the only member of the ISR, whether it leads or not; of a larger ISR, who leads."""
+THERE: Final = -6
+"""As a target: the broker at which the step happened that a trigger waited for; else who leads."""
+AGAIN: Final = -7
+"""As a target: the broker that was struck last; else who leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A step of the protocol that a fault waits for, from its `Fault.at_us` on.
+
+    Attributes:
+        moment: which, one of `sim.trace.MOMENTS`.
+        occurrence: the how-manieth, from 1.
+        after_us: how long after it the fault strikes.
+        until_us: when it strikes at the latest, if the step never comes.
+    """
+
+    moment: str
+    occurrence: int
+    after_us: int
+    until_us: int
+
+    def row(self) -> tuple[str | int, ...]:
+        """What a plan's hash is made of."""
+        return ("at", self.moment, self.occurrence, self.after_us, self.until_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +60,15 @@ class Fault:
 
     Attributes:
         kind: name of its injector.
-        at_us: when it strikes.
-        targets: brokers, `LEADER` or `CONTROLLER`; of a link, source and target (0: ZooKeeper, which also stands
+        at_us: when it strikes, or, with a trigger, begins to wait.
+        targets: brokers, or a name such as `LEADER`; of a link, source and target (0: ZooKeeper, which also stands
             for the whole cluster).
         lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
-        delays_us: for several targets, how long after `at_us` each is struck (empty: all at once).
+        delays_us: for several targets, how long after the strike each is hit (empty: all at once).
         both_ways: for a link, whether the other direction is concerned, too.
         value: how much, in the unit of its kind: us, batches, or parts of a thousand.
         replicas: for a reassignment, the new assignment.
+        trigger: the step that it waits for; None: it strikes at its time.
     """
 
     kind: str
@@ -47,16 +79,33 @@ class Fault:
     both_ways: bool = False
     value: int = 0
     replicas: tuple[int, ...] = ()
+    trigger: Trigger | None = None
+
+    def waiting(self, trigger: Trigger) -> Fault:
+        """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
+        return Fault(
+            self.kind,
+            self.at_us,
+            self.targets,
+            self.lasts_us,
+            self.delays_us,
+            self.both_ways,
+            self.value,
+            self.replicas,
+            trigger,
+        )
 
     def row(self) -> tuple[str | int, ...]:
-        """What a plan's hash is made of; faults that version 1 had keep theirs."""
+        """What a plan's hash is made of; faults that earlier versions had keep theirs."""
         more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
+        if self.trigger is not None:
+            more += self.trigger.row()
         return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Limits:
-    """What faults are drawn within; pairs are inclusive bounds in us.
+    """What faults are drawn within; pairs are inclusive bounds in us. Who draws narrows them for each fault.
 
     Attributes:
         brokers: the brokers that may be struck: those with a replica.
@@ -67,6 +116,9 @@ class Limits:
         slow_us: what a slow link adds to its latency.
         loss_permille: of a thousand messages, those that a lossy link loses.
         all_brokers: the brokers that may get a replica.
+        triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
+        target: who is struck, 0 if that is to be drawn.
+        peer: the other end of a link, -1 if that is to be drawn.
     """
 
     brokers: tuple[int, ...]
@@ -77,6 +129,9 @@ class Limits:
     slow_us: tuple[int, int]
     loss_permille: tuple[int, int]
     all_brokers: tuple[int, ...]
+    triggered: bool = False
+    target: int = 0
+    peer: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +168,45 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
                 fault["both_ways"],
                 fault.get("value", 0),
                 tuple(fault.get("replicas", ())),
+                Trigger(**fault["trigger"]) if fault.get("trigger") else None,
             )
             for fault in data["faults"]
         )
     )
 
 
-def aim(stream: random.Random, brokers: Sequence[int]) -> int:
-    """A target: every other time whoever leads when the fault strikes, else a broker."""
-    at_leader = stream.getrandbits(1)
-    broker = choice(stream, brokers)
-    return LEADER if at_leader else broker
+_AIMS: Final = (LEADER,) * 5 + (ISR_MEMBER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER)
+"""Names among the targets, as often as they are drawn."""
+
+
+_PEERS: Final = {LEADER: (ISR_MEMBER, OUTSIDER), ISR_MEMBER: (LEADER, OUTSIDER), OUTSIDER: (LEADER, ISR_MEMBER)}
+"""Names of the other end of a link."""
+
+
+def aim(stream: random.Random, limits: Limits) -> int:
+    """A target: a broker, or twice as often a name, mostly that of whoever leads when the fault strikes.
+
+    Of the names, every third is where the step happens that the fault waits for.
+    """
+    named = stream.random() * 3 < 2
+    there = stream.random() * 3 < 1
+    name = choice(stream, _AIMS)
+    broker = choice(stream, limits.brokers)
+    if limits.target:
+        return limits.target
+    if not named:
+        return broker
+    return THERE if there and limits.triggered else name
 
 
 def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (one may be whoever leads then), or a broker and ZooKeeper; one way or both."""
+    """Two brokers (names as in `aim`), or a broker and ZooKeeper; one way or both."""
     at_us = integer(stream, *limits.window_us)
-    source = aim(stream, limits.brokers)
-    target = choice(stream, [node for node in (ZOOKEEPER, *limits.brokers) if node != source])
+    source = aim(stream, limits)
+    ends = [ZOOKEEPER, *limits.brokers, *_PEERS.get(source, ())]
+    target = choice(stream, [node for node in ends if node != source])
+    if limits.peer >= 0:
+        target = limits.peer
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))
     targets = (target, source) if turned else (source, target)

@@ -14,10 +14,10 @@ SPREAD_US = 50_000
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker (or whoever leads then), several or all, each started again after the same while."""
+    """One broker (that which is given, or whoever leads then), several or all, started again after the same while."""
     at_us = integer(stream, *limits.window_us)
-    count = integer(stream, 1, len(limits.brokers))
-    targets = [aim(stream, limits.brokers)] if count == 1 else sample(stream, limits.brokers, count)
+    count = integer(stream, 1, 1 if limits.target else len(limits.brokers))
+    targets = [aim(stream, limits)] if count == 1 else sample(stream, limits.brokers, count)
     delays = tuple(integer(stream, 0, SPREAD_US) for _ in targets)
     return Fault(KIND, at_us, tuple(targets), integer(stream, *limits.restart_us), delays)
 

@@ -26,8 +26,7 @@ def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
     if partition is None or not partition.is_leader:
         return False
     log_start = partition.log.log_start
-    partition.advance_log_start(log_start + (partition.hw - log_start) * fault.value // 1_000)
-    return partition.log.log_start > log_start
+    return cluster.delete_records(partition, log_start + (partition.hw - log_start) * fault.value // 1_000)
 
 
 def undo(cluster: Cluster, fault: Fault, target: int) -> None:

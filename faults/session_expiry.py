@@ -14,7 +14,7 @@ KIND = "session-expiry"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then."""
     at_us = integer(stream, *limits.window_us)
-    return Fault(KIND, at_us, (aim(stream, limits.brokers),))
+    return Fault(KIND, at_us, (aim(stream, limits),))
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001

@@ -53,6 +53,7 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
 def _sections(scenario: Scenario) -> dict[str, list[str]]:
     return {
         "Brokers of another mode": [f"{broker}: {mode}" for broker, mode in scenario.broker_modes.items()],
+        "Modes before an upgrade": [", ".join(scenario.upgraded_from)] if scenario.upgraded_from else [],
         "Workload": [_bounds(asdict(scenario.workload))] if scenario.workload else [],
         "Faults, drawn from the seed": [_bounds(asdict(scenario.faults))] if scenario.faults else [],
         "Script": [_step(step) for step in scenario.script],

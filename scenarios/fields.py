@@ -143,7 +143,7 @@ def sections(value: object, _: Facts) -> object:
     """Part the number of brokers from their sections; ``brokers = 3`` is short for ``brokers.count = 3``."""
     if not isinstance(value, Mapping):
         return {"count": value}
-    plain = {key: value[key] for key in ("count", "first") if key in value}
+    plain = {key: value[key] for key in ("count", "first", "upgraded_from") if key in value}
     return {**plain, "sections": {key: _section(keys) for key, keys in value.items() if key not in plain}}
 
 
@@ -157,7 +157,9 @@ def _section(keys: object) -> dict[str, object]:
 def section(key: str, facts: Facts) -> int:
     """The broker that ``[brokers.N]`` is about."""
     if key not in map(str, range(1, facts.brokers + 1)):
-        raise ValueError(f"brokers has no such key; it holds 'count', 'first', and sections 1 to {facts.brokers}")
+        raise ValueError(
+            f"brokers has no such key; it holds 'count', 'first', 'upgraded_from', and sections 1 to {facts.brokers}"
+        )
     return int(key)
 
 

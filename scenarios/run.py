@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults.injection import Injection, draw_plan
+from faults.injection import Injection
 from faults.plan import Limits, Plan
 from faults.power_loss import SPREAD_US
 from faults.promise import Promise
+from faults.swarm import Mix, draw_incidents, draw_plan
 from scenarios import coverage, final_logs
 from scenarios.final_logs import VALIDATION_IDS
 from scenarios.rows import Row
@@ -38,6 +39,7 @@ from sim.convergence import Convergence
 from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
 from sim.producer import Send
+from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 from sim.settings import acks_number, convergence_deadline_us
@@ -130,17 +132,23 @@ class _Run:
         drawn = self._draw_settings()
         self.config = resolve(scenario.config, drawn)
         self.rules: Rules = mode_named(mode).rules.override(overrides)
-        broker_rules = dict.fromkeys(range(1, scenario.brokers + 1), self.rules)
+        brokers = self._brokers()
+        broker_rules = dict.fromkeys(range(1, brokers + 1), self.rules)
         for broker, own_mode in scenario.broker_modes.items():
-            broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
+            if broker in broker_rules:
+                broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
+        upgraded = self._draw_older(broker_rules)
         self.kernel = kernel or self._kernel()
         self.cluster = Cluster(
-            brokers=scenario.brokers,
+            brokers=brokers,
             config=self.config,
             broker_config={
-                broker: resolve(scenario.config, drawn, keys) for broker, keys in scenario.broker_config.items()
+                broker: resolve(scenario.config, drawn, keys)
+                for broker, keys in scenario.broker_config.items()
+                if broker in broker_rules
             },
             rules=broker_rules,
+            upgraded=upgraded,
             client_rules=self.rules,
             scripted=scenario.control == "scripted",
             first=scenario.first,
@@ -163,7 +171,28 @@ class _Run:
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
-        return {key: choice(self.streams(f"setting:{key}"), keys[key]) for key in sorted(keys)}
+        number = self.streams.number
+        return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
+
+    def _draw_older(self, broker_rules: dict[int, Rules]) -> dict[int, Rules]:
+        """Put brokers into older modes; returns the rules that they get when they start again."""
+        ladder = list(MODES)
+        older = [name for name in self.scenario.upgraded_from if ladder.index(name) < ladder.index(self.mode)]
+        upgraded = {}
+        for broker in broker_rules if older else ():
+            stream = self.streams(f"older:{broker}")
+            name = choice(stream, older)
+            if stream.random() * 3 < 2:
+                upgraded[broker] = broker_rules[broker]
+                broker_rules[broker] = mode_named(name).rules.override(self.overrides)
+        return upgraded
+
+    def _brokers(self) -> int:
+        """How many of the scenario's brokers run."""
+        replicas, spare = self.config["default.replication.factor"], self.config["sim.spare.brokers"]
+        assert isinstance(replicas, int)
+        assert isinstance(spare, int)
+        return min(self.scenario.brokers, replicas + spare)
 
     def _kernel(self) -> Kernel:
         """The kernel that breaks ties as ``sim.ties`` says."""
@@ -242,11 +271,22 @@ class _Run:
             faults.loss_permille,
             tuple(self.cluster.settings),
         )
-        plan = draw_plan(self.streams, faults.kinds, faults.count, limits)
+        mix = Mix(
+            faults.kinds,
+            faults.count,
+            faults.aimed_percent,
+            faults.burst_percent,
+            faults.chain_percent,
+            faults.rolling_percent,
+        )
+        incidents = draw_incidents(self.streams, mix, window_us)
+        plan = draw_plan(self.streams, mix, limits, incidents)
         if workload is None:
             return plan, []
         acks = acks_number(str(self.config["acks"]))
-        return plan, draw_sends(self.streams, workload, (FIRST_BURST_US, faults.horizon_us), acks)
+        moments = [incident.at_us for incident in incidents]
+        window_us = (FIRST_BURST_US, faults.horizon_us)
+        return plan, draw_sends(self.streams, workload, window_us, acks, moments)
 
     def _heal(self) -> None:
         self.cluster.journal.availability.end(self.kernel.now_us)

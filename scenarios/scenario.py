@@ -28,7 +28,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """A drawn workload: bursts of batches until the faults end. Pairs are inclusive bounds, drawn per use.
+    """A drawn workload: bursts of batches until the faults end. Pairs are inclusive bounds, drawn per use; of gaps and
+    records each burst draws an upper bound of its own first.
 
     Attributes:
         bursts: how many bursts, spread over the horizon.
@@ -36,6 +37,7 @@ class Bursts:
         gap_ms: time between two batches of a burst.
         records: records in a batch.
         acks_one_every: one batch in so many is sent with acks=1 (0: none); all others use the `acks` setting.
+        near_percent: bursts of a hundred that begin near a moment when faults begin, the others at any time.
     """
 
     bursts: tuple[int, int]
@@ -43,6 +45,7 @@ class Bursts:
     gap_ms: tuple[int, int]
     records: tuple[int, int]
     acks_one_every: int = 0
+    near_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,10 @@ class FaultDraw:
         pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
         slow_us: what a slow link adds to its latency.
         loss_permille: of a thousand messages, those that a lossy link loses.
+        aimed_percent: of lone faults and of bursts, those that wait for a step of the protocol.
+        burst_percent: of incidents, those that strike several targets nearly at once.
+        chain_percent: of incidents, those whose faults wait for steps one after the other.
+        rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
     """
 
     horizon_us: int
@@ -138,6 +145,10 @@ class FaultDraw:
     pause_us: tuple[int, int] = (1_000_000, 40_000_000)
     slow_us: tuple[int, int] = (10_000, 2_000_000)
     loss_permille: tuple[int, int] = (20, 500)
+    aimed_percent: int = 0
+    burst_percent: int = 0
+    chain_percent: int = 0
+    rolling_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +206,8 @@ class Scenario:
         config: keys set for the cluster (only those the file sets).
         broker_config: keys set for one broker.
         broker_modes: brokers whose rules are those of a mode of their own (mixed versions).
+        upgraded_from: modes that two of three brokers are in at first, each drawn from those that are older than the
+            run's; whoever starts again is in the run's mode.
         draw_config: keys drawn per seed from a list of values.
         workload: bursts, or None when the script sends everything.
         faults: what a drawn plan is drawn from, or None.
@@ -221,6 +234,7 @@ class Scenario:
     config: Mapping[str, Value] = field(default_factory=dict)
     broker_config: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
     broker_modes: Mapping[int, str] = field(default_factory=dict)
+    upgraded_from: tuple[str, ...] = ()
     draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     workload: Bursts | None = None
     faults: FaultDraw | None = None
@@ -294,6 +308,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     )
     plain["broker_modes"] = {int(broker): mode for broker, mode in plain.get("broker_modes", {}).items()}
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
+    plain["upgraded_from"] = tuple(plain.get("upgraded_from", ()))
     plain["overrides"] = tuple(plain.get("overrides", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)

@@ -58,8 +58,20 @@ def _only_for(*steps: str) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def _shares(*others: str) -> AfterValidator:
+    """Shares of the same hundred."""
+
+    def validate(value: int, info: ValidationInfo) -> int:
+        if value + sum(info.data.get(other, 0) for other in others) > 100:
+            raise ValueError(f"with {' and '.join(others)} that is more than 100")
+        return value
+
+    return AfterValidator(validate)
+
+
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
+Percent = Annotated[int, Field(ge=0, le=100)]
 Words = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
 Pair = Annotated[list[Natural], _check(fields.pair)]
@@ -103,6 +115,7 @@ class _Section(_Table):
 class _Brokers(_Table):
     count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
     first: Broker = 1
+    upgraded_from: list[ModeName] = []
     sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
 
 
@@ -112,6 +125,7 @@ class _Workload(_Table):
     gap_ms: Pair
     records: Annotated[list[Positive], _check(fields.pair)]
     acks_one_every: Natural = 0
+    near_percent: Percent = 0
 
 
 class _Faults(_Table):
@@ -123,6 +137,10 @@ class _Faults(_Table):
     pause_ms: Pair | None = None
     slow_ms: Pair | None = None
     loss_permille: Annotated[list[Annotated[int, Field(ge=0, le=1_000)]], _check(fields.pair)] | None = None
+    aimed_percent: Percent = 0
+    burst_percent: Percent = 0
+    chain_percent: Annotated[Percent, _shares("burst_percent")] = 0
+    rolling_percent: Annotated[Percent, _shares("burst_percent", "chain_percent")] = 0
 
 
 class _Pattern(_Table):
@@ -252,6 +270,7 @@ def _plain(file: _File) -> dict[str, Any]:
         **plain,
         "brokers": brokers["count"],
         "first": brokers["first"],
+        "upgraded_from": brokers["upgraded_from"],
         "broker_config": {broker: part["keys"] for broker, part in brokers["sections"].items() if part["keys"]},
         "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
         "script": [_step(line) for line in plain["script"]],

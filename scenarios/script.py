@@ -200,7 +200,7 @@ class Script:
             leader = cluster.leader
             if leader is None or leader.partition is None:
                 raise StoryError("delete-records needs a leader")
-            leader.partition.advance_log_start(params["offset"])
+            cluster.delete_records(leader.partition, params["offset"])
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
         elif action != "wait":

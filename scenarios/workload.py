@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from scenarios.scenario import Bursts
 from sim.producer import Send
 from sim.streams import Streams, integer
 
+NEAR_US: Final = (-1_000_000, 25_000_000)
+"""When a burst near the begin of a fault begins: before, during, or when somebody else was elected."""
 
-def draw_sends(streams: Streams, bursts: Bursts, window_us: tuple[int, int], acks: int) -> list[Send]:
+
+def draw_sends(
+    streams: Streams, bursts: Bursts, window_us: tuple[int, int], acks: int, moments: Sequence[int] = ()
+) -> list[Send]:
     """Draw all batches of a run.
 
     Args:
@@ -15,21 +23,28 @@ def draw_sends(streams: Streams, bursts: Bursts, window_us: tuple[int, int], ack
         bursts: what to draw.
         window_us: when bursts begin.
         acks: acks of batches that are not turned to acks=1.
+        moments: when faults begin, in us.
 
     Returns:
         Batches in order of their times; record ids are given in that order, from 0.
     """
     stream = streams("workload")
-    times: list[int] = []
+    batches: list[tuple[int, int]] = []
     for _ in range(integer(stream, *bursts.bursts)):
         at_us = integer(stream, *window_us)
+        near_us = integer(stream, *NEAR_US)
+        near = stream.random() * 100 < bursts.near_percent
+        moment = stream.random()
+        if near and moments:
+            at_us = max(window_us[0], moments[int(moment * len(moments))] + near_us)
+        slowest_ms = integer(stream, *bursts.gap_ms)
+        largest = integer(stream, *bursts.records)
         for _ in range(integer(stream, *bursts.batches)):
-            times.append(at_us)
-            at_us += 1_000 * integer(stream, *bursts.gap_ms)
+            batches.append((at_us, integer(stream, bursts.records[0], largest)))
+            at_us += 1_000 * integer(stream, bursts.gap_ms[0], slowest_ms)
     sends: list[Send] = []
     next_id = 0
-    for at_us in sorted(times):
-        count = integer(stream, *bursts.records)
+    for at_us, count in sorted(batches):
         rare = bursts.acks_one_every > 0 and stream.random() * bursts.acks_one_every < 1
         sends.append(Send(next_id, count, 1 if rare else acks, at_us))
         next_id += count

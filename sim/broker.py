@@ -571,6 +571,7 @@ class Broker(Serving):
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
         self.network.settle_fetches(self.node)
         self._watch_isr()
+        self._journal.isr_sent(partition, isr)
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )
@@ -692,7 +693,9 @@ class Broker(Serving):
         self.network.changed()  # Where epochs end.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`."""
+        """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
+        if not self._watching_isr and leo < partition.log.leo:
+            self._watch_isr()
         self._journal.replicated(self.node, partition, follower, leo)
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:

@@ -21,6 +21,7 @@ from sim.producer import Producer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH
+from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
 from sim.settings import broker_settings, client_settings
 from sim.storage import Storage
@@ -47,6 +48,7 @@ class Cluster:
         config: full configuration of the cluster.
         broker_config: full configuration of brokers that differ.
         rules: rules of each broker.
+        upgraded: rules of brokers from their second start on, if others.
         client_rules: rules of producers and consumers.
         scripted: whether a script decides elections and ISR.
         first: the broker that is started first, and so becomes controller.
@@ -66,6 +68,7 @@ class Cluster:
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
         rules: Mapping[int, Rules],
+        upgraded: Mapping[int, Rules] | None = None,
         client_rules: Rules,
         scripted: bool,
         first: int = 1,
@@ -88,7 +91,8 @@ class Cluster:
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common
             for broker in range(1, brokers + 1)
         }
-        self.rules = rules
+        self.rules = dict(rules)
+        self._upgraded = dict(upgraded or {})
         phases = streams("writeback")  # Flushers of different machines have nothing to do with each other.
         self.storages = {
             broker: Storage(settings.storage, integer(phases, 0, settings.storage.writeback_interval_us - 1))
@@ -156,6 +160,8 @@ class Cluster:
             if broker in self._stopping:
                 self._stopping[broker] = True
             return False
+        if self._incarnations[broker] and broker in self._upgraded:
+            self.rules[broker] = self._upgraded.pop(broker)
         self._incarnations[broker] += 1
         process = self.running[broker] = Broker(
             broker,
@@ -405,6 +411,18 @@ class Cluster:
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """An administrator asks for another assignment; False if it is in place or another one is asked for."""
         return self.control.reassign(replicas)
+
+    def delete_records(self, partition: Partition, before: int) -> bool:
+        """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not."""
+        log = partition.log
+        previous = log.log_start
+        end = min(before, partition.hw)
+        deleted = [record for batch in log.batches for record in batch.ids()[: max(0, end - batch.base_offset)]]
+        partition.advance_log_start(before)
+        if log.log_start == previous:
+            return False
+        self.journal.ledger.deleted.update(deleted)
+        return True
 
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""

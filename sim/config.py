@@ -83,6 +83,7 @@ KEYS: Final[dict[str, Key]] = {
     "sim.network.loss.permille": Key(0, "messages of a thousand that links lose", maximum=1_000),
     "sim.network.latency": Key("drawn", "is a message's latency drawn, or always the median", ("drawn", "fixed")),
     "sim.elision": Key(True, "are pings and empty fetches left out that could change nothing"),
+    "sim.spare.brokers": Key(NEVER, "brokers without a replica, at most (never: all that the scenario has)"),
     "sim.ties": Key("fifo", "order of events at the same instant", ("fifo", "random", "pct")),
     "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
 }

@@ -68,6 +68,7 @@ class Journal:
         ledger: the facts for verdicts.
         availability: what clients had to wait for.
         coverage: what was reached.
+        armed: who waits for which of `sim.trace.MOMENTS`; empty while nobody does.
         divergence: the incremental checker of that name.
         observers: called with each step as a dict.
         elections: leaders chosen by the control plane.
@@ -83,6 +84,7 @@ class Journal:
         "_log_matching",
         "_nothing_removed",
         "_quorum",
+        "armed",
         "availability",
         "coverage",
         "divergence",
@@ -106,6 +108,7 @@ class Journal:
         self._quorum = Quorum(self.ledger)
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self.observers: list[Callable[[Step], None]] = []
+        self.armed: dict[str, list[Callable[[int], None]]] = {}
         self.elections = 0
         self.rounds = [0, 0, 0]
         self.truncations = 0
@@ -119,6 +122,27 @@ class Journal:
         for observer in self.observers:
             observer(entry)
 
+    # Moments.
+
+    def arm(self, moment: str, waits: Callable[[int], None]) -> None:
+        """Let somebody know of a kind of moment: the broker where it happened, 0 where that is no broker's.
+
+        Called from within the protocol's own step, so it may only put something on the kernel's queue.
+        """
+        self.armed.setdefault(moment, []).append(waits)
+
+    def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
+        """Take that back; nothing if it was done."""
+        waiting = self.armed.get(moment, [])
+        if waits in waiting:
+            waiting.remove(waits)
+            if not waiting:
+                del self.armed[moment]
+
+    def _fire(self, moment: str, broker: int) -> None:
+        for waits in tuple(self.armed.get(moment, ())):
+            waits(broker)
+
     # Logs.
 
     def append(self, broker: int, replica: Replica, batch: Batch) -> None:
@@ -128,6 +152,8 @@ class Journal:
         if self.ledger.missing:
             self.ledger.appended(broker, batch, now_us)
         self._log_matching.appended(broker, replica.log, batch, now_us)
+        if self.armed:
+            self._fire("append", broker)
         if self.observers:
             sequence = {
                 "producer_id": batch.producer_id,
@@ -162,6 +188,8 @@ class Journal:
         if leo < partition.hw:
             self.coverage.reached(probes.TRUNCATION_BELOW_HW)
         self.divergence.truncated(broker, leo)
+        if self.armed:
+            self._fire("truncate", broker)
         if self.observers:
             self._tell("truncate", broker=broker, offset=leo, leader_epoch=partition.leader_epoch, removed=len(removed))
 
@@ -175,6 +203,8 @@ class Journal:
     def replicated(self, broker: int, partition: Partition, follower: int, leo: int) -> None:
         """A leader learnt a follower's LEO."""
         self._buffer += _PACK(self._kernel.now_us, _REPLICATED, broker, partition.leader_epoch, leo, follower)
+        if self.armed:
+            self._fire("replicated", broker)
         if self.observers:
             self._tell("replicated", broker=broker, follower=follower, offset=leo, leader_epoch=partition.leader_epoch)
 
@@ -193,6 +223,8 @@ class Journal:
         elif hw < previous:
             self.coverage.reached(probes.HW_GOES_BACK)
         self.divergence.compare(broker, now_us)
+        if self.armed:
+            self._fire("commit" if partition.is_leader else "hw", broker)
         if self.observers:
             self._tell("hw", broker=broker, offset=hw, leader_epoch=partition.leader_epoch, leader=partition.is_leader)
 
@@ -209,6 +241,8 @@ class Journal:
         self._completeness.lead(broker, epoch, now_us)
         self._quorum.lead(partition, decision, now_us)
         self.availability.leads(broker, epoch, now_us)
+        if self.armed:
+            self._fire("lead", broker)
         if self.observers:
             self._tell("lead", broker=broker, leader_epoch=epoch, offset=partition.log.leo, hw=partition.hw)
 
@@ -221,6 +255,8 @@ class Journal:
             self.divergence.unsettled(broker)
         self._completeness.told(broker, self._kernel.now_us)
         self.availability.leads_no_more(broker, self._kernel.now_us)
+        if self.armed:
+            self._fire("follow", broker)
         if self.observers:
             self._tell("follow", broker=broker, leader=partition.leader, leader_epoch=epoch, offset=partition.log.leo)
 
@@ -232,6 +268,8 @@ class Journal:
             self.rounds[min(rounds, 3) - 1] += 1
             self.coverage.reached(probes.ROUNDS[min(rounds, 3) - 1])
         self.divergence.settled(broker, epoch, now_us)
+        if self.armed:
+            self._fire("settled", broker)
         if self.observers:
             self._tell("settled", broker=broker, leader_epoch=epoch, rounds=rounds)
 
@@ -246,6 +284,8 @@ class Journal:
         self._completeness.elected(epoch)
         self._quorum.elected(epoch)
         self.availability.elected(leader, epoch, self._kernel.now_us)
+        if self.armed:
+            self._fire("elected", leader)
         if self.observers:
             self._tell("elected", broker=leader, leader_epoch=epoch)
 
@@ -255,6 +295,8 @@ class Journal:
         if self.ledger.isr_history:
             self._isr_changes(len(isr) - len(self.ledger.isr), len(isr))
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
+        if self.armed:
+            self._fire("isr", _moved(self.ledger.isr, isr))
         self.ledger.isr_history.append((now_us, isr))
         self._completeness.isr(isr, now_us)
         self._quorum.persisted(isr, epoch, now_us)
@@ -267,10 +309,17 @@ class Journal:
         if size == 1:
             self.coverage.reached(probes.ISR_SINGLE)
 
+    def isr_sent(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """A leader asks for another ISR; that is no step before it is persisted."""
+        if self.armed:
+            self._fire("isr-sent", _moved(partition.isr, isr))
+
     def controller(self, broker: int, epoch: int) -> None:
         """A broker became controller."""
         if epoch > 1:
             self.coverage.reached(probes.CONTROLLER_FAILOVER)
+        if self.armed:
+            self._fire("controller", broker)
         self._buffer += _PACK(self._kernel.now_us, _CONTROLLER, broker, epoch, 0, 0)
         if self.observers:
             self._tell("controller", broker=broker, controller_epoch=epoch)
@@ -285,12 +334,16 @@ class Journal:
     def registered(self, broker: int, incarnation: int) -> None:
         """A session was opened."""
         self.ledger.registered(broker, incarnation, self._kernel.now_us)
+        if self.armed:
+            self._fire("registered", broker)
         self._note("registered", broker)
 
     def session_end(self, broker: int) -> None:
         """A session is over."""
         self.ledger.session_ended(broker, self._kernel.now_us)
         self._completeness.session_end(broker)
+        if self.armed:
+            self._fire("session-end", broker)
         self._note("session-end", broker)
 
     # Clients.
@@ -304,6 +357,8 @@ class Journal:
         isr = self.ledger.isr
         if len(isr) < min_insync_replicas:
             reply.short_isr = isr
+        if self.armed:
+            self._fire("acknowledges", broker)
         if self.observers:
             self._tell("acknowledges", broker=broker, record=first, min_isr=min_insync_replicas)
 
@@ -316,6 +371,8 @@ class Journal:
         self.ledger.acks.append(Ack(first, count, reply.base_offset, acks, now_us))
         if reply.short_isr is not None:
             ack_under_min_isr.check_ack(self.ledger, range(first, first + count), reply.short_isr, now_us)
+        if self.armed:
+            self._fire("ack", 0)
         if self.observers:
             sent = reply.answered_us
             self._tell("ack", record=first, count=count, offset=reply.base_offset, acks=acks, answered_at=sent)
@@ -353,6 +410,8 @@ class Journal:
                 )
                 before = batch.last_offset + 1
         ledger.expose(leader_epoch, end)
+        if self.armed:
+            self._fire("read", 0)
 
     def end_offset(self, known: dict[int, int], asked_us: int, end_offset: int, leader_epoch: int) -> None:
         """A consumer received the latest offset; `known` is what was exposed when it asked."""
@@ -488,3 +547,10 @@ class Journal:
         self._buffer += _PACK(self._kernel.now_us, _CODE[step], broker, 0, offset, 0)
         if self.observers:
             self._tell(step, broker=broker, offset=offset)
+
+
+def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> int:
+    """The broker that an ISR change is about: the first that joins, else the first that leaves, else 0."""
+    return next((broker for broker in after if broker not in before), 0) or next(
+        (broker for broker in before if broker not in after), 0
+    )

@@ -86,6 +86,7 @@ class Ledger:
         exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
         commits: first id -> when a leader's HW first passed the batch.
         committed: batches in the order in which leaders' HWs passed them.
+        deleted: ids of the records that a leader's retention deleted.
         isr_history: (time, persisted ISR), beginning with the assignment.
         ends: ends of incarnations.
         up: broker -> when its process ran with an open session: [(registered, ended or None)].
@@ -106,6 +107,7 @@ class Ledger:
         self.exposed: dict[int, int] = {}
         self.commits: dict[int, int] = {}
         self.committed: list[Batch] = []
+        self.deleted: set[int] = set()
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
         self.ends: list[End] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}

@@ -59,4 +59,26 @@ STEPS: Final[dict[str, str]] = {
 }
 """Step -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
 
+MOMENTS: Final[dict[str, str]] = {
+    "append": "a batch entered a log, a leader's or a follower's",
+    "replicated": "a leader learnt a follower's LEO",
+    "commit": "a leader's HW moved up",
+    "hw": "a follower's HW moved, as a fetch told it",
+    "acknowledges": "a leader answers success to acks=all",
+    "ack": "a producer received success",
+    "read": "a consumer was shown records",
+    "elected": "a leader was chosen and persisted",
+    "lead": "a broker is about to lead",
+    "follow": "a broker follows a leader or an epoch that is new to it",
+    "truncate": "a follower truncated, perhaps nothing",
+    "settled": "a follower finished truncation",
+    "isr-sent": "a leader asks for another ISR",
+    "isr": "an ISR was persisted",
+    "registered": "a broker registered",
+    "session-end": "a broker's session ended",
+    "controller": "a broker became controller",
+}
+"""Moments that a fault may be aimed at (`sim.journal.Journal.arm`): steps of the protocol in every mode. An ISR that
+was asked for is no step of the trace."""
+
 Step = dict[str, Any]

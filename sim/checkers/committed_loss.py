@@ -1,7 +1,8 @@
 """Committed loss: a producer was told that a record is committed, and in the end it is gone.
 
 Verifies, at the end of validation: the id of every record that was acknowledged with acks=all stands in the leader's
-log at or above the log start, unless the log start passed it by deletion. Without a leader, the record must be in some
+log at or above the log start, unless the log start passed it by deletion, of this log or of one that came to an end
+(a disk that is replaced by an empty one forgets its log start). Without a leader, the record must be in some
 replica's log, in memory or on disk. A record that is there at another offset only was relocated: counted, no loss.
 
 Does not verify: records acknowledged with acks=1 or 0, which are counted; absence that was made good again.
@@ -48,7 +49,7 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
     ]
     if not elsewhere:
         return count
-    present = {record for batch in batches for record in batch.ids()}
+    present = {record for batch in batches for record in batch.ids()} | ledger.deleted
     gone: list[tuple[Ack, frozenset[int]]] = []
     for ack in elsewhere:
         missing = frozenset(range(ack.first_id, ack.first_id + ack.count)) - present

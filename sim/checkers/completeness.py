@@ -121,7 +121,7 @@ class Completeness:
         held = set(log.batches)
         lacking = [batch for batch in batches if batch not in held and batch.last_offset >= log.log_start]
         if lacking:
-            present = {record for batch in log.batches for record in batch.ids()}
+            present = {record for batch in log.batches for record in batch.ids()} | self._ledger.deleted
             lacking = [batch for batch in lacking if not present.issuperset(batch.ids())]
         fresh = [batch for batch in lacking if (kind, broker, batch.first_id) not in self._reported]
         if fresh:

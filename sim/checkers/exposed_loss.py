@@ -1,7 +1,8 @@
 """Exposed loss: a consumer was shown a record, and in the end its offset holds nothing or another record.
 
 Verifies, at the end of validation, for every shown (record, offset) at or above the log start of the leader's log: the
-log holds that record at that offset. Reported apart from committed loss. Without a leader nothing is judged.
+log holds that record at that offset, unless a leader's retention had deleted it. Reported apart from committed loss.
+Without a leader nothing is judged.
 
 Does not verify: whether the record is elsewhere in the log.
 """
@@ -25,6 +26,8 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
         for offset in range(start, batch.last_offset + 1):
             record = batch.first_id + offset - batch.base_offset
             found = log.batch_at(offset)
+            if record in ledger.deleted:
+                continue
             if found is None or found.first_id + offset - found.base_offset != record:
                 ids.add(record)
                 first = first or (record, offset)

@@ -148,6 +148,7 @@ class _Judge:
         self._since: dict[int, list[Step]] = {}
         self._reads: list[Step] = []
         self._exposed: list[tuple[int, int, int]] = []
+        self._deleted: set[int] = set()
         self._now_us = 0
         self._handlers: dict[str, Callable[[Step], None]] = {
             "append": self._append,
@@ -206,6 +207,8 @@ class _Judge:
 
     def _log_start(self, step: Step) -> None:
         copy = self._copies[step["broker"]]
+        if copy.leads is not None:
+            self._deleted.update(record for held in copy.at[copy.start : step["offset"]] for record, _ in held)
         copy.start = step["offset"]
         copy.leo = max(copy.leo, copy.start)
         self._compare_all()
@@ -318,7 +321,7 @@ class _Judge:
         return copy if copy is not None and copy.leads == self._epoch else None
 
     def _committed_loss(self, copies: list[_Copy]) -> None:
-        present: set[int] = set().union(*(copy.ids() for copy in copies))
+        present = self._deleted.union(*(copy.ids() for copy in copies))
         start = max(copy.start for copy in copies)
         for ack in self._acks:
             if ack["acks"] != -1:
@@ -331,7 +334,7 @@ class _Judge:
         for shown in self._reads:
             for offset in range(max(shown["offset"], leader.start), shown["last"] + 1):
                 record = shown["record"] + offset - shown["offset"]
-                if not leader.holds(offset, record):
+                if record not in self._deleted and not leader.holds(offset, record):
                     self._find("exposed-loss", f"record {record}, shown at offset {offset} at {shown['t']} us")
 
     def _consumer_skip(self, leader: _Copy) -> None:

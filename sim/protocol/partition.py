@@ -201,8 +201,12 @@ class Partition(Replica):
         self.locked = False
         self._epoch_at_election = rules.epoch_recorded_at == "election"
         self._join_epoch_start = rules.isr_join == "leader-epoch-start"
-        self._checks_alive = rules.isr_eligibility != "any"
         self._asks_controller = rules.isr_update == "alter-partition"
+        # What a leader writes to ZooKeeper is checked there; its own metadata may be stale for as long as nothing else
+        # changes, since the last UpdateMetadata that it hears may be a late copy of an older one.
+        self._checks_alive = rules.isr_eligibility == "alive" or (
+            rules.isr_eligibility == "registered" and self._asks_controller
+        )
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._guards_latest = rules.list_offsets_guard == "yes"
         self._hw_needs_epoch = rules.hw_needs_epoch == "yes"

@@ -140,7 +140,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     "isr_eligibility": RuleSpec(
         ("any", "alive", "registered"),
         "Who may join the ISR: anybody; or brokers that are alive in the leader's metadata; or brokers whose present "
-        "registration is the one that fetched, which is checked where the ISR is persisted.",
+        "registration is the one that fetched, which is checked where the ISR is persisted (and, if that is the "
+        "controller, before it is asked).",
         "Partition.maybeExpandIsr to 3.2; KAFKA-14140 (3.3); KIP-841 (3.3), KIP-903 (3.5)",
     ),
     "isr_update": RuleSpec(

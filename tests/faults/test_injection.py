@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from faults.injection import INJECTORS, Injection
-from faults.plan import CONTROLLER, LEADER, Fault, Plan
+from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
 from sim.cluster import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
+from sim.trace import MOMENTS
 from tests.sim.world import SECOND_US, World
 
 STOPS = ("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail")
@@ -262,6 +263,7 @@ def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_
         world.write()
     injection = strike(world, Fault("retention", 0, (LEADER,), value=500))
     assert injection.effective == 1
+    assert world.cluster.journal.ledger.deleted == {0, 1}
     world.run()
     world.write()
     assert world.logs == [[2, 3, 4]] * 3
@@ -387,3 +389,155 @@ def test_healing_undoes_every_kind() -> None:
     assert set(cluster.running) == {1, 2, 3}
     assert len({tuple(log) for log in world.logs}) == 1
     assert world.logs[0]
+
+
+# Faults that wait for a step.
+
+
+def schedule(world: World, *faults: Fault) -> Injection:
+    injection = Injection(world.cluster)
+    injection.schedule(Plan(faults))
+    return injection
+
+
+def aimed(world: World, moment: str, occurrence: int = 1, after_us: int = 0, target: int = THERE) -> Fault:
+    """A kill that waits from now on, and for 20 s."""
+    now_us = world.cluster.kernel.now_us
+    trigger = Trigger(moment, occurrence, after_us, now_us + 20 * SECOND_US)
+    return Fault("kill", now_us, (target,), 40 * SECOND_US, trigger=trigger)
+
+
+def struck(injection: Injection) -> list[tuple[int, int]]:
+    return [(entry.targets[0], entry.at_us) for entry in injection.realised]
+
+
+@pytest.mark.parametrize("occurrence", [1, 2, 3])
+def test_a_fault_strikes_at_the_nth_step_that_it_waits_for_where_that_happens(occurrence: int) -> None:
+    world = World().ready()
+    world.write()
+    injection = schedule(world, aimed(world, "append", occurrence))
+    world.run(1)
+    assert not injection.realised
+    world.write()
+    append = world.of("append")[2 + occurrence]
+    assert append["offset"] == 1
+    assert struck(injection) == [(append["broker"], append["t"])]
+
+
+def test_it_strikes_some_time_after_the_step_and_only_once() -> None:
+    world = World().ready()
+    injection = schedule(world, aimed(world, "ack", after_us=2_500, target=LEADER))
+    world.write()
+    world.write(seconds=60)
+    assert struck(injection) == [(1, world.of("ack")[0]["t"] + 2_500)]
+
+
+def test_without_the_step_it_strikes_at_the_latest_time_at_the_leader() -> None:
+    world = World().ready()
+    now_us = world.cluster.kernel.now_us
+    injection = schedule(world, aimed(world, "append"))
+    world.run(60)
+    assert struck(injection) == [(1, now_us + 20 * SECOND_US)]
+    assert not world.cluster.journal.armed
+
+
+def test_a_step_so_late_that_it_would_strike_after_the_latest_time_changes_nothing_of_that() -> None:
+    world = World().ready()
+    now_us = world.cluster.kernel.now_us
+    injection = schedule(world, aimed(world, "append", after_us=3 * SECOND_US))
+    world.run(18)
+    world.write(seconds=10)
+    assert struck(injection) == [(world.of("append")[0]["broker"], now_us + 20 * SECOND_US)]
+
+
+MAKES = {
+    "append": "write",
+    "replicated": "write",
+    "commit": "write",
+    "hw": "write",
+    "acknowledges": "write",
+    "ack": "write",
+    "read": "write",
+    "elected": "kill",
+    "lead": "kill",
+    "follow": "kill",
+    "truncate": "kill",
+    "settled": "kill",
+    "isr-sent": "rejoin",
+    "isr": "kill",
+    "registered": "rejoin",
+    "session-end": "kill",
+    "controller": "kill",
+}
+"""What is done to a cluster of three whose leader is its controller, so that a moment comes."""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> None:
+    digests: list[str] = []
+    met: list[int] = []
+    for watched in (False, True):
+        world = World().ready()
+        if watched:
+            world.cluster.journal.arm(moment, met.append)
+        world.write()
+        if MAKES[moment] != "write":
+            world.cluster.kill(1)
+            world.run(40)
+        if MAKES[moment] == "rejoin":
+            met.clear()
+            world.cluster.start(1)
+            world.run(10)
+        digests.append(world.cluster.journal.digest())
+    assert digests[0] == digests[1]
+    assert met
+    if moment in ("isr-sent", "registered"):
+        assert met == [1]
+
+
+def test_a_step_is_over_before_the_fault_strikes() -> None:
+    world = World().ready()
+    schedule(world, aimed(world, "append"))
+    world.write()
+    steps = [step["step"] for step in world.steps]
+    assert steps[steps.index("append") + 1] == "kill"
+    assert world.logs[0] == [0]
+
+
+@pytest.mark.parametrize(("target", "found"), [(ISR_MEMBER, 2), (OUTSIDER, 3), (LAST, 1), (LEADER, 1), (CONTROLLER, 1)])
+def test_names_of_targets(target: int, found: int) -> None:
+    world = World().ready()
+    world.cluster.kill(3)
+    world.run(60)
+    assert world.cluster.control.state.isr == (1, 2)
+    assert strike(world, Fault("session-expiry", 0, (target,))).realised[0].targets == (found,)
+
+
+def test_names_that_fit_nobody_stand_for_another_replica() -> None:
+    world = World().ready()
+    assert strike(world, Fault("slow", 0, (OUTSIDER, LEADER), 1, value=1)).realised[0].targets == (2, 1)
+    for broker in (2, 3):
+        world.cluster.kill(broker)
+    world.run(60)
+    assert world.cluster.control.state.isr == (1,)
+    assert strike(world, Fault("slow", 0, (ISR_MEMBER, LEADER), 1, value=1)).realised[0].targets == (2, 1)
+
+
+def test_a_fault_may_strike_again_who_was_struck_last() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("session-expiry", 0, (AGAIN,)))
+    injection.strike(Fault("kill", 0, (3,)))
+    injection.strike(Fault("kill", 0, (3,)))
+    injection.strike(Fault("slow", 0, (2, 0), 1, value=1))
+    injection.strike(Fault("disk-stall", 0, (AGAIN,)))
+    assert [entry.targets for entry in injection.realised] == [(1,), (3,), (3,), (2, 0), (2,)]
+
+
+def test_without_a_controller_only_faults_of_controllers_find_nobody() -> None:
+    world = World().ready()
+    for broker in (1, 2, 3):
+        world.cluster.kill(broker)
+    world.run(60)
+    assert world.cluster.controller == 0
+    assert strike(world, Fault("controller-pause", 0, (CONTROLLER,))).realised[0].targets == (0,)
+    assert strike(world, Fault("power-loss", 0, (CONTROLLER,))).realised[0].targets != (0,)

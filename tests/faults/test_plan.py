@@ -1,13 +1,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from faults.injection import INJECTORS, draw_plan
-from faults.plan import CONTROLLER, LEADER, Fault, Limits, Plan, plan_from_json
+from faults.injection import INJECTORS
+from faults.plan import (
+    CONTROLLER,
+    ISR_MEMBER,
+    LAST,
+    LEADER,
+    OUTSIDER,
+    THERE,
+    Fault,
+    Limits,
+    Plan,
+    Trigger,
+    plan_from_json,
+)
 from scenarios.actions import FAULT_KINDS
 from sim.streams import Streams
 
@@ -24,8 +37,6 @@ LIMITS = Limits(
 KINDS = tuple(INJECTORS)
 FIRST = ("kill", "power-loss", "controlled-restart", "cut")
 """What version 1 of plans had."""
-DRAWN = [draw_plan(Streams(seed), FIRST, (3, 8), LIMITS) for seed in range(150)]
-FAULTS = [fault for plan in DRAWN for fault in plan.faults]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), LIMITS.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate"), LIMITS.cut_us),
@@ -47,25 +58,20 @@ AIMED = {
     "reassignment": {0},
 }
 LINKS = ("cut", "slow", "lossy")
+NAMES = {LEADER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER}
 
 
 def test_every_kind_of_the_scenarios_has_an_injector() -> None:
     assert set(KINDS) == set(FAULT_KINDS)
 
 
-def test_plans_are_sorted_and_of_every_allowed_length() -> None:
-    assert {len(plan.faults) for plan in DRAWN} == set(range(3, 9))
-    assert all(list(plan.faults) == sorted(plan.faults, key=lambda fault: fault.at_us) for plan in DRAWN)
-
-
-def test_even_short_plans_mix_kinds() -> None:
-    for plan in DRAWN:
-        assert len({fault.kind for fault in plan.faults}) == min(len(FIRST), len(plan.faults))
+def draw(kind: str, seed: int, limits: Limits = LIMITS) -> Fault:
+    return INJECTORS[kind].draw(Streams(seed)("fault"), limits)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_faults_lie_within_their_limits(kind: str) -> None:
-    faults = [draw_plan(Streams(seed), [kind], (1, 1), LIMITS).faults[0] for seed in range(150)]
+    faults = [draw(kind, seed) for seed in range(300)]
     low, high = LASTS.get(kind, (-1, -1))
     least, most = VALUES.get(kind, (0, 0))
     for fault in faults:
@@ -76,23 +82,38 @@ def test_faults_lie_within_their_limits(kind: str) -> None:
         assert len(set(fault.targets)) == len(fault.targets)
     assert len({fault.value for fault in faults}) > (kind in VALUES)
     targets = {target for fault in faults for target in fault.targets}
-    assert targets == AIMED.get(kind, {LEADER, 1, 2, 3} | ({0} if kind in LINKS else set()))
+    assert targets == AIMED.get(kind, NAMES | {1, 2, 3} | ({0} if kind in LINKS else set()))
+
+
+@pytest.mark.parametrize("kind", ["kill", "cut"])
+def test_only_a_fault_that_waits_for_a_step_is_aimed_at_where_it_happens(kind: str) -> None:
+    limits = replace(LIMITS, triggered=True)
+    faults = [draw(kind, seed, limits) for seed in range(150)]
+    assert {target for fault in faults for target in fault.targets} >= NAMES | {THERE, 1, 2, 3}
 
 
 def test_a_reassignment_keeps_the_number_of_replicas_and_takes_any_brokers_in_any_order() -> None:
-    drawn = {draw_plan(Streams(seed), ["reassignment"], (1, 1), LIMITS).faults[0].replicas for seed in range(500)}
+    drawn = {draw("reassignment", seed).replicas for seed in range(500)}
     assert drawn == set(permutations((1, 2, 3, 4), 3))
 
 
+@pytest.mark.parametrize("kind", ["kill", "power-loss", "pause", "zombie", "cut"])
+def test_who_is_struck_may_be_given(kind: str) -> None:
+    limits = replace(LIMITS, target=LEADER, peer=0)
+    faults = [draw(kind, seed, limits) for seed in range(50)]
+    single = [fault for fault in faults if kind != "power-loss" or len(fault.targets) == 1]
+    assert all(set(fault.targets) == ({LEADER, 0} if kind == "cut" else {LEADER}) for fault in single)
+
+
 def test_cuts_join_two_nodes_in_one_direction_or_both() -> None:
-    cuts = [fault for fault in FAULTS if fault.kind == "cut"]
+    cuts = [draw("cut", seed) for seed in range(150)]
     assert {len(fault.targets) for fault in cuts} == {2}
     assert {fault.both_ways for fault in cuts} == {True, False}
     assert {fault.targets.index(0) for fault in cuts if 0 in fault.targets} == {0, 1}
 
 
 def test_power_goes_for_one_two_or_all_within_50_ms() -> None:
-    losses = [fault for fault in FAULTS if fault.kind == "power-loss"]
+    losses = [draw("power-loss", seed) for seed in range(150)]
     assert {len(fault.targets) for fault in losses} == {1, 2, 3}
     for fault in losses:
         assert len(fault.delays_us) == len(fault.targets)
@@ -100,12 +121,16 @@ def test_power_goes_for_one_two_or_all_within_50_ms() -> None:
 
 
 def test_a_plan_survives_json() -> None:
-    plans = [draw_plan(Streams(seed), KINDS, (len(KINDS), len(KINDS)), LIMITS) for seed in range(20)]
+    trigger = Trigger("append", 2, 3, 4)
+    plans = [
+        Plan(tuple(replace(draw(kind, seed), trigger=trigger if seed % 2 else None) for kind in KINDS))
+        for seed in range(20)
+    ]
     for plan in plans:
         again = plan_from_json(json.loads(json.dumps(plan.to_json())))
         assert again == plan
         assert again.plan_hash() == plan.plan_hash()
-    assert len({plan.plan_hash() for plan in (*DRAWN, *plans)}) == len(DRAWN) + len(plans)
+    assert len({plan.plan_hash() for plan in plans}) == len(plans)
 
 
 def test_a_plan_of_version_1_is_read_and_has_the_hash_that_it_had() -> None:
@@ -115,9 +140,16 @@ def test_a_plan_of_version_1_is_read_and_has_the_hash_that_it_had() -> None:
     assert plan.plan_hash() == stored["plan_hash"]
 
 
+def test_a_plan_of_version_2_is_read_and_has_the_hash_that_it_had() -> None:
+    stored = json.loads((Path(__file__).parent / "plan-v2.json").read_text(encoding="utf-8"))
+    plan = plan_from_json(stored["plan"])
+    assert {fault.kind for fault in plan.faults} == set(KINDS)
+    assert plan.plan_hash() == stored["plan_hash"]
+
+
 def test_a_newer_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema_version 3"):
-        plan_from_json({"schema_version": 3, "faults": []})
+    with pytest.raises(ValueError, match="schema_version 4"):
+        plan_from_json({"schema_version": 4, "faults": []})
 
 
 def test_a_plan_hash_notices_every_field() -> None:
@@ -132,24 +164,10 @@ def test_a_plan_hash_notices_every_field() -> None:
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, value=5),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, replicas=(5,)),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, value=5, replicas=(5,)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 2, 3)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("isr", 1, 2, 3)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 2, 2, 3)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 3, 3)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 2, 4)),
     ]
-    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 10
-
-
-def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
-    class Disturbed(Streams):
-        """The first fault draws one number more."""
-
-        def __call__(self, name: str) -> object:  # type: ignore[override]
-            stream = super().__call__(name)
-            if name == "fault:0":
-                stream.random()
-            return stream
-
-    differing = 0
-    for seed in range(20):
-        plain = draw_plan(Streams(seed), FIRST, (5, 5), LIMITS).faults
-        disturbed = draw_plan(Disturbed(seed), FIRST, (5, 5), LIMITS).faults
-        assert len(set(plain) & set(disturbed)) >= 4
-        differing += set(plain) != set(disturbed)
-    assert differing == 20
+    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 15

@@ -221,10 +221,8 @@ def inside_by_walk(events: Iterable[tuple[str, Any]], committed_us: int) -> bool
     return True
 
 
-@given(st.lists(EVENT, max_size=14), st.integers(0, 8))
-def test_any_history_is_judged_as_by_a_walk_through_every_instant(
-    events: list[tuple[str, Any]], committed_us: int
-) -> None:
+def played(events: Iterable[tuple[str, Any]], committed_us: int) -> History:
+    """The history in which these things happen, one at each instant from 1 on, as far as they can."""
     history = History(committed_us=committed_us)
     runs, has = {1, 2, 3}, {1, 2, 3}
     for at_us, (kind, what) in enumerate(events, start=1):
@@ -246,7 +244,85 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
             history.end(what, at_us, lossy=kind == "lose" and what in has)
             runs.discard(what)
             has -= {what} if kind == "lose" else set()
-    assert history.inside == inside_by_walk(events, committed_us)
+    return history
+
+
+EVENTS = st.lists(EVENT, max_size=14)
+COMMITTED_US = st.integers(0, 8)
+
+
+@given(EVENTS, COMMITTED_US)
+def test_any_history_is_judged_as_by_a_walk_through_every_instant(
+    events: list[tuple[str, Any]], committed_us: int
+) -> None:
+    assert played(events, committed_us).inside == inside_by_walk(events, committed_us)
+
+
+# What must hold of any history.
+
+
+@given(EVENTS, COMMITTED_US)
+def test_without_a_loss_everything_is_inside(events: list[tuple[str, Any]], committed_us: int) -> None:
+    kills = [("kill", what) if kind == "lose" else (kind, what) for kind, what in events]
+    assert played(kills, committed_us).inside
+
+
+@given(EVENTS, COMMITTED_US, st.data())
+def test_a_machine_that_loses_nothing_where_it_lost_something_for_the_last_time_puts_nothing_outside(
+    events: list[tuple[str, Any]], committed_us: int, data: st.DataObject
+) -> None:
+    broker = data.draw(BROKERS)
+    losses = [place for place, event in enumerate(events) if event == ("lose", broker)]
+    milder = list(events)
+    if losses:
+        milder[losses[-1]] = ("kill", broker)
+    assert played(milder, committed_us).inside >= played(events, committed_us).inside
+
+
+@given(EVENTS, COMMITTED_US, st.data())
+def test_a_record_that_is_given_back_for_good_puts_nothing_outside(
+    events: list[tuple[str, Any]], committed_us: int, data: st.DataObject
+) -> None:
+    broker = data.draw(BROKERS)
+    last = max((place for place, event in enumerate(events) if event == ("lose", broker)), default=0)
+    place = data.draw(st.integers(last, len(events)))
+    nothing = ("register", 0)  # So that the other things happen at the same instants.
+    without, with_it = list(events), list(events)
+    without.insert(place, nothing)
+    with_it.insert(place, ("regain", broker))
+    assert played(with_it, committed_us).inside >= played(without, committed_us).inside
+
+
+@given(EVENTS, COMMITTED_US)
+def test_losses_of_another_record_change_nothing(events: list[tuple[str, Any]], committed_us: int) -> None:
+    history = played(events, committed_us)
+    before = history.inside
+    other = Batch(2, 3, 0, 20)
+    for at_us in range(len(events) + 1):
+        for broker in (1, 2, 3):
+            history.ledger.ends.append(End(broker, at_us, "power-loss", {other.first_id: other}, in_isr=True))
+    assert history.inside == before
+
+
+@given(EVENTS, EVENTS, COMMITTED_US)
+def test_a_run_is_inside_when_each_of_its_records_is(
+    events: list[tuple[str, Any]], others: list[tuple[str, Any]], committed_us: int
+) -> None:
+    """Two records in the same places; what `others` calls losses is where the second one is lost."""
+    both = [(kind, what) for kind, what in events if kind != "regain"]
+    second = [
+        ("lose" if kind in ("kill", "lose") and place < len(others) and others[place][0] == "lose" else kind, what)
+        for place, (kind, what) in enumerate(both)
+    ]
+    first_history, second_history = played(both, committed_us), played(second, committed_us)
+    apart = first_history.inside and second_history.inside
+    other = Batch(2, 3, 0, 20)
+    first_history.ledger.commit([other], committed_us)
+    first_history.ledger.acks.append(Ack(20, 2, 2, -1, committed_us))
+    for end, same in zip(first_history.ledger.ends, second_history.ledger.ends, strict=True):
+        if same.lost:
+            end.lost[other.first_id] = other
+    assert first_history.inside == apart
 
 
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])

@@ -33,20 +33,27 @@ def test_power_may_violate() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "mode"), [("chaos", "hw"), ("chaos", "kip320-repaired")])
+DRAWN = ("chaos", "sessions", "partitions", "power", "rolling")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("mode", ["hw", "kip320"])
 def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
     rows = [run_row(catalogue.load(name), mode, seed) for seed in range(100)]
     floors = {"batches_acked": 30, "records_acked": 60, "elections": 3, "faults": 5}
     for column, floor in floors.items():
         assert statistics.median(row[column] for row in rows) >= floor, column
-    assert sum(row["vacuous"] for row in rows) <= 5
+    assert sum(row["vacuous"] for row in rows) <= 8  # Of 100; of all, fewer than 5 %.
+    assert sum(row["inside"] for row in rows) >= (60 if name == "power" else 40)
+    assert statistics.median(row["sim_us"] for row in rows) >= 300_000_000
     assert [row["error"] for row in rows if row["error"]] == []
 
 
-def test_the_repaired_mode_keeps_its_promise_in_chaos() -> None:
-    scenario = catalogue.load("chaos")
+@pytest.mark.parametrize("name", ["chaos", "sessions", "partitions"])
+def test_the_repaired_mode_keeps_its_promise(name: str) -> None:
+    scenario = catalogue.load(name)
     assert scenario.expect["kip320-repaired"] == Expectation("clean")
-    for seed in range(200):
+    for seed in range(100):
         row = run_row(scenario, "kip320-repaired", seed)
         assert row["expected"], (seed, row["violations_inside"])
 

@@ -9,10 +9,11 @@ import pytest
 from faults.plan import plan_from_json
 from scenarios.catalogue import load
 from scenarios.rows import COLUMNS
-from scenarios.run import run, run_row
+from scenarios.run import _execute, run, run_row
 from scenarios.scenario import Expectation, FinalLog, Scenario
 from sim.config import NEVER
 from sim.errors import InputError
+from sim.protocol.modes import mode as mode_named
 from sim.zookeeper import ZooKeeper
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
@@ -83,7 +84,7 @@ def test_drawn_settings_are_those_of_the_scenario(power: Scenario) -> None:
 
 def test_final_logs_and_files_are_shown(power: Scenario) -> None:
     result = run(power, "kip101", 1)
-    assert [replica.broker for replica in result.replicas] == [1, 2, 3]
+    assert [replica.broker for replica in result.replicas] == list(range(1, len(result.replicas) + 1))
     for replica in result.replicas:
         assert replica.running
         assert replica.leo == replica.batches[-1][1] + 1
@@ -186,3 +187,38 @@ def test_a_run_without_faults_is_clean_and_vacuous(power: Scenario) -> None:
     assert (row["verdict"], row["faults"], row["elections"], row["vacuous"]) == ("ok", 0, 0, True)
     # Validation's own record is shown to its reader, and also to the consumer if that comes in time.
     assert row["records_shown"] - row["records_acked"] in (0, 1)
+
+
+def test_brokers_without_a_replica_run_as_far_as_they_are_asked_for(power: Scenario) -> None:
+    def brokers(replicas: int, spare: int) -> list[int]:
+        config = {**power.config, "default.replication.factor": replicas, "sim.spare.brokers": spare}
+        draws = {key: values for key, values in power.draw_config.items() if key not in config}
+        return [view.broker for view in run(replace(power, config=config, draw_config=draws), "hw", 1).replicas]
+
+    assert [brokers(2, 0), brokers(2, 1), brokers(2, 9), brokers(3, 0)] == [[1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3]]
+
+
+def test_brokers_are_upgraded_when_they_start_again() -> None:
+    scenario = load("rolling")
+    upgraded, kept = 0, 0
+    for seed in range(30):
+        one, error = _execute(scenario, "kip320", seed, {}, [])
+        assert not error
+        rules = one.cluster.rules
+        waiting = one.cluster._upgraded
+        assert all(rules[broker] != mode_named("kip320").rules for broker in waiting)
+        assert all(one.cluster._incarnations[broker] == 1 for broker in waiting)
+        kept += len(waiting)
+        upgraded += sum(rules[broker] == mode_named("kip320").rules for broker in rules)
+    assert upgraded > kept > 0
+    one, _ = _execute(scenario, "hw", 1, {}, [])
+    assert set(one.cluster.rules.values()) == {mode_named("hw").rules}
+
+
+def test_every_drawn_scenario_draws_the_same_plan_and_settings_in_every_mode() -> None:
+    for name in ("chaos", "sessions", "partitions", "power", "rolling"):
+        scenario = load(name)
+        for seed in range(5):
+            results = [run(scenario, each, seed) for each in ("hw", "kip320-repaired")]
+            assert results[0].settings == results[1].settings
+            assert results[0].row["plan_hash"] == results[1].row["plan_hash"]

@@ -185,6 +185,32 @@ def test_what_else_faults_are_drawn_from_may_be_given_or_left_out() -> None:
     assert faults.cut_us == (1_000_000, 40_000_000)
 
 
+def test_shares_of_faults_and_bursts() -> None:
+    text = "aimed_percent = 40\nburst_percent = 50\nchain_percent = 30\nrolling_percent = 20\ncut_ms"
+    scenario = read(
+        DRAWN.replace("cut_ms", text).replace("acks_one_every", "near_percent = 70\nacks_one_every"), "x.toml"
+    )
+    assert scenario.faults is not None
+    assert scenario.workload is not None
+    assert scenario.workload.near_percent == 70
+    faults = scenario.faults
+    assert (faults.aimed_percent, faults.burst_percent, faults.chain_percent, faults.rolling_percent) == (
+        40,
+        50,
+        30,
+        20,
+    )
+    more = problems(DRAWN.replace("cut_ms", text.replace("20", "21")))
+    assert more == ("faults.rolling_percent = 21: with burst_percent and chain_percent that is more than 100",)
+    assert "faults.aimed_percent = 101" in problems(DRAWN.replace("cut_ms", "aimed_percent = 101\ncut_ms"))[0]
+
+
+def test_modes_before_an_upgrade() -> None:
+    text = DRAWN.replace("brokers = 2", 'brokers.count = 2\nbrokers.upgraded_from = ["hw", "kip101"]')
+    assert read(text, "x.toml").upgraded_from == ("hw", "kip101")
+    assert "did you mean 'kip101'" in problems(text.replace('"kip101"]', '"kip10"]'))[0]
+
+
 def test_bare_and_quoted_keys_are_the_same() -> None:
     bare = read(HEAD + "config.min.insync.replicas = 2\nconfig.acks = '1'" + SENDS + EXPECT, "x.toml")
     quoted = read(HEAD + "config.'min.insync.replicas' = 2\nconfig.'acks' = 1" + SENDS + EXPECT, "x.toml")
@@ -306,7 +332,7 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         (
             "brokers.count = 3",
             "brokers.count = 3\nbrokers.4.acks = '1'",
-            "brokers.4: brokers has no such key; it holds 'count', 'first', and sections 1 to 3",
+            "brokers.4: brokers has no such key; it holds 'count', 'first', 'upgraded_from', and sections 1 to 3",
         ),
         (
             "brokers.count = 3",

@@ -39,3 +39,27 @@ def test_a_seed_always_draws_the_same() -> None:
         return [(send.first_id, send.count, send.acks, send.due_us) for send in sends]
 
     assert plain(7) == plain(7) != plain(8)
+
+
+def test_bursts_come_near_the_moments_when_faults_begin() -> None:
+    bursts = Bursts((4, 4), (1, 1), (1, 1), (1, 1), near_percent=75)
+    window_us = (1_000_000, 1_000_000_000)
+    moments = [0, 500_000_000]
+    times = [send.due_us for seed in range(200) for send in draw_sends(Streams(seed), bursts, window_us, -1, moments)]
+    near = sum(any(-1_000_000 <= at_us - moment <= 25_000_000 for moment in moments) for at_us in times)
+    assert 0.7 < near / len(times) < 0.85
+    assert min(times) == 1_000_000
+    without = [send.due_us for seed in range(200) for send in draw_sends(Streams(seed), bursts, window_us, -1)]
+    assert sum(at_us < 30_000_000 or 499_000_000 <= at_us <= 525_000_000 for at_us in without) < len(without) / 10
+
+
+def test_each_burst_has_a_pace_and_a_size_of_its_own() -> None:
+    bursts = Bursts((1, 1), (30, 30), (0, 500), (1, 6))
+    paces, sizes = [], []
+    for seed in range(100):
+        sends = draw_sends(Streams(seed), bursts, WINDOW_US, -1)
+        paces.append(max(after.due_us - before.due_us for before, after in pairwise(sends)))
+        sizes.append(max(send.count for send in sends))
+    assert min(paces) < 50_000
+    assert max(paces) > 450_000
+    assert set(sizes) == {1, 2, 3, 4, 5, 6}

@@ -35,3 +35,12 @@ def test_choice_reaches_all_and_sample_repeats_none() -> None:
     assert len(set(drawn)) == 6
     assert all(len(set(pair)) == 2 for pair in drawn)
     assert sorted(sample(stream, (1, 2, 3), 3)) == [1, 2, 3]
+
+
+def test_a_number_drawn_once_is_the_same_for_a_name_and_spread_evenly() -> None:
+    assert Streams(5).number("a") == Streams(5).number("a")
+    numbers = [Streams(seed).number(name) for seed in range(500) for name in ("a", "b")]
+    assert len(set(numbers)) == 1000
+    assert all(0 <= number < 1 for number in numbers)
+    tenths = [sum(int(number * 10) == tenth for number in numbers) for tenth in range(10)]
+    assert min(tenths) > 70

@@ -47,3 +47,10 @@ def test_deletion_explains_absence_and_a_log_start_inside_a_batch_keeps_its_end(
 def test_without_a_leader_any_replica_will_do() -> None:
     ledger = acked((10, 3, 0), (20, 2, 3))
     assert check(ledger, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0
+
+
+def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+    ledger = acked((10, 3, 0), (20, 2, 3))
+    ledger.deleted = {10, 11, 12, 20}
+    assert check(ledger, [log()], 0, 9).lost == 1
+    assert ledger.violations[0].ids == {21}

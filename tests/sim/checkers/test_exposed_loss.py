@@ -31,3 +31,10 @@ def test_below_the_log_start_nothing_is_judged() -> None:
     ledger = shown((FIRST, 0), (SECOND, 3))
     check(ledger, log(Batch(0, 2, 1, 30), SECOND, start=3), 9)
     assert kinds(ledger) == []
+
+
+def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+    ledger = shown((FIRST, 0), (SECOND, 3))
+    ledger.deleted = {10, 11, 12, 20}
+    check(ledger, log(), 9)
+    assert ledger.violations[0].ids == {21}

@@ -138,6 +138,13 @@ def test_deletion_explains_absence() -> None:
     assert judged(*BEGIN, ack(11, 0), shown(11, 0), *moved, *END) == set()
 
 
+def test_what_a_leader_deleted_is_not_lost_when_its_disk_is_replaced() -> None:
+    moved = step("log-start", broker=1, offset=1)
+    empty = [step("disk-replaced", broker=broker, offset=1) for broker in (1, 2)]
+    assert judged(*BEGIN, ack(10, 0), moved, *empty) == judged(*BEGIN, *empty)
+    assert judged(*BEGIN, ack(10, 0), *empty) == {*judged(*BEGIN, *empty), "committed-loss"}
+
+
 def test_without_a_leader_a_record_on_any_replica_is_not_lost() -> None:
     gone = [step("kill", broker=1, offset=0), step("elected", broker=0, leader_epoch=1)]
     assert judged(*BEGIN, ack(10, 0), *gone) == {"no-progress"}

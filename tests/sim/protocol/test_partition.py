@@ -261,11 +261,23 @@ def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pend
     assert (one.isr, one.pending) == ((1, 2), ())
 
 
-@pytest.mark.parametrize(("rule", "joins"), [("any", True), ("alive", False), ("registered", False)])
-def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_rule(rule: str, *, joins: bool) -> None:
+@pytest.mark.parametrize(
+    ("rule", "update", "joins"),
+    [
+        ("any", "zookeeper-write", True),
+        ("alive", "zookeeper-write", False),
+        ("registered", "zookeeper-write", True),  # ZooKeeper checks it.
+        ("any", "alter-partition", True),
+        ("alive", "alter-partition", False),
+        ("registered", "alter-partition", False),
+    ],
+)
+def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_rule(
+    rule: str, update: str, *, joins: bool
+) -> None:
     host = Recorder()
     host.dead = {2}
-    one = partition(host, HW.override({"isr_eligibility": rule}))
+    one = partition(host, HW.override({"isr_eligibility": rule, "isr_update": update}))
     one.become_leader(decision(isr=(1,)), 0)
     one.follower_fetched(2, 1, 0, one.leader_epoch, 0)
     assert bool(host.of("isr")) == joins

@@ -1,0 +1,353 @@
+"""Drawing a fault plan from a seed, as swarm testing does: seeds differ in kind, not only in detail.
+
+Each seed enables some of the kinds that a scenario allows, some of them more often than others, and draws how stable
+its world is: whether cuts, pauses and stops are short, long or anything. What goes wrong comes in incidents, each at a
+moment of its own: a lone fault, a burst that strikes several targets nearly at once, a chain of faults that wait for
+steps of the protocol one after the other, or a rolling restart of all brokers. Everything is drawn beforehand: kinds
+and incidents from streams of the plan, each fault from a stream of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from faults import controlled_restart
+from faults.injection import INJECTORS
+from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
+from sim.streams import Streams, choice, integer, sample
+from sim.zookeeper import ZOOKEEPER
+
+LONE: Final = "lone"
+BURST: Final = "burst"
+CHAIN: Final = "chain"
+ROLLING: Final = "rolling"
+SIZES: Final = {BURST: (2, 3), CHAIN: (2, 5)}
+"""Faults of an incident."""
+BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
+"""Between the faults of a burst: at once, or up to one of these."""
+CHAIN_GAPS_US: Final = (1_000_000, 10_000_000, 30_000_000)
+"""Between the times from which two faults of a chain wait, at most: now, soon, or when who was stopped is back."""
+ROLLING_GAPS_US: Final = (2_000_000, 20_000_000, 40_000_000)
+"""Between two restarts of a rolling restart, at most: with and without waiting until the ISR is whole again."""
+ROLLING_RESTART_US: Final = (500_000, 10_000_000)
+WAIT_US: Final = (5_000_000, 60_000_000)
+"""How long a fault waits for its step: long enough for a session to end and somebody to be elected."""
+OCCURRENCES: Final = (1, 1, 1, 2, 3, 6)
+AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
+"""How long after its step a fault strikes, at most."""
+WEIGHTS: Final = (1, 1, 2, 4)
+"""How often a kind is drawn, in comparison with others."""
+STABILITY: Final = ("short", "long", "any")
+MOVERS: Final = (
+    "kill",
+    "power-loss",
+    "controlled-restart",
+    "zombie",
+    "disk-replaced",
+    "corrupt-tail",
+)
+"""Kinds after which somebody else leads, if they strike who leads. Every other fault is of one that the seed enables,
+and of those the first `SURE` do strike who leads: a run without elections would show nothing.
+"""
+SURE: Final = 2
+MOMENTS: Final = {
+    "append": 6,
+    "replicated": 1,
+    "commit": 2,
+    "hw": 3,
+    "acknowledges": 1,
+    "ack": 3,
+    "read": 1,
+    "elected": 2,
+    "lead": 3,
+    "follow": 2,
+    "truncate": 3,
+    "settled": 2,
+    "isr-sent": 2,
+    "isr": 3,
+    "registered": 3,
+    "session-end": 2,
+    "controller": 1,
+}
+"""Moments that faults wait for (`sim.trace.MOMENTS`), and how often in comparison with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """What has gone wrong in many protocols: at one of these moments, one of these targets, by one of these kinds.
+
+    Attributes:
+        moments: of `MOMENTS`.
+        targets: brokers by name, 0: as the kind is drawn by itself.
+        kinds: fault kinds.
+        then: hazards that come after it in known failures.
+    """
+
+    moments: tuple[str, ...]
+    targets: tuple[int, ...]
+    kinds: tuple[str, ...]
+    then: tuple[str, ...]
+
+
+STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart")
+LOSSES: Final = ("power-loss", "disk-replaced", "corrupt-tail")
+SILENCES: Final = ("zombie", "session-expiry", "pause")
+LINKS: Final = ("cut", "slow", "lossy")
+HAZARDS: Final = {
+    # Somebody is back, or about to change its log: now who has it all fails.
+    "return": Hazard(
+        ("registered", "follow", "settled", "truncate", "isr"),
+        (LEADER,),
+        (*STOPS, "session-expiry"),
+        ("return", "promise", "trust"),
+    ),
+    # Somebody is about to be relied upon, and ends, perhaps unseen.
+    "trust": Hazard(
+        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*LOSSES, *SILENCES), ("loss", "return")
+    ),
+    # What was promised is known to one only.
+    "promise": Hazard(
+        ("append", "replicated", "commit", "ack"), (LEADER,), (*STOPS, *SILENCES, *LINKS), ("return", "decision")
+    ),
+    # Who holds it loses it.
+    "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
+    # A decision is being told.
+    "decision": Hazard(
+        ("elected", "lead", "controller", "session-end"),
+        (LEADER, CONTROLLER, ISR_MEMBER),
+        (*STOPS, *SILENCES, *LINKS, "controller-failover", "controller-pause"),
+        ("trust", "return", "promise"),
+    ),
+    # Leadership moves while everybody lives.
+    "move": Hazard(
+        ("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover"), ("decision", "return")
+    ),
+    # A change is on its way, for longer.
+    "way": Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("trust", "loss", "return")),
+}
+FIRST: Final = ("trust", "trust", "return", "move")
+"""Hazards after the first fault of a chain, which stops somebody."""
+_MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What a scenario's plans are mixed from.
+
+    Attributes:
+        kinds: fault kinds that a seed may enable.
+        count: how many faults, inclusive bounds.
+        aimed_percent: of lone faults and of bursts, those that wait for a step of the protocol.
+        burst_percent: of incidents, those that are bursts.
+        chain_percent: of incidents, those that are chains.
+        rolling_percent: of incidents, those that are rolling restarts; they count as one fault.
+    """
+
+    kinds: tuple[str, ...]
+    count: tuple[int, int]
+    aimed_percent: int = 0
+    burst_percent: int = 0
+    chain_percent: int = 0
+    rolling_percent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Some faults that belong together, and when they begin."""
+
+    at_us: int
+    style: str
+    faults: int
+
+
+def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> list[Incident]:
+    """Draw when something goes wrong, and in which style; workloads may be drawn around these times.
+
+    Some seeds use the whole window, others crowd everything into a part of it.
+
+    Args:
+        streams: the stream ``incidents`` is used.
+        mix: numbers and shares.
+        window_us: when incidents may begin.
+
+    Returns:
+        Incidents in order of time, which together have as many faults as the plan.
+    """
+    stream = streams("incidents")
+    left = integer(stream, *mix.count)
+    low, high = window_us
+    width = (high - low) * choice(stream, (1, 2, 3, 3)) // 3
+    start = integer(stream, low, high - width)
+    incidents = []
+    while left:
+        percent = stream.random() * 100
+        at_us = integer(stream, start, start + width)
+        style = LONE
+        for other, share in ((BURST, mix.burst_percent), (CHAIN, mix.chain_percent), (ROLLING, mix.rolling_percent)):
+            if 0 <= percent < share:
+                style = other
+            percent -= share
+        size = min(left, integer(stream, *SIZES.get(style, (1, 1))))
+        incident = Incident(at_us, style if size > 1 or style == ROLLING else LONE, size)
+        incidents.append(incident)
+        left -= incident.faults
+    return sorted(incidents, key=lambda incident: incident.at_us)
+
+
+def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[Incident]) -> Plan:
+    """Draw what goes wrong in each incident.
+
+    Args:
+        streams: the stream ``plan`` is used, and one for each fault.
+        mix: kinds and shares.
+        limits: what faults are drawn within; no fault waits beyond the end of their window.
+        incidents: what `draw_incidents` gave.
+
+    Returns:
+        The plan, its faults in order of time.
+    """
+    stream = streams("plan")
+    kinds = _enabled(stream, mix.kinds)
+    allowed = [kind for kind in mix.kinds if kind in MOVERS] or mix.kinds
+    spare = choice(stream, allowed)
+    movers = [kind for kind in kinds if kind in MOVERS] or [spare]
+    last_us = limits.window_us[1]
+    limits = _stable(stream, limits)
+    faults: list[Fault] = []
+    moved = 0
+    for incident in incidents:
+        if incident.style == ROLLING:
+            faults += _draw_rolling(streams(f"rolling:{len(faults)}"), incident.at_us, limits, last_us)
+            continue
+        if incident.style == CHAIN:
+            names = (LEADER,) if moved < SURE else (LEADER, LEADER, ISR_MEMBER, 0)
+            faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
+            moved += faults[-incident.faults].targets == (LEADER,)
+            continue
+        common = ""
+        alike = incident.style == BURST and bool(stream.getrandbits(1))
+        targets = _targets(stream, incident, limits)
+        node = choice(stream, (LEADER, LEADER, ISR_MEMBER, *limits.brokers))
+        peers = sample(stream, (ZOOKEEPER, *limits.brokers), incident.faults)
+        gap_us = choice(stream, BURST_GAPS_US)
+        for position in range(incident.faults):
+            other = choice(stream, kinds if len(faults) % 2 or incident.style == BURST else movers)
+            kind = common if alike and position else other
+            common = kind
+            own = streams(f"fault:{len(faults)}")
+            at_us = min(incident.at_us + position * integer(own, 0, gap_us), last_us)
+            waits = own.random() * 100 < mix.aimed_percent
+            target = targets[position] if position < len(targets) else 0
+            peer = -1
+            if incident.style == BURST and kind in LINKS:
+                target, peer = node, peers[position]
+            elif not target and kind in MOVERS and (moved < SURE or own.random() * 3 < 2):
+                target = LEADER
+                moved += 1
+            fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
+            if waits:
+                fault = fault.waiting(_draw_trigger(own, choice(own, _MOMENTS), at_us, last_us))
+            faults.append(fault)
+    return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
+
+
+def _draw_chain(
+    streams: Streams,
+    begins: int,
+    incident: Incident,
+    first: int,
+    movers: Sequence[str],
+    kinds: Sequence[str],
+    limits: Limits,
+    last_us: int,
+) -> list[Fault]:
+    """A first fault, and others that wait for steps after it; most of them are known hazards."""
+    at_us = incident.at_us
+    then: tuple[str, ...] = FIRST
+    faults: list[Fault] = []
+    for position in range(incident.faults):
+        own = streams(f"fault:{first + position}")
+        moment = choice(own, _MOMENTS)
+        target = 0 if position else begins
+        kind = choice(own, kinds if position else movers)
+        name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
+        hazard = HAZARDS[name]
+        fitting = [other for other in kinds if other in hazard.kinds]
+        if position and fitting and own.getrandbits(2):
+            moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
+            then = hazard.then
+        fault = _draw_fault(own, kind, limits, at_us, target=target, triggered=position > 0)
+        if position:
+            fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
+        faults.append(fault)
+        at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), last_us)
+    return faults
+
+
+def _draw_fault(
+    stream: random.Random,
+    kind: str,
+    limits: Limits,
+    at_us: int,
+    *,
+    target: int,
+    peer: int = -1,
+    triggered: bool = False,
+) -> Fault:
+    limits.window_us = (at_us, at_us)
+    limits.target = target
+    limits.peer = peer
+    limits.triggered = triggered
+    return INJECTORS[kind].draw(stream, limits)
+
+
+def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
+    """Controlled restarts of all brokers, one after the other, whoever leads."""
+    gap_us = choice(stream, ROLLING_GAPS_US)
+    short = replace(limits, restart_us=ROLLING_RESTART_US)
+    faults = []
+    for broker in sample(stream, limits.all_brokers, len(limits.all_brokers)):
+        faults.append(_draw_fault(stream, controlled_restart.KIND, short, at_us, target=broker))
+        at_us = min(at_us + integer(stream, gap_us // 2, gap_us), last_us)
+    return faults
+
+
+def _enabled(stream: random.Random, kinds: Sequence[str]) -> list[str]:
+    """The kinds that a seed enables, each as often as it is to be drawn."""
+    enabled = sample(stream, kinds, integer(stream, min(2, len(kinds)), len(kinds)))
+    return [kind for kind in enabled for _ in range(choice(stream, WEIGHTS))]
+
+
+def _stable(stream: random.Random, limits: Limits) -> Limits:
+    """Narrower bounds: how long things last in this seed."""
+    return replace(
+        limits,
+        restart_us=_band(limits.restart_us, choice(stream, (*STABILITY, "long", "any"))),
+        cut_us=_band(limits.cut_us, choice(stream, STABILITY)),
+        pause_us=_band(limits.pause_us, choice(stream, STABILITY)),
+    )
+
+
+def _band(bounds: tuple[int, int], word: str) -> tuple[int, int]:
+    low, high = bounds
+    if word == "short":
+        return low, low + (high - low) // 8
+    return (low + (high - low) // 2, high) if word == "long" else bounds
+
+
+def _targets(stream: random.Random, incident: Incident, limits: Limits) -> list[int]:
+    """Who is struck by the faults of a burst: different brokers, or different roles."""
+    if incident.style != BURST:
+        return []
+    named = bool(stream.getrandbits(1))
+    pool: Sequence[int] = (LEADER, ISR_MEMBER, CONTROLLER) if named else limits.brokers
+    return sample(stream, pool, min(len(pool), incident.faults))
+
+
+def _draw_trigger(stream: random.Random, moment: str, at_us: int, latest_us: int) -> Trigger:
+    occurrence = integer(stream, 1, choice(stream, OCCURRENCES))
+    after_us = integer(stream, 0, choice(stream, AFTER_US))
+    return Trigger(moment, occurrence, after_us, min(at_us + integer(stream, *WAIT_US), latest_us))

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.injection import INJECTORS
+from faults.plan import LEADER, Fault, Limits, Plan
+from faults.swarm import (
+    BURST,
+    CHAIN,
+    FIRST,
+    HAZARDS,
+    LINKS,
+    LONE,
+    MOMENTS,
+    MOVERS,
+    ROLLING,
+    Mix,
+    draw_incidents,
+    draw_plan,
+)
+from sim import trace
+from sim.streams import Streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECOND_US = 1_000_000
+WINDOW_US = (5 * SECOND_US, 290 * SECOND_US)
+LIMITS = Limits(
+    brokers=(1, 2, 3),
+    window_us=WINDOW_US,
+    restart_us=(2 * SECOND_US, 60 * SECOND_US),
+    cut_us=(1 * SECOND_US, 90 * SECOND_US),
+    pause_us=(1 * SECOND_US, 60 * SECOND_US),
+    slow_us=(10_000, 2_000_000),
+    loss_permille=(20, 500),
+    all_brokers=(1, 2, 3, 4),
+)
+ALL = Mix(tuple(INJECTORS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
+
+
+def draw(seed: int, mix: Mix = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
+    own = streams(seed)
+    return draw_plan(own, mix, LIMITS, draw_incidents(own, mix, WINDOW_US))
+
+
+PLANS = [draw(seed) for seed in range(300)]
+
+
+def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
+    """Incidents of one style, each alone in a plan: (when it begins, its faults)."""
+    found = []
+    for seed in range(300):
+        mix = Mix(tuple(INJECTORS), (3, 3), **percents)
+        streams = Streams(seed)
+        incidents = [one for one in draw_incidents(streams, mix, WINDOW_US) if one.style == style][:1]
+        found += [(one.at_us, draw_plan(streams, mix, LIMITS, [one]).faults) for one in incidents]
+    return found
+
+
+def test_moments_and_hazards_name_what_exists() -> None:
+    assert set(MOMENTS) == set(trace.MOMENTS)
+    for hazard in HAZARDS.values():
+        assert set(hazard.then) <= set(HAZARDS)
+        assert set(hazard.moments) <= set(trace.MOMENTS)
+        assert set(hazard.kinds) <= set(INJECTORS)
+    assert {*MOVERS, *LINKS} <= set(INJECTORS)
+    assert set(FIRST) <= set(HAZARDS)
+
+
+def test_plans_are_sorted_and_of_every_allowed_length() -> None:
+    assert {len(plan.faults) for plan in PLANS} == {5, 6, 7, 8}
+    for plan in PLANS:
+        assert list(plan.faults) == sorted(plan.faults, key=lambda fault: fault.at_us)
+
+
+def test_the_same_seed_draws_the_same_plan_and_another_another() -> None:
+    assert [draw(seed) for seed in range(50)] == PLANS[:50]
+    assert len({plan.plan_hash() for plan in PLANS}) == len(PLANS)
+
+
+def test_every_fault_begins_and_strikes_within_the_window() -> None:
+    low, high = WINDOW_US
+    for plan in PLANS:
+        for fault in plan.faults:
+            assert low <= fault.at_us <= high
+            if fault.trigger is not None:
+                assert fault.at_us <= fault.trigger.until_us <= high
+
+
+def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
+    mix = Mix(tuple(INJECTORS), (60, 60))
+    enabled = [{fault.kind for fault in draw(seed, mix).faults} for seed in range(100)]
+    sizes = Counter(len(kinds) // 6 for kinds in enabled)
+    assert min(sizes.values()) > 10
+    assert len({frozenset(kinds) for kinds in enabled}) > 90
+    shares = Counter(fault.kind for fault in draw(1, mix).faults)
+    assert max(shares.values()) >= 3 * min(shares.values())
+
+
+def test_every_other_lone_fault_may_move_the_leader() -> None:
+    mix = Mix(tuple(INJECTORS), (8, 8))
+    for seed in range(50):
+        movers = [fault for fault in draw(seed, mix).faults if fault.kind in MOVERS]
+        assert len(movers) >= 4
+    struck = Counter(fault.targets == (LEADER,) for plan in PLANS for fault in plan.faults if fault.kind in MOVERS)
+    assert struck[True] > struck[False] / 2
+
+
+def test_about_as_many_faults_wait_for_steps_as_are_asked_for() -> None:
+    for percent in (0, 30, 100):
+        faults = [fault for seed in range(100) for fault in draw(seed, Mix(tuple(INJECTORS), (6, 6), percent)).faults]
+        waiting = sum(fault.trigger is not None for fault in faults)
+        assert waiting == pytest.approx(len(faults) * percent / 100, rel=0.2)
+    triggers = [fault.trigger for plan in PLANS for fault in plan.faults if fault.trigger is not None]
+    assert {trigger.moment for trigger in triggers} == set(MOMENTS)
+    assert {trigger.occurrence for trigger in triggers} == {1, 2, 3, 4, 5, 6}
+    assert sum(trigger.after_us <= 3_000 for trigger in triggers) > len(triggers) / 2
+    assert max(trigger.after_us for trigger in triggers) > 500_000
+
+
+def test_seeds_differ_in_how_long_things_last() -> None:
+    mix = Mix(("cut", "kill"), (30, 30))
+    longest = [max(fault.lasts_us for fault in draw(seed, mix).faults if fault.kind == "cut") for seed in range(60)]
+    assert min(longest) < 13 * SECOND_US
+    assert max(longest) > 80 * SECOND_US
+    shortest = [min(fault.lasts_us for fault in draw(seed, mix).faults if fault.kind == "kill") for seed in range(60)]
+    above = sum(lasts_us > 18 * SECOND_US for lasts_us in shortest)
+    assert above > 15
+
+
+def test_a_burst_strikes_several_targets_nearly_at_once() -> None:
+    bursts = styled(BURST, burst_percent=100)
+    assert {len(faults) for _, faults in bursts} == {2, 3}
+    for at_us, faults in bursts:
+        assert all(at_us <= fault.at_us <= at_us + 6 * SECOND_US for fault in faults)
+    alike = [faults for _, faults in bursts if len({fault.kind for fault in faults}) == 1]
+    assert len(alike) > len(bursts) / 3
+    kills = [faults for faults in alike if faults[0].kind == "kill"]
+    assert kills
+    assert all(len({fault.targets for fault in faults}) == len(faults) for faults in kills)
+
+
+def test_a_burst_of_cuts_is_about_one_node_and_several_peers() -> None:
+    bursts = [faults for _, faults in styled(BURST, burst_percent=100) if {fault.kind for fault in faults} == {"cut"}]
+    assert bursts
+    for faults in bursts:
+        assert set.intersection(*(set(fault.targets) for fault in faults))
+        assert len({frozenset(fault.targets) for fault in faults}) == len(faults)
+
+
+def test_a_chain_is_a_fault_and_others_that_wait_for_steps_after_it() -> None:
+    chains = styled(CHAIN, chain_percent=100)
+    assert {len(faults) for _, faults in chains} == {2, 3}
+    for at_us, (first, *others) in chains:
+        assert first.at_us == at_us
+        assert first.trigger is None
+        assert first.kind in MOVERS
+        assert all(fault.trigger is not None for fault in others)
+
+
+def test_a_rolling_restart_takes_every_broker_once() -> None:
+    rolling = styled(ROLLING, rolling_percent=100)
+    assert len(rolling) == 300
+    for at_us, faults in rolling:
+        assert {fault.kind for fault in faults} == {"controlled-restart"}
+        assert sorted(fault.targets[0] for fault in faults) == [1, 2, 3, 4]
+        assert faults[0].at_us == at_us
+    assert len({tuple(fault.targets for fault in faults) for _, faults in rolling}) > 15
+
+
+def test_incidents_have_as_many_faults_as_the_plan_and_some_seeds_crowd_them() -> None:
+    spreads = []
+    for seed in range(100):
+        incidents = draw_incidents(Streams(seed), Mix((), (5, 8), burst_percent=30, chain_percent=30), WINDOW_US)
+        assert 5 <= sum(incident.faults for incident in incidents) <= 8
+        assert {incident.style for incident in incidents} <= {LONE, BURST, CHAIN}
+        assert all((incident.faults == 1) == (incident.style == LONE) or incident.faults == 1 for incident in incidents)
+        spreads.append(incidents[-1].at_us - incidents[0].at_us)
+    assert sum(spread < 95 * SECOND_US for spread in spreads) > 20
+    assert sum(spread > 150 * SECOND_US for spread in spreads) > 20
+
+
+def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
+    class Disturbed(Streams):
+        """One fault draws one number more."""
+
+        def __call__(self, name: str) -> Any:
+            stream = super().__call__(name)
+            if name == "fault:1":
+                stream.random()
+            return stream
+
+    mix = Mix(tuple(INJECTORS), (6, 6))
+    differing = 0
+    for seed in range(20):
+        plain, disturbed = draw(seed, mix).faults, draw(seed, mix, Disturbed).faults
+        assert sum(one in disturbed for one in plain) >= 5
+        differing += plain != disturbed
+    assert differing > 15
+
+
+@given(
+    st.integers(0, 1 << 40),
+    st.lists(st.sampled_from(sorted(INJECTORS)), min_size=1, unique=True),
+    st.tuples(st.integers(0, 4), st.integers(4, 9)),
+    st.integers(0, 100),
+    st.integers(0, 50),
+    st.integers(0, 50),
+)
+def test_any_mix_gives_faults_of_its_kinds_within_its_bounds(
+    seed: int, kinds: list[str], count: tuple[int, int], aimed: int, burst: int, chain: int
+) -> None:
+    plan = draw(seed, Mix(tuple(kinds), count, aimed, burst, chain))
+    assert count[0] <= len(plan.faults) <= count[1]
+    assert {fault.kind for fault in plan.faults} <= set(kinds)
+    assert all(WINDOW_US[0] <= fault.at_us <= WINDOW_US[1] for fault in plan.faults)

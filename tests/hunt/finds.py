@@ -1,0 +1,186 @@
+"""`make hunt`: after how many seeds drawn scenarios find each known bug.
+
+Seeds are swept until one shows a kind that the bug causes, in a mode that has it, and the kind is gone when the bug
+alone is repaired: one rule, or one setting, has its other value. What a second repair must not cure tells two bugs of
+one kind apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Final
+
+from scenarios.catalogue import load
+from scenarios.rows import Row
+from scenarios.run import prepare_process, run_row
+from scenarios.scenario import Scenario
+from sim.config import Value
+
+CHUNK: Final = 100
+DRAWN: Final = ("chaos", "sessions", "partitions", "power")
+LOSS: Final = ("committed-loss", "exposed-loss")
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A known bug, and what shows it.
+
+    Attributes:
+        name: what it is called here.
+        mode: a mode that has it.
+        kinds: any of these violations.
+        rules: the repair.
+        inside: whether they must be inside the promise.
+        scenarios: where it is looked for.
+        settings: the repair, if it is none of rules; or settings without which nothing counts.
+        not_by: rule values that must not cure it.
+        given: settings that are laid over the scenario's.
+        lossy_ends: most incarnations that may have ended with losses.
+    """
+
+    name: str
+    mode: str
+    kinds: tuple[str, ...]
+    rules: Mapping[str, str] = field(default_factory=dict)
+    inside: bool = True
+    scenarios: tuple[str, ...] = DRAWN
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    not_by: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Value] = field(default_factory=dict)
+    lossy_ends: int = 99
+
+
+BUGS: Final = (
+    Bug("A1 HW truncation, then an election", "hw", LOSS, {"follower_truncation": "leader-epoch"}),
+    Bug("A2 divergence after power losses", "hw", ("divergence",), {"follower_truncation": "leader-epoch"}),
+    Bug("A3 misaligned batches", "hw", ("stuck-replica", "divergence"), {"append_check": "first-offset"}),
+    Bug(
+        "A11 isolated leader, unclean election",
+        "kip320",
+        LOSS,
+        inside=False,
+        settings={"unclean.leader.election.enable": False},
+    ),
+    Bug("A13 returning leader keeps its epoch", "kip320", ("divergence",), {"registration_epoch": "bumped"}),
+    Bug("B1 divergence, clean elections", "kip101", ("divergence",), {"follower_truncation": "leader-epoch-rounds"}),
+    Bug(
+        "B2 divergence, unclean elections",
+        "kip101",
+        ("divergence",),
+        {"follower_truncation": "leader-epoch-rounds"},
+        inside=False,
+    ),
+    Bug(
+        "B3 joins the ISR below the epoch's start",
+        "kip279",
+        (*LOSS, "divergence", "hw-regression"),
+        {"isr_join": "leader-epoch-start"},
+    ),
+    Bug("B4 missed epoch, same leader", "kip279", (*LOSS, "divergence"), {"fetcher_restart": "epoch-missed"}),
+    Bug(
+        "B5 zombie fetch",
+        "kip279",
+        (*LOSS, "divergence"),
+        {"fetch_fencing": "leader-epoch"},
+        not_by={"fetcher_restart": "epoch-missed"},
+    ),
+    Bug("B10 offsets go back", "kip279", ("hw-regression",), {"list_offsets_guard": "yes"}),
+    Bug("B12 consumer's silent skip", "kip279", ("consumer-skip",), {"consumer_validation": "yes"}),
+    Bug("D1 fenced replica in the ISR", "kip320", LOSS, {"isr_eligibility": "alive"}),
+    Bug(
+        "D2 stale broker epoch",
+        "kip320",
+        LOSS,
+        {"isr_eligibility": "registered"},
+        not_by={"isr_eligibility": "alive"},
+    ),
+    Bug(
+        "D6 last replica standing",
+        "kip320",
+        ("committed-loss",),
+        inside=False,
+        given={"min.insync.replicas": 2, "unclean.leader.election.enable": False, "default.replication.factor": 3},
+        settings={"log.flush.interval.messages": 1},
+        lossy_ends=1,
+    ),
+)
+
+
+def _with(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
+    """A scenario with settings laid over it, as ``--set`` does."""
+    drawn = {key: values for key, values in scenario.draw_config.items() if key not in settings}
+    return replace(scenario, config={**scenario.config, **settings}, draw_config=drawn)
+
+
+def _seen(bug: Bug, row: Row) -> set[str]:
+    """The bug's kinds in a row, on its side of the promise."""
+    inside = set(row["violations_inside"].split(","))
+    found = inside if bug.inside else set(row["violations"].split(",")) - inside
+    return found & set(bug.kinds)
+
+
+def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
+    """The kinds that this seed shows of the bug, "" if it does not or something else is the cause."""
+    row = run_row(scenario, bug.mode, seed)
+    kinds = _seen(bug, row)
+    if not kinds or row["lossy_ends"] > bug.lossy_ends:
+        return ""
+    kinds -= _seen(bug, run_row(_with(scenario, bug.settings), bug.mode, seed, bug.rules))
+    if kinds and bug.not_by:
+        kinds &= _seen(bug, run_row(scenario, bug.mode, seed, bug.not_by))
+    return ",".join(sorted(kinds))
+
+
+def search(chunk: tuple[int, str, int, int]) -> tuple[int, str]:
+    """Look for one bug in some seeds of one scenario: the first seed and the kinds, or -1."""
+    number, name, first, end = chunk
+    prepare_process()
+    bug = BUGS[number]
+    scenario = _with(load(name), bug.given)
+    for seed in range(first, end):
+        kinds = _is_hit(bug, scenario, seed)
+        if kinds:
+            return seed, kinds
+    return -1, ""
+
+
+def main() -> int:
+    """Search and print; 1 if a bug was not found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bugs", default="", help="first words of their names, with commas; all without")
+    parser.add_argument("--scenarios", default="", help="look for them there")
+    parser.add_argument("--seeds", type=int, default=20_000, help="of each scenario, at most")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    wanted = options.bugs.split(",") if options.bugs else [bug.name.split()[0] for bug in BUGS]
+    missing = 0
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        for number, bug in enumerate(BUGS):
+            if bug.name.split()[0] not in wanted:
+                continue
+            found = False
+            for name in options.scenarios.split(",") if options.scenarios else bug.scenarios:
+                chunks = [
+                    (number, name, first, min(first + CHUNK, options.seeds)) for first in range(0, options.seeds, CHUNK)
+                ]
+                seed, kinds = -1, ""
+                for start in range(0, len(chunks), options.processes):
+                    hits = list(pool.map(search, chunks[start : start + options.processes]))
+                    seed, kinds = next((hit for hit in hits if hit[0] >= 0), (-1, ""))
+                    if seed >= 0:
+                        break
+                found |= seed >= 0
+                said = f"seed {seed}: {kinds}" if seed >= 0 else f"not in {options.seeds} seeds"
+                sys.stdout.write(f"{bug.name:42} {bug.mode:8} {name:11} {said}\n")
+                sys.stdout.flush()
+            missing += not found
+    return int(missing > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
