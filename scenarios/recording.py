@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults import cut, lossy, slow
 from faults.injection import INJECTORS
-from faults.plan import CONTROLLER, LEADER, Fault, Plan, plan_from_json
+from faults.plan import AGAIN, Fault, Plan, plan_from_json
 from scenarios.fields import MAX_BROKERS, VIOLATIONS
 from scenarios.scenario import Expectation, Recorded, Scenario
 from sim.config import parse, resolve
 from sim.errors import InputError, did_you_mean
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
+from sim.trace import MOMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
-_AIMS: Final = (LEADER, CONTROLLER)
 _LINKS: Final = (cut.KIND, slow.KIND, lossy.KIND)
 _LINE_MAX: Final = 8
 """Fields that may share a line."""
@@ -76,6 +76,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "config": dict(result.settings),
         "broker_config": {str(broker): dict(keys) for broker, keys in scenario.broker_config.items()},
         "broker_modes": {str(broker): mode for broker, mode in scenario.broker_modes.items()},
+        "older_modes": {str(broker): mode for broker, mode in result.older.items()},
         "sends": [dict(zip(_SEND, send, strict=True)) for send in result.sends],
         "plan": result.plan,
     }
@@ -164,6 +165,7 @@ def _built(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
     """What the keys say together."""
     brokers, config = data["brokers"], data["config"]
     outside = {data["first"], config["default.replication.factor"], *data["broker_config"], *data["broker_modes"]}
+    outside |= {*data["older_modes"]}
     if max(outside) > brokers:
         raise InputError(f"there is no broker {max(outside)}: brokers is {brokers}")
     try:
@@ -184,7 +186,7 @@ def _built(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
         expect={mode: Expectation("violates", kinds) if kinds else Expectation("clean")},
         settle_us=data["settle_us"],
         strict=data["strict"],
-        recorded=Recorded(plan, data["sends"], data["horizon_us"], mode, kinds, words),
+        recorded=Recorded(plan, data["sends"], data["horizon_us"], mode, kinds, words, data["older_modes"]),
     )
     return Recording(scenario, mode, data["seed"], data["rules"], data["digest"])
 
@@ -281,6 +283,7 @@ _KEYS: Final[dict[str, Callable[[Any], Any]]] = {
     "config": _config,
     "broker_config": _per_broker(_settings),
     "broker_modes": _per_broker(_mode),
+    "older_modes": _per_broker(_mode),
     "sends": _sends,
     "plan": _table,
 }
@@ -333,8 +336,12 @@ def _check_fault(fault: Any, brokers: int) -> None:
     if kind not in INJECTORS:
         raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), INJECTORS)}")
     for broker in (*targets, *fault.get("replicas", [])):
-        if not 0 <= broker <= brokers and broker not in _AIMS:
+        if not AGAIN <= broker <= brokers:
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
+    trigger = fault.get("trigger")
+    if trigger is not None and _table(trigger).get("moment") not in MOMENTS:
+        moment = trigger.get("moment")
+        raise InputError(f"trigger: no such moment {moment!r}{did_you_mean(str(moment), MOMENTS)}")
     if not targets or (kind in _LINKS and len(targets) != 2):
         raise InputError(f"targets: {targets} cannot be the targets of {kind!r}")
     if delays_us and (len(delays_us) != len(targets) or min(delays_us) < 0):

@@ -101,6 +101,7 @@ class RunResult:
         rules: rule values that replaced the mode's.
         sends: the producer's batches: (first record, records, acks, due in us).
         horizon_us: when a drawn run was healed; None in a scripted one.
+        older: brokers that began in an older mode.
     """
 
     row: Row
@@ -116,6 +117,7 @@ class RunResult:
     rules: Mapping[str, str] = field(default_factory=dict)
     sends: list[tuple[int, int, int, int]] = field(default_factory=list)
     horizon_us: int | None = None
+    older: Mapping[int, str] = field(default_factory=dict)
 
 
 class _Run:
@@ -137,7 +139,10 @@ class _Run:
         for broker, own_mode in scenario.broker_modes.items():
             if broker in broker_rules:
                 broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
-        upgraded = self._draw_older(broker_rules)
+        self.older = self._draw_older(list(broker_rules)) if scenario.recorded is None else scenario.recorded.older
+        upgraded = {broker: broker_rules[broker] for broker in self.older}
+        for broker, name in self.older.items():
+            broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
         self.cluster = Cluster(
             brokers=brokers,
@@ -174,18 +179,17 @@ class _Run:
         number = self.streams.number
         return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
 
-    def _draw_older(self, broker_rules: dict[int, Rules]) -> dict[int, Rules]:
-        """Put brokers into older modes; returns the rules that they get when they start again."""
+    def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
+        """The brokers that begin in an older mode, and in the run's when they start again."""
         ladder = list(MODES)
         older = [name for name in self.scenario.upgraded_from if ladder.index(name) < ladder.index(self.mode)]
-        upgraded = {}
-        for broker in broker_rules if older else ():
+        found = {}
+        for broker in brokers if older else ():
             stream = self.streams(f"older:{broker}")
             name = choice(stream, older)
             if stream.random() * 3 < 2:
-                upgraded[broker] = broker_rules[broker]
-                broker_rules[broker] = mode_named(name).rules.override(self.overrides)
-        return upgraded
+                found[broker] = name
+        return found
 
     def _brokers(self) -> int:
         """How many of the scenario's brokers run."""
@@ -464,6 +468,7 @@ class _Run:
             rules=self.overrides,
             sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],
             horizon_us=self.horizon_us if self.scenario.drawn else None,
+            older=self.older,
         )
 
 

@@ -182,6 +182,7 @@ class Recorded:
         mode: the mode that it was recorded in; empty: in none.
         kinds: what it violated then.
         words: what a command line calls it.
+        older: brokers that begin in an older mode, and in the run's when they start again.
     """
 
     plan: Plan
@@ -190,6 +191,7 @@ class Recorded:
     mode: str = ""
     kinds: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    older: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -482,8 +482,6 @@ class Journal:
         self.divergence.ended(broker)
         self._completeness.ended(broker)
         self.availability.ended(broker, now_us)
-        self._log_matching.lost(broker, lost)
-        self._note(kind, broker, offset=len(lost))
         self._lost(broker, kind, lost)
 
     def lost_later(self, broker: int, kind: str, lost: list[Batch]) -> None:

@@ -185,6 +185,13 @@ class Channel(Gate):
         """Median of its latency."""
         return self._link.table[USUAL]
 
+    def send_usually(self, handler: Handler, message: Any) -> None:
+        """`send` what also goes on while it is left out (`sim.idle`): no latency is drawn for it, in no case."""
+        link = self._link
+        if not link.loss or self._chance() * 1_000 >= link.loss:
+            arrival_us = self._kernel.now_us + link.table[USUAL]
+            self.deliver_at(max(arrival_us, self._last_us + 1), handler, message)
+
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
         """Deliver what was sent before, and arrives at that time; perhaps before what was sent later."""
         self._last_us = max(self._last_us, arrival_us)
