@@ -294,9 +294,7 @@ def test_a_record_that_is_given_back_for_good_puts_nothing_outside(
 
 
 @given(EVENTS, COMMITTED_US)
-def test_losses_of_another_record_change_nothing(
-    events: list[tuple[str, Any]], committed_us: int
-) -> None:
+def test_losses_of_another_record_change_nothing(events: list[tuple[str, Any]], committed_us: int) -> None:
     history = played(events, committed_us)
     before = history.inside
     other = Batch(2, 3, 0, 20)
