@@ -106,7 +106,7 @@ HAZARDS: Final = {
     ),
     # Somebody is about to be relied upon, and ends, perhaps unseen.
     "trust": Hazard(
-        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*LOSSES, *SILENCES), ("loss", "return")
+        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES), ("loss", "return")
     ),
     # What was promised is known to one only.
     "promise": Hazard(

@@ -248,10 +248,10 @@ class Broker(Serving):
                 self._register()
             else:
                 assert self.partition is not None
-                channel = self.reach(ZOOKEEPER)
-                assert channel is not None
+                link = self.reach(ZOOKEEPER)
+                assert link is not None
                 ping = Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
-                channel.send_usually(channel.target.on_ping, ping)  # type: ignore[attr-defined]
+                link.send_usually(link.target.on_ping, ping)  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
