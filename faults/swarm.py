@@ -106,7 +106,10 @@ HAZARDS: Final = {
     ),
     # Somebody is about to be relied upon, and ends, perhaps unseen.
     "trust": Hazard(
-        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES), ("loss", "return")
+        ("registered", "follow", "settled", "isr-sent", "isr-sent"),
+        (THERE,),
+        (*STOPS, *SILENCES, "zombie", "zombie"),
+        ("loss", "return"),
     ),
     # What was promised is known to one only.
     "promise": Hazard(
@@ -275,7 +278,7 @@ def _draw_chain(
         kind = choice(own, kinds if position else movers)
         name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
         hazard = HAZARDS[name]
-        fitting = [other for other in kinds if other in hazard.kinds]
+        fitting = [other for other in hazard.kinds if other in kinds]
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
             then = hazard.then

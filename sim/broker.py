@@ -842,10 +842,13 @@ class Broker(Serving):
         if self.holding:
             self.held.append((self.on_epoch_end_reply, reply))
             return
-        conversation = (reply.request.asks, reply.results)
-        alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
-        self._answered_alike = reply.request.asks if alike else []
-        self._conversation = conversation
+        if any(
+            fetcher.in_flight is reply.request for fetcher in self._fetchers.values()
+        ):  # Not one that comes too late.
+            conversation = (reply.request.asks, reply.results)
+            alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
+            self._answered_alike = reply.request.asks if alike else []
+            self._conversation = conversation
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
