@@ -24,7 +24,7 @@ LONE: Final = "lone"
 BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
-SIZES: Final = {BURST: (2, 3), CHAIN: (2, 5)}
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -267,9 +267,13 @@ def _draw_chain(
     limits: Limits,
     last_us: int,
 ) -> list[Fault]:
-    """A first fault, and others that wait for steps after it; most of them are known hazards."""
+    """A first fault, and others that wait for steps after it; most of them are known hazards.
+
+    Of who is stopped by those others, every other one is soon back, before anybody else has seen that it was gone.
+    """
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
+    soon = replace(limits, restart_us=_band(limits.restart_us, "short"))
     faults: list[Fault] = []
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")
@@ -282,7 +286,8 @@ def _draw_chain(
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
             then = hazard.then
-        fault = _draw_fault(own, kind, limits, at_us, target=target, triggered=position > 0)
+        within = soon if position and own.getrandbits(1) else limits
+        fault = _draw_fault(own, kind, within, at_us, target=target, triggered=position > 0)
         if position:
             fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)
