@@ -4,6 +4,7 @@ from typing import Any
 
 from sim.kernel import Kernel
 from sim.network import LATENCY_US, Network, Node
+from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 from sim.streams import Streams
 
 END_US = 1_000_000
@@ -349,7 +350,13 @@ def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
 
 
 class Request:
-    """Something that is copied."""
+    """Something that its sender repeats."""
+
+    def __init__(self, copy_of: Request | None = None) -> None:
+        self.copy_of = copy_of
+
+    def again(self) -> Request:
+        return Request(self)
 
 
 class Server(Peer):
@@ -374,9 +381,21 @@ def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_t
     kernel.run_until(2 * END_US)
     assert len(two.got) == 3
     assert two.got[0] is request
-    assert [isinstance(message, Request) for message in two.got] == [True, False, True]
-    assert two.got[2] is not request
+    assert two.got[1] == "a reply"
+    assert two.got[2].copy_of is request
     network.resend(1, 2, -1_000)
     channel.send(two.on_produce, request)
     kernel.run_until(5 * END_US)
     assert len(two.got) == 4
+
+
+def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
+    control = ControlBatch(2)
+    control.requests.append(LeaderAndIsrRequest(1, 5, LeaderAndIsr("p", 2, 0, (2,), 0, (2,))))
+    sent: tuple[Any, ...] = (ProduceRequest(1_001, "p", 7, 3, -1, (8, 0, 4)), control)
+    for request in sent:
+        copy = request.again()
+        assert copy is not request
+        assert type(copy) is type(request)
+        for name in type(request).__slots__:
+            assert getattr(copy, name) == getattr(request, name), name

@@ -15,7 +15,7 @@ from sim.protocol.partition import Partition
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
-_SHARED: Final = {"rules": "rules", "host": "host", "_host": "host"}
+_SHARED: Final = {"rules": "rules", "host": "host", "_host": "host", "process": "host"}
 _TALLIES: Final = frozenset({"rounds"})
 """Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 _ATOMS: Final = (int, bool, str, type(None))
