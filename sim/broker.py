@@ -390,8 +390,7 @@ class Broker(Serving):
 
     def on_control(self, batch: ControlBatch) -> None:
         """A controller's requests; only metadata alone can be taken while the partition stands still."""
-        needs_partition = any(request.needs_partition for request in batch.requests)
-        if self.broker_epoch < 0 or (self.holding and needs_partition):
+        if self.broker_epoch < 0 or (self.holding and any(request.needs_partition for request in batch.requests)):
             self.held.append((self.on_control, batch))
             return
         for request in batch.requests:

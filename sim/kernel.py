@@ -101,6 +101,8 @@ class Kernel:
         end = Gate()
         heappush(queue, (until_us, _LAST, next(self._numbers), end, self._reached, None))
         pop = heappop
+        gate: Gate
+        handler: Handler
         made = 0
         try:
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
