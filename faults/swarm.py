@@ -252,7 +252,10 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
                 moved += 1
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
             if waits:
-                fault = fault.waiting(_draw_trigger(own, choice(own, _MOMENTS), at_us, last_us))
+                # After an append nobody but the leader has the batch: that is what followers truncate later.
+                alone = target == LEADER and bool(own.getrandbits(1))
+                moment = "append" if alone else choice(own, _MOMENTS)
+                fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
