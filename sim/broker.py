@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sim.config import Value
-from sim.controller import ControllerModule
+from sim.controller import ControllerModule, nothing
 from sim.idle import Pings
 from sim.journal import Journal
 from sim.kernel import Kernel
@@ -193,6 +193,16 @@ class Broker(Serving):
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
         self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
+
+    def end(self) -> None:
+        """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
+        super().end()
+        self.partition = None
+        self._fetchers.clear()
+        self.held.clear()
+        self._pending.clear()
+        self._loaded = self._exits = nothing
+        self.module.end()
 
     def _exit(self, reason: str) -> None:
         self._exits(self.node, reason)

@@ -118,6 +118,10 @@ class Kernel:
             self.events += made
         raise EventBudgetError(f"event budget of {self._budget} used up at {self.now_us} us")
 
+    def dispose(self) -> None:
+        """Forget what has not happened yet."""
+        self._queue.clear()
+
     def _reached(self, _: None) -> None:
         raise _Stop
 

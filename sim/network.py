@@ -290,6 +290,18 @@ class Network:
             notice_us = other.timeout_us if silently else heard_us
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
+        node.out.clear()
+
+    def dispose(self) -> None:
+        """See `sim.cluster.Cluster.dispose`."""
+        for node in self.nodes.values():
+            node.out.clear()
+        self.nodes.clear()
+        for link in self._links.values():
+            link.channel = None
+        self._waiting.clear()
+        self.idle.fetches.clear()
+        self.idle.pings.clear()
 
     def changed(self) -> None:
         """What brokers answer may be different from now on: those who wait for that try again at their times."""
