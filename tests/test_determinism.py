@@ -62,11 +62,20 @@ MACHINE_KINDS = ("pause", "disk-stall", "slow", "lossy", "duplicate", "disk-repl
 def test_faults_of_every_kind_leave_a_run_a_function_of_its_seed(power: Scenario) -> None:
     assert power.faults is not None
     scenario = replace(power, faults=replace(power.faults, kinds=MACHINE_KINDS, count=(8, 8)))
-    for seed in range(4):
+    kinds = set()
+    for seed in range(12):
         result = run(scenario, "kip101", seed)
         assert result.row["error"] == ""
         assert result.row == run_row(scenario, "kip101", seed)
-        assert {fault["kind"] for fault in result.faults} == set(MACHINE_KINDS)
+        kinds |= {fault["kind"] for fault in result.faults}
+    assert kinds == set(MACHINE_KINDS)
+
+
+def of_three(power: Scenario) -> Scenario:
+    """With three replicas, and no batch refused because too few are in the ISR."""
+    config = {**power.config, "default.replication.factor": 3, "min.insync.replicas": 1}
+    drawn = {key: values for key, values in power.draw_config.items() if key not in config}
+    return replace(power, config=config, draw_config=drawn)
 
 
 def without_faults(power: Scenario) -> Scenario:
@@ -144,6 +153,7 @@ class Meddling(Kernel):
     ],
 )
 def test_the_digest_notices_a_delivery_that_came_later_or_not_at_all(power: Scenario, matters: Any, deed: str) -> None:
+    power = of_three(power)
     untouched = Meddling(matters)
     digest = run(power, "kip101", 1, kernel=untouched).row["digest"]
     assert digest == run_row(power, "kip101", 1)["digest"]
@@ -178,7 +188,7 @@ class Tying(Meddling):
 
 
 def test_the_digest_notices_which_of_two_ties_at_a_broker_came_first(power: Scenario) -> None:
-    scenario = without_faults(power)
+    scenario = without_faults(of_three(power))
     for seed in range(5):
         kernels = [Tying(swapped=swapped) for swapped in (False, True)]
         digests = [run(scenario, "kip101", seed, kernel=kernel).row["digest"] for kernel in kernels]
