@@ -39,34 +39,43 @@ def without_faults(scenario: Scenario) -> Scenario:
     return replace(scenario, faults=replace(scenario.faults, count=(0, 0)))
 
 
-def seen_by_clients(result: RunResult) -> list[tuple[Any, ...]]:
-    """What was acknowledged and what was shown, where, in order."""
+def seen_by_clients(result: RunResult, *names: str) -> list[tuple[Any, ...]]:
+    """What was acknowledged (``ack``) or shown (``read``), where, in order."""
     assert result.trace is not None
     return [
         (step["step"], step["record"], step["offset"], step.get("count", step.get("last")))
         for step in result.trace
-        if step["step"] in ("ack", "read")
+        if step["step"] in names
     ]
 
 
-def logs(result: RunResult) -> list[list[tuple[int, int, int]]]:
+def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
     """What each broker holds in the end, but for leader epochs: some modes raise them more often."""
-    return [[(base, last, first) for base, last, _, first in replica.batches] for replica in result.replicas]
+    return {
+        replica.broker: [(base, last, first) for base, last, _, first in replica.batches] for replica in result.replicas
+    }
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_without_faults_all_modes_show_the_same(name: str) -> None:
-    scenario = without_faults(load(name))
+@pytest.mark.parametrize("fixed", [False, True])
+def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> None:
+    """In the same order, too, unless a mode sends a message more than another, which draws a latency: broker 2 registers
+    when broker 1 leads already (seed 0), and `kip320-repaired` gives it a leader epoch of its own.
+    """
+    scenario = without_faults(scenario_of(name, all_kinds=False) if fixed else load(name))
+    orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
     for seed in range(8):
         results = [run(scenario, mode, seed, trace=True) for mode in MODES]
         first = results[0]
         assert first.row["batches_acked"] >= 20
-        assert len(seen_by_clients(first)) > 40
-        assert all(log == logs(first)[0] for log in logs(first)), seed
+        assert len(seen_by_clients(first, "ack", "read")) > 40
+        held = logs(first)
+        assert all(log == (held[1] if broker in first.partition.replicas else []) for broker, log in held.items()), seed
         for result in results:
             assert (result.row["verdict"], result.row["faults"], result.row["truncations"]) == ("ok", 0, 0)
-            assert seen_by_clients(result) == seen_by_clients(first), (result.row["mode"], seed)
-            assert logs(result) == logs(first), (result.row["mode"], seed)
+            for order in orders:
+                assert seen_by_clients(result, *order) == seen_by_clients(first, *order), (result.row["mode"], seed)
+            assert logs(result) == held, (result.row["mode"], seed)
 
 
 # One fault more.
@@ -98,38 +107,43 @@ def test_a_fault_after_the_end_changes_nothing(power: Scenario, kind: str) -> No
 
 @pytest.mark.parametrize("kind", INJECTORS)
 def test_a_fault_changes_nothing_before_it_strikes(power: Scenario, kind: str) -> None:
-    at_us = 60_000_000
-    before = [step for step in steps(power, 3) if step["t"] < at_us]
-    assert len(before) > 100
-    with planned(also(fault_at(kind, at_us))):
-        after = steps(power, 3)
-    assert [step for step in after if step["t"] < at_us] == before
-    if kind in ("kill", "session-expiry"):
-        assert any(step["t"] == at_us for step in after)
+    at_us = 220_000_000
+    passed = 0
+    struck = False
+    for seed in range(8):
+        before = [step for step in steps(power, seed) if step["t"] < at_us]
+        with planned(also(fault_at(kind, at_us))):
+            after = steps(power, seed)
+        assert [step for step in after if step["t"] < at_us] == before, seed
+        passed += len(before)
+        struck |= any(step["t"] == at_us for step in after)
+    assert passed > 1_000
+    assert struck or kind not in ("kill", "session-expiry")
 
 
 # One fault less.
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "seeds"),
-    [("chaos", "kip101", range(20)), ("chaos", "kip320", range(20)), ("power", "hw", range(30))],
-)
-@pytest.mark.parametrize("fixed", [False, True])
-def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, seeds: range, *, fixed: bool) -> None:
+def first_failures(scenario: Scenario, mode: str, count: int, *, inside: bool = False) -> Tally:
     tally = Tally()
-    for seed in seeds:
-        tally.add(scenario_of(name, all_kinds=False) if fixed else load(name), mode, seed)
-    assert tally.failures >= 3
+    for seed in range(200):
+        tally.add(scenario, mode, seed, inside=inside)
+        if tally.failures == count:
+            break
+    assert tally.failures == count
+    return tally
+
+
+@pytest.mark.parametrize(("name", "mode"), [("chaos", "kip101"), ("chaos", "kip320"), ("power", "hw")])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, *, fixed: bool) -> None:
+    tally = first_failures(scenario_of(name, all_kinds=False) if fixed else load(name), mode, 8)
     assert tally.exceptions == []
-    assert not (fixed and tally.explained)
-    assert tally.tried[LATER] >= 10
-    assert tally.tried.total() - tally.kept.total() == len(tally.explained)
+    assert tally.tried[LATER] >= 5
+    assert tally.tried == tally.kept
     assert tally.tried.keys() <= {LATER, IDLE, UNMET}
 
 
 def test_it_does_not_outlast_all_others() -> None:
-    tally = Tally()
-    for seed in range(20):
-        tally.add(load("power"), "hw", seed, inside=True)
+    tally = first_failures(load("power"), "hw", 4, inside=True)
     assert 0 < tally.kept[INSIDE] < tally.tried[INSIDE]

@@ -18,10 +18,8 @@ replicas, no progress, skipped, repeated or reordered records, a divergence that
 and no fault is later.
 
 Without a fault of the first sort all steps before it must be the same, without one of the others all steps of the run,
-but for the cut's own. There is one exception, with a reason that is checked: while a cut is in force, pings between its
-ends are simulated (`sim.idle`), which draws latencies; whoever draws after them gets others. So a cut that no message
-met must change nothing at least where pings draw none; such a case is *explained*. With ``--fixed`` latencies there is
-none to explain.
+but for the cut's own. A fault that waits for a step changes nothing before it strikes; and whoever is struck *again* is
+so because of the fault before, so in a plan with such a target no cut is `unmet`.
 
 ``python -m tests.hunt.causal`` tries many. ``--inside`` also leaves out the faults inside the
 past, one by one, and counts the violations that stay: a fault that is left out moves every latency that is drawn after
@@ -35,12 +33,12 @@ import argparse
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 from faults.injection import _STOPS, Injection
-from faults.plan import Plan, directions
+from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios import run as run_module
 from scenarios.catalogue import load
 from scenarios.run import prepare_process
@@ -51,7 +49,6 @@ from tests.hunt.elision import scenario_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from faults.plan import Fault
     from scenarios.scenario import Scenario
     from sim.network import Link
     from sim.streams import Streams
@@ -76,6 +73,13 @@ def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
     original = vars(run_module)["draw_plan"]
     with mock.patch.object(run_module, "draw_plan", lambda *words: change(original(*words))):
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Fault):
+    """A fault that is known again when it strikes: two of a plan may be equal, and names of targets are replaced."""
+
+    number: int = -1
 
 
 @dataclass
@@ -105,10 +109,10 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
     links: list[tuple[int, Link]] = []
 
     def hit(injection: Injection, entry: tuple[Fault, int]) -> None:
-        fault = entry[0]
         struck = len(injection.realised)
         original_hit(injection, entry)
-        number = numbers[fault.kind, fault.at_us, fault.lasts_us]
+        assert isinstance(entry[0], _Numbered)
+        number = entry[0].number
         if number == redrawn and number not in seen.strikes:
             bits: Callable[[int], int] = injection._cluster.network.wiring[3]
             bits(8)
@@ -119,16 +123,22 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
         links.append((channel._kernel.now_us, channel._link))
         original_send(channel, handler, message)
 
+    def deliver_at(channel: Channel, arrival_us: int, handler: Any, message: Any) -> None:
+        links.append((channel._kernel.now_us, channel._link))
+        original_delivery(channel, arrival_us, handler, message)
+
     def spare(plan: Plan) -> Plan:
         seen.plan = plan
-        numbers.update(
-            {(fault.kind, fault.at_us, fault.lasts_us): number for number, fault in enumerate(seen.plan.faults)}
-        )
-        return Plan(tuple(fault for number, fault in enumerate(seen.plan.faults) if number != without))
+        numbered = [_Numbered(*(getattr(fault, one.name) for one in fields(Fault)), number) for number, fault in enumerate(plan.faults)]
+        return Plan(tuple(fault for fault in numbered if fault.number != without))
 
-    numbers: dict[tuple[str, int, int], int] = {}
-    original_hit, original_send = Injection._hit, Channel.send
-    with planned(spare), mock.patch.object(Injection, "_hit", hit), mock.patch.object(Channel, "send", send):
+    original_hit, original_send, original_delivery = Injection._hit, Channel.send, Channel.deliver_at
+    with (
+        planned(spare),
+        mock.patch.object(Injection, "_hit", hit),
+        mock.patch.object(Channel, "send", send),
+        mock.patch.object(Channel, "deliver_at", deliver_at),
+    ):
         one, error = run_module._execute(scenario, mode, seed, {}, [seen.trace.append])
     assert not error, error
     ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
@@ -217,9 +227,9 @@ def lost_at(trace: list[Step]) -> dict[str, int]:
 
 
 def is_unmet(seen: Observed, number: int) -> bool:
-    """Whether a cut met no message, and no end of a process at one of its ends."""
+    """Whether a cut met no message, and no end of a process at one of its ends, and no fault is aimed at these ends."""
     fault = seen.plan.faults[number]
-    if fault.kind != "cut":
+    if fault.kind != "cut" or any(AGAIN in other.targets for other in seen.plan.faults):
         return False
     struck = {(step["source"], step["target"], step["t"]) for step in seen.trace if step["step"] == "cut"}
     begin_us = min(at_us for at_us, _ in seen.strikes[number])
