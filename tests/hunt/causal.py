@@ -129,7 +129,10 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
 
     def spare(plan: Plan) -> Plan:
         seen.plan = plan
-        numbered = [_Numbered(*(getattr(fault, one.name) for one in fields(Fault)), number) for number, fault in enumerate(plan.faults)]
+        numbered = [
+            _Numbered(*(getattr(fault, one.name) for one in fields(Fault)), number)
+            for number, fault in enumerate(plan.faults)
+        ]
         return Plan(tuple(fault for fault in numbered if fault.number != without))
 
     original_hit, original_send, original_delivery = Injection._hit, Channel.send, Channel.deliver_at
