@@ -59,8 +59,9 @@ def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("fixed", [False, True])
 def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> None:
-    """In the same order, too, unless a mode sends a message more than another, which draws a latency: broker 2 registers
-    when broker 1 leads already (seed 0), and `kip320-repaired` gives it a leader epoch of its own.
+    """Where latencies are drawn, an acknowledgement may come before a read in one mode and after it in another, which
+    has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
+    the leader epoch.
     """
     scenario = without_faults(scenario_of(name, all_kinds=False) if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]

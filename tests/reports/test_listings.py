@@ -44,7 +44,6 @@ def test_every_setting_is_shown_when_asked(highwater: Callable[..., Call]) -> No
     lines = highwater("scenarios", "show", "power", "--resolved").out.splitlines()
     settings = {words[0]: words for words in map(str.split, lines) if words and words[0] in KEYS}
     assert settings.keys() == KEYS.keys()
-    assert settings["default.replication.factor"][1:5] == ["2", "|", "3", "|"]
     assert settings["sim.end.offsets.interval.ms"][1:3] == ["5000", "scenario"]
     assert settings["zookeeper.session.timeout.ms"][1:3] == ["18000", "default"]
     assert settings["min.insync.replicas"][1:5] == ["1", "|", "2", "drawn"]
