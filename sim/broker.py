@@ -107,6 +107,7 @@ class Broker(Serving):
         super().__init__(broker, settings, kernel)
         self.reached = journal.coverage.reached
         self.incarnation = incarnation
+        self.patience_us = settings.socket_timeout_us
         self.storage = storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
@@ -160,7 +161,8 @@ class Broker(Serving):
         if self.incarnation > 1:
             self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
         self.partition = self._hold_partition(log, epochs, hw)
-        self._isr_announced_us = self._loaded_us = self.kernel.now_us
+        self._isr_announced_us = self.kernel.now_us
+        self._loaded_us = self.kernel.now_us - 1  # Task isr-expiration is scheduled first (ReplicaManager.startup).
         self._loaded(self)
         self._register()
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
@@ -269,6 +271,8 @@ class Broker(Serving):
     def _only_keeps_session(self) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
         if self.zombie or self._session < 0 or self._pending or ZOOKEEPER not in self.out:
+            return False
+        if not self.out[ZOOKEEPER].is_clear(self.kernel.now_us):
             return False
         zookeeper: Any = self.out[ZOOKEEPER].target
         partition = self.partition

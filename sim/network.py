@@ -42,9 +42,11 @@ class Node:
         network: what it is part of, once it has joined.
         frozen_us: since when it stands still, while it is `frozen`.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
+        patience_us: after which it gives up a fetch.
     """
 
     timeout_us = 0
+    patience_us = 1 << 62
     network: Network
     frozen_us = 0
     _freezes = 0
@@ -191,6 +193,10 @@ class Channel(Gate):
         if not link.loss or self._chance() * 1_000 >= link.loss:
             arrival_us = self._kernel.now_us + link.table[USUAL]
             self.deliver_at(max(arrival_us, self._last_us + 1), handler, message)
+
+    def is_clear(self, sent_us: int) -> bool:
+        """Whether nothing that is under way now delays what is sent at that time."""
+        return self._last_us < sent_us + self.usual_us
 
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
         """Deliver what was sent before, and arrives at that time; perhaps before what was sent later."""

@@ -178,13 +178,16 @@ class Serving(Node):
             idle.messages += 2
             return False
         there, back = asker.out.get(self.node), self.reach(request.node)
-        if there is None or back is None:
+        wait_us = self._wait_us(request)
+        if there is None or back is None or there.usual_us + wait_us + back.usual_us >= asker.patience_us:
+            return False
+        answered_us = request.parked_us + wait_us
+        if not (back.is_clear(answered_us) and there.is_clear(answered_us + back.usual_us)):
             return False
         parked = self._parked(request)
         parked.remove(request)
         parked.append(request)  # Those that arrived together arrive in this order again.
         result: FetchResult = (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
-        wait_us = self._wait_us(request)
         idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
         return True
 
