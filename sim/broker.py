@@ -787,6 +787,10 @@ class Broker(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
 
+    def gives_up_us(self, peer: int) -> int:
+        """See `Node.gives_up_us`."""
+        return self._sent_us[peer] + self.settings.socket_timeout_us
+
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
         """See `sim.idle.Asker`."""
         self._watch_from(request.leader, sent_us)

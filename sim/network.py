@@ -109,6 +109,10 @@ class Node:
         """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
         return False
 
+    def gives_up_us(self, peer: int) -> int:  # noqa: ARG002 - for subclasses
+        """When it gives up the fetch that is under way to a peer."""
+        return 1 << 62
+
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
         """See `sim.idle.Asker`."""
 

@@ -184,6 +184,8 @@ class Serving(Node):
         answered_us = request.parked_us + wait_us
         if not (back.is_clear(answered_us) and there.is_clear(answered_us + back.usual_us)):
             return False
+        if answered_us + back.usual_us >= asker.gives_up_us(self.node):
+            return False
         parked = self._parked(request)
         parked.remove(request)
         parked.append(request)  # Those that arrived together arrive in this order again.
