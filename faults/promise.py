@@ -93,7 +93,7 @@ class Promise:
         if committed_us is None:
             return False
         fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]
-        return any(end.in_isr and self._judge(end, first_id, committed_us, fate) for end, _ in fate)
+        return any(self._judge(end, first_id, committed_us, fate) for end, _ in fate)
 
     def _judge(self, end: End, first_id: int, committed_us: int, fate: list[tuple[End, int]]) -> bool:
         """`_left_alone`, worked out once for all batches that were lost and regained together."""
@@ -110,13 +110,20 @@ class Promise:
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
-        start_us = max(end.at_us, committed_us)
         until_us = min(
             (since for since, _ in self._ledger.up.get(end.broker, ()) if since > end.at_us), default=FOREVER_US
         )
+        start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
         return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
+
+    def _member_from(self, end: End) -> int:
+        """From when on after its end the broker was in the persisted ISR."""
+        if end.in_isr:
+            return end.at_us
+        joins = (time for time, isr in self._ledger.isr_history if time >= end.at_us and end.broker in isr)
+        return next(joins, FOREVER_US)
 
     def _times_of_change(self) -> list[int]:
         """Times at which the answer to `_somebody` may change, but for records that came back."""

@@ -24,7 +24,7 @@ LONE: Final = "lone"
 BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
-SIZES: Final = {BURST: (2, 3), CHAIN: (2, 5)}
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -106,7 +106,10 @@ HAZARDS: Final = {
     ),
     # Somebody is about to be relied upon, and ends, perhaps unseen.
     "trust": Hazard(
-        ("registered", "follow", "settled", "isr-sent", "isr"), (THERE,), (*STOPS, *SILENCES), ("loss", "return")
+        ("registered", "follow", "settled", "isr-sent", "isr-sent"),
+        (THERE,),
+        (*STOPS, *SILENCES, "zombie", "zombie"),
+        ("loss", "return"),
     ),
     # What was promised is known to one only.
     "promise": Hazard(
@@ -249,7 +252,10 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
                 moved += 1
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
             if waits:
-                fault = fault.waiting(_draw_trigger(own, choice(own, _MOMENTS), at_us, last_us))
+                # After an append nobody but the leader has the batch: that is what followers truncate later.
+                alone = target == LEADER and bool(own.getrandbits(1))
+                moment = "append" if alone else choice(own, _MOMENTS)
+                fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
@@ -264,9 +270,13 @@ def _draw_chain(
     limits: Limits,
     last_us: int,
 ) -> list[Fault]:
-    """A first fault, and others that wait for steps after it; most of them are known hazards."""
+    """A first fault, and others that wait for steps after it; most of them are known hazards.
+
+    Of who is stopped by those others, every other one is soon back, before anybody else has seen that it was gone.
+    """
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
+    soon = replace(limits, restart_us=_band(limits.restart_us, "short"))
     faults: list[Fault] = []
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")
@@ -275,11 +285,12 @@ def _draw_chain(
         kind = choice(own, kinds if position else movers)
         name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
         hazard = HAZARDS[name]
-        fitting = [other for other in kinds if other in hazard.kinds]
+        fitting = [other for other in hazard.kinds if other in kinds]
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
             then = hazard.then
-        fault = _draw_fault(own, kind, limits, at_us, target=target, triggered=position > 0)
+        within = soon if position and own.getrandbits(1) else limits
+        fault = _draw_fault(own, kind, within, at_us, target=target, triggered=position > 0)
         if position:
             fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)

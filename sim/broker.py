@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sim.config import Value
-from sim.controller import ControllerModule
+from sim.controller import ControllerModule, nothing
 from sim.idle import Pings
 from sim.journal import Journal
 from sim.kernel import Kernel
@@ -193,6 +193,16 @@ class Broker(Serving):
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
         self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
+
+    def end(self) -> None:
+        """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
+        super().end()
+        self.partition = None
+        self._fetchers.clear()
+        self.held.clear()
+        self._pending.clear()
+        self._loaded = self._exits = nothing
+        self.module.end()
 
     def _exit(self, reason: str) -> None:
         self._exits(self.node, reason)
@@ -390,8 +400,7 @@ class Broker(Serving):
 
     def on_control(self, batch: ControlBatch) -> None:
         """A controller's requests; only metadata alone can be taken while the partition stands still."""
-        needs_partition = any(request.needs_partition for request in batch.requests)
-        if self.broker_epoch < 0 or (self.holding and needs_partition):
+        if self.broker_epoch < 0 or (self.holding and any(request.needs_partition for request in batch.requests)):
             self.held.append((self.on_control, batch))
             return
         for request in batch.requests:
@@ -842,10 +851,13 @@ class Broker(Serving):
         if self.holding:
             self.held.append((self.on_epoch_end_reply, reply))
             return
-        conversation = (reply.request.asks, reply.results)
-        alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
-        self._answered_alike = reply.request.asks if alike else []
-        self._conversation = conversation
+        if any(
+            fetcher.in_flight is reply.request for fetcher in self._fetchers.values()
+        ):  # Not one that comes too late.
+            conversation = (reply.request.asks, reply.results)
+            alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
+            self._answered_alike = reply.request.asks if alike else []
+            self._conversation = conversation
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 

@@ -135,6 +135,16 @@ class Cluster:
         for position, broker in enumerate(order, start=1):
             self.kernel.call_at(position * BOOT_GAP_US, ALWAYS, self.start, broker)
 
+    def dispose(self) -> None:
+        """The run is over and looked at: let go of what knows each other, so that it needs no garbage collector."""
+        for process in self.running.values():
+            process.end()
+        self.running.clear()
+        self.control.ended = self.control.changed = None
+        self.journal.dispose()
+        self.network.dispose()
+        self.kernel.dispose()
+
     @property
     def replicas(self) -> tuple[int, ...]:
         """The assignment."""

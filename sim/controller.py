@@ -46,6 +46,14 @@ class _Queue:
         self.watched = False
 
 
+NOBODY: Final = Node(-1)
+"""Whom a module belongs to when its process is over."""
+
+
+def nothing(*_: object, **__: object) -> None:
+    """What a process that is over still has done."""
+
+
 class ControllerModule:
     """The controller's host in one broker.
 
@@ -80,6 +88,12 @@ class ControllerModule:
         self._lasting = rules.controller_writes == "unfenced"
         self._term = 0
         self.controller = Controller(node.node, rules, self, unclean_election=settings.unclean_election)
+
+    def end(self) -> None:
+        """The process is over."""
+        self._node = NOBODY
+        self._at_zookeeper = nothing
+        self._queues.clear()
 
     # The election.
 

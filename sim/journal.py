@@ -113,6 +113,13 @@ class Journal:
         self.rounds = [0, 0, 0]
         self.truncations = 0
 
+    def dispose(self) -> None:
+        """See `sim.cluster.Cluster.dispose`."""
+        self.observers.clear()
+        self.armed.clear()
+        self.divergence.dispose()
+        self._quorum.dispose()
+
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
         return blake2b(self._buffer, digest_size=16).hexdigest()

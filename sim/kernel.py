@@ -1,6 +1,6 @@
 """The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
 
-An entry of the queue is a tuple (time, tie, number, gate, handler, argument). The gate says whether the call still
+An entry of the queue is a tuple (time, order, gate, handler, argument). The gate says whether the call still
 has anybody to reach: a connection whose process died or whose link is cut, the life of a process that set a timer.
 A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
@@ -43,7 +43,9 @@ class Gate:
 ALWAYS: Final = Gate()
 CALL: Final = 1
 """Tie key of a call; SimPy's URGENT events (0) come before it."""
-_LAST: Final = 1 << 40
+_RANK: Final = 1 << 24
+"""Entries of one time are ordered by tie key x this + number. No run has as many."""
+_LAST: Final = 1 << 38
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
 
@@ -71,21 +73,22 @@ class Kernel:
         self.events = 0
         self._budget = event_budget
         self._queue: list[Any] = []
-        self._numbers = count()
+        self._numbers = count(CALL * _RANK)
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
-        heappush(self._queue, (at_us, CALL, next(self._numbers), gate, handler, argument))
+        heappush(self._queue, (at_us, next(self._numbers), gate, handler, argument))
 
     def plain_queue(self) -> tuple[list[Any] | None, Iterator[int]]:
-        """Queue and entry numbers for who schedules much and saves himself `call_at`: (time, `CALL`, number, gate,
-        handler, argument). No queue in kernels that do more than that in `call_at`.
+        """Queue and next numbers for who schedules much and saves himself `call_at`: (time, number, gate, handler,
+        argument). No queue in kernels that do more than that in `call_at`.
         """
         return self._queue if type(self) is Kernel else None, self._numbers
 
-    def add(self, entry: tuple[int, int], gate: Gate, handler: Handler, argument: Any) -> None:
-        """Call `handler(argument)` at (time, tie key): for `Environment`."""
-        heappush(self._queue, (*entry, next(self._numbers), gate, handler, argument))
+    def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
+        order = (tie - CALL) * _RANK + next(self._numbers)
+        heappush(self._queue, (at_us, order, gate, handler, argument))
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
@@ -99,12 +102,14 @@ class Kernel:
         """
         queue = self._queue
         end = Gate()
-        heappush(queue, (until_us, _LAST, next(self._numbers), end, self._reached, None))
+        heappush(queue, (until_us, _LAST * _RANK + next(self._numbers), end, self._reached, None))
         pop = heappop
+        gate: Gate
+        handler: Handler
         made = 0
         try:
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
-                self.now_us, _, _, gate, handler, argument = pop(queue)
+                self.now_us, _, gate, handler, argument = pop(queue)
                 if gate.open:
                     handler(argument)
                 elif gate.held is not None:
@@ -115,6 +120,10 @@ class Kernel:
             end.open = False
             self.events += made
         raise EventBudgetError(f"event budget of {self._budget} used up at {self.now_us} us")
+
+    def dispose(self) -> None:
+        """Forget what has not happened yet."""
+        self._queue.clear()
 
     def _reached(self, _: None) -> None:
         raise _Stop
@@ -133,7 +142,7 @@ class Environment(simpy.Environment):
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
         """Process an event after a delay in us."""
-        self._kernel.add((self._kernel.now_us + delay, priority), ALWAYS, _process, event)
+        self._kernel.add(self._kernel.now_us + delay, priority, ALWAYS, _process, event)
 
     @property
     def now(self) -> int:
@@ -159,7 +168,7 @@ class ShuffledKernel(Kernel):
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """See `Kernel.call_at`."""
-        heappush(self._queue, (at_us, 1 + self._bits(30), next(self._numbers), gate, handler, argument))
+        self.add(at_us, 1 + self._bits(30), gate, handler, argument)
 
 
 class PriorityKernel(Kernel):
@@ -190,4 +199,4 @@ class PriorityKernel(Kernel):
         if drop is not None:
             priority = self._priorities[owner] = (1 << 31) + drop
         self._calls += 1
-        heappush(self._queue, (at_us, priority, next(self._numbers), gate, handler, argument))
+        self.add(at_us, priority, gate, handler, argument)

@@ -13,7 +13,7 @@ from heapq import heappush
 from typing import Any, Final
 
 from sim.idle import Idle
-from sim.kernel import CALL, Gate, Handler, Kernel
+from sim.kernel import Gate, Handler, Kernel
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -178,7 +178,7 @@ class Channel(Gate):
         if queue is None:
             self._kernel.call_at(arrival_us, self, handler, message)
         else:
-            heappush(queue, (arrival_us, CALL, next(self._numbers), self, handler, message))
+            heappush(queue, (arrival_us, next(self._numbers), self, handler, message))
 
     @property
     def usual_us(self) -> int:
@@ -290,6 +290,18 @@ class Network:
             notice_us = other.timeout_us if silently else heard_us
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
+        node.out.clear()
+
+    def dispose(self) -> None:
+        """See `sim.cluster.Cluster.dispose`."""
+        for node in self.nodes.values():
+            node.out.clear()
+        self.nodes.clear()
+        for link in self._links.values():
+            link.channel = None
+        self._waiting.clear()
+        self.idle.fetches.clear()
+        self.idle.pings.clear()
 
     def changed(self) -> None:
         """What brokers answer may be different from now on: those who wait for that try again at their times."""

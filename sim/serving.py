@@ -169,8 +169,10 @@ class Serving(Node):
         _, offset, epoch, last_epoch = request.positions[0]
         if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
             return False
-        if partition.check_fetch(offset, epoch, last_epoch, request.replica < 0):
-            return False
+        if request.parked_us < self.kernel.now_us and partition.check_fetch(
+            offset, epoch, last_epoch, request.replica < 0
+        ):
+            return False  # It was served, and would be refused now.
         idle = network.idle
         if not idle.elides:
             idle.messages += 2
@@ -211,7 +213,7 @@ class Serving(Node):
 
     def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
         """Fetches that wait at present, in the order in which they arrived; they are taken off the list."""
-        if parked and self.network.idle.fetches:
+        if self.network.idle.fetches:
             self.network.idle.settle_waiting(parked, self.kernel.now_us)
         waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]
         parked.clear()
@@ -233,13 +235,15 @@ class Serving(Node):
 
     def wake_followers(self) -> None:
         """There is data: answer the fetches of followers that wait."""
-        for request in self._waiting(self._parked_followers):
-            self._answer_fetch(request)
+        if self._parked_followers:
+            for request in self._waiting(self._parked_followers):
+                self._answer_fetch(request)
 
     def wake_consumers(self) -> None:
         """The HW rose: answer the fetches of consumers that wait."""
-        for request in self._waiting(self._parked_consumers):
-            self._answer_fetch(request)
+        if self._parked_consumers:
+            for request in self._waiting(self._parked_consumers):
+                self._answer_fetch(request)
 
     def wake_all(self) -> None:
         """Leadership changed: answer all fetches that wait, mostly with an error."""

@@ -72,6 +72,10 @@ class Divergence:
         self._replicas.pop(broker, None)
         self._settled.pop(broker, None)
 
+    def dispose(self) -> None:
+        """See `sim.cluster.Cluster.dispose`."""
+        self._replicas.clear()
+
     def settled(self, broker: int, epoch: int, now_us: int) -> None:
         """A replica leads in an epoch, or completed its truncation for it."""
         self._settled[broker] = epoch

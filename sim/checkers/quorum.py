@@ -44,6 +44,10 @@ class Quorum:
         self._leading: Partition | None = None
         self._found_good: tuple[int, ...] | None = None
 
+    def dispose(self) -> None:
+        """See `sim.cluster.Cluster.dispose`."""
+        self._leading = None
+
     def elected(self, epoch: int) -> None:
         """A leader was chosen, in a leader epoch that was persisted."""
         self._epoch = max(self._epoch, epoch)

@@ -112,6 +112,14 @@ def test_only_members_of_the_isr_count() -> None:
     assert outsider.end(1, 30).end(2, 40).inside
 
 
+def test_who_is_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> None:
+    joins = History().isr(15, 2).end(1, 20, lossy=True).isr(25, 1, 2)
+    assert joins.inside
+    assert not joins.isr(30, 1).expires(2, 31).inside
+    late = History().isr(15, 2).end(1, 20, lossy=True).back(1, 24).isr(25, 1, 2).end(2, 30)
+    assert late.inside
+
+
 def test_it_is_judged_until_the_member_registers_again() -> None:
     early = History().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
     assert early.inside
@@ -210,11 +218,13 @@ def inside_by_walk(events: Iterable[tuple[str, Any]], committed_us: int) -> bool
             up.discard(what)
             if kind == "lose" and what not in damaged:
                 damaged.add(what)
-                losses += [(at_us, what)] if what in isr else []
+                losses.append((at_us, what))
         states.append((set(up), set(damaged), isr))
     for end_us, member in losses:
         until = min((since for since, who in registered if who == member and since > end_us), default=len(states) + 99)
-        for now_us in range(max(end_us, committed_us), until):
+        isrs = [states[min(now_us, len(states) - 1)][2] for now_us in range(until)]
+        begin = next((now_us for now_us in range(end_us, until) if member in isrs[now_us]), until)
+        for now_us in range(max(begin, committed_us), until):
             alive, lost, members = states[min(now_us, len(states) - 1)]
             if not any(other != member and other in alive and other not in lost for other in members):
                 return False

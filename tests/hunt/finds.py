@@ -23,6 +23,8 @@ from sim.config import Value
 
 CHUNK: Final = 100
 DRAWN: Final = ("chaos", "sessions", "partitions", "power")
+UNCLEAN: Final = ("chaos", "partitions")
+"""Scenarios with unclean elections in some seeds."""
 LOSS: Final = ("committed-loss", "exposed-loss")
 
 
@@ -64,6 +66,7 @@ BUGS: Final = (
         "kip320",
         LOSS,
         inside=False,
+        scenarios=UNCLEAN,
         settings={"unclean.leader.election.enable": False},
     ),
     Bug("A13 returning leader keeps its epoch", "kip320", ("divergence",), {"registration_epoch": "bumped"}),
@@ -74,6 +77,7 @@ BUGS: Final = (
         ("divergence",),
         {"follower_truncation": "leader-epoch-rounds"},
         inside=False,
+        scenarios=UNCLEAN,
     ),
     Bug(
         "B3 joins the ISR below the epoch's start",
