@@ -15,11 +15,12 @@ import pytest
 from scenarios import rows, store
 from scenarios.catalogue import load
 from scenarios.grid import points
-from scenarios.rows import COLUMNS, SCHEMA_VERSION, Row
+from scenarios.rows import AVAILABILITY, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from scenarios.run import run_row
 from scenarios.scenario import from_json
 from scenarios.sweep import Sweep
 from scenarios.version import code_version
+from sim.config import NEVER
 from sim.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -181,3 +182,20 @@ def test_every_version_stays_readable(version: int) -> None:
 def test_columns_that_did_not_exist_in_version_1_are_filled() -> None:
     found = store.read_rows(FIXTURES / "store-v1", ["warnings", "rounds_1"])
     assert {name: set(values) for name, values in found.items()} == {"warnings": {""}, "rounds_1": {0}}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_columns_that_came_with_version_3_are_filled(version: int) -> None:
+    found = store.read_rows(FIXTURES / f"store-v{version}", ["window_ms", *AVAILABILITY, "coverage"])
+    assert set(found.pop("coverage")) == {""}
+    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+
+
+def test_version_3_has_grid_availability_and_coverage() -> None:
+    fixture = FIXTURES / "store-v3"
+    found = store.read_rows(fixture)
+    assert set(found["log.flush.interval.messages"]) == {1, NEVER}
+    assert min(found["window_ms"]) > 0
+    assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))
+    assert all(int(text, 16) for text in found["coverage"])
+    assert store.read_json(fixture / "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}
