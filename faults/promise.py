@@ -119,10 +119,16 @@ class Promise:
         return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
 
     def _member_from(self, end: End) -> int:
-        """From when on after its end the broker was in the persisted ISR."""
+        """From when on the broker that ended was in the persisted ISR.
+
+        A write that puts it there may be under way when it ends. Once its session is over, no write may, and one that
+        does is the protocol's mistake, which excuses nothing.
+        """
         if end.in_isr:
             return end.at_us
-        joins = (time for time, isr in self._ledger.isr_history if time >= end.at_us and end.broker in isr)
+        forgotten_us = FOREVER_US if end.forgotten_us is None else end.forgotten_us
+        history = self._ledger.isr_history
+        joins = (time for time, isr in history if end.at_us <= time < forgotten_us and end.broker in isr)
         return next(joins, FOREVER_US)
 
     def _times_of_change(self) -> list[int]:

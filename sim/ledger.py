@@ -64,6 +64,7 @@ class End:
             twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.
         regained: first id -> when the broker had that batch again.
+        forgotten_us: when its session ended, which may be later; None as long as it is open.
     """
 
     broker: int
@@ -72,6 +73,7 @@ class End:
     lost: dict[int, Batch]
     in_isr: bool
     regained: dict[int, int] = field(default_factory=dict)
+    forgotten_us: int | None = None
 
 
 class Ledger:
@@ -156,10 +158,17 @@ class Ledger:
         self.ends.append(end)
         self._running.pop(end.broker, None)
         self._note_missing(end, end.lost)
-        self.session_ended(end.broker, end.at_us)
+        self._up_no_more(end.broker, end.at_us)
 
     def session_ended(self, broker: int, now_us: int) -> None:
-        """A broker is not up any more, whether its process runs or not."""
+        """The control plane ended a session, perhaps that of an incarnation that is over."""
+        self._up_no_more(broker, now_us)
+        last = next((end for end in reversed(self.ends) if end.broker == broker), None)
+        registered_us = self.up[broker][-1][0] if self.up.get(broker) else -1
+        if last is not None and last.forgotten_us is None and registered_us <= last.at_us:
+            last.forgotten_us = now_us
+
+    def _up_no_more(self, broker: int, now_us: int) -> None:
         periods = self.up.get(broker)
         if periods and periods[-1][1] is None:
             periods[-1] = (periods[-1][0], now_us)

@@ -120,6 +120,11 @@ def test_who_is_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> 
     assert late.inside
 
 
+def test_who_is_put_into_the_isr_when_its_session_is_over_excuses_nothing() -> None:
+    forgotten = History().isr(15, 2).end(1, 20, lossy=True).expires(1, 24).isr(25, 1, 2)
+    assert forgotten.isr(30, 1).expires(2, 31).inside
+
+
 def test_it_is_judged_until_the_member_registers_again() -> None:
     early = History().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
     assert early.inside
