@@ -1,4 +1,8 @@
-"""Retention: the leader deletes the oldest records (retention, DeleteRecords); followers learn it as they fetch."""
+"""Retention: the leader deletes its oldest batches; followers learn it as they fetch.
+
+Whole batches, as the deletion of segments does. DeleteRecords can end within one, and a follower that then truncates to
+the log start is stuck for ever: the batch that holds this offset begins below its LEO.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,9 @@ def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
     if partition is None or not partition.is_leader:
         return False
     log_start = partition.log.log_start
-    return cluster.delete_records(partition, log_start + (partition.hw - log_start) * fault.value // 1_000)
+    target = log_start + (partition.hw - log_start) * fault.value // 1_000
+    holding = partition.log.read(target)
+    return cluster.delete_records(partition, holding[0].base_offset if holding else target)
 
 
 def undo(cluster: Cluster, fault: Fault, target: int) -> None:

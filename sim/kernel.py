@@ -1,7 +1,8 @@
 """The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
 
-An entry of the queue is a tuple (time, order, gate, handler, argument). The gate says whether the call still
-has anybody to reach: a connection whose process died or whose link is cut, the life of a process that set a timer.
+An entry of the queue is one number, of its time and what orders it among others of that time; under that number stands
+the call: (gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose
+process died or whose link is cut, the life of a process that set a timer.
 A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
 
@@ -43,9 +44,11 @@ class Gate:
 ALWAYS: Final = Gate()
 CALL: Final = 1
 """Tie key of a call; SimPy's URGENT events (0) come before it."""
-_RANK: Final = 1 << 24
-"""Entries of one time are ordered by tie key x this + number. No run has as many."""
-_LAST: Final = 1 << 38
+_RANK: Final = 24
+"""Bits of the number of an entry; no run has as many."""
+SHIFT: Final = _RANK + 2
+"""Bits of what orders entries of one time: tie key and number."""
+_LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
 
@@ -72,23 +75,29 @@ class Kernel:
         self.now_us = 0
         self.events = 0
         self._budget = event_budget
-        self._queue: list[Any] = []
-        self._numbers = count(CALL * _RANK)
+        self._shift = SHIFT
+        self._last = _LAST
+        self._queue: list[int] = []
+        self._entries: dict[int, tuple[Gate, Handler, Any]] = {}
+        self._numbers = count(CALL << _RANK)
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
-        heappush(self._queue, (at_us, next(self._numbers), gate, handler, argument))
+        key = (at_us << SHIFT) + next(self._numbers)
+        heappush(self._queue, key)
+        self._entries[key] = (gate, handler, argument)
 
-    def plain_queue(self) -> tuple[list[Any] | None, Iterator[int]]:
-        """Queue and next numbers for who schedules much and saves himself `call_at`: (time, number, gate, handler,
-        argument). No queue in kernels that do more than that in `call_at`.
+    def plain_queue(self) -> tuple[list[int] | None, dict[int, tuple[Gate, Handler, Any]], Iterator[int]]:
+        """Queue, calls and next numbers for who schedules much and saves himself `call_at`. No queue in kernels that do
+        more than that in `call_at`.
         """
-        return self._queue if type(self) is Kernel else None, self._numbers
+        return self._queue if type(self) is Kernel else None, self._entries, self._numbers
 
     def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
-        order = (tie - CALL) * _RANK + next(self._numbers)
-        heappush(self._queue, (at_us, order, gate, handler, argument))
+        key = (at_us << self._shift) + ((tie - CALL) << _RANK) + next(self._numbers)
+        heappush(self._queue, key)
+        self._entries[key] = (gate, handler, argument)
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
@@ -100,16 +109,16 @@ class Kernel:
         Raises:
             EventBudgetError: the budget is used up.
         """
-        queue = self._queue
+        queue, entries, shift = self._queue, self._entries, self._shift
         end = Gate()
-        heappush(queue, (until_us, _LAST * _RANK + next(self._numbers), end, self._reached, None))
+        self.add(until_us, self._last, end, self._reached, None)
         pop = heappop
-        gate: Gate
-        handler: Handler
         made = 0
         try:
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
-                self.now_us, _, gate, handler, argument = pop(queue)
+                key = pop(queue)
+                self.now_us = key >> shift
+                gate, handler, argument = entries.pop(key)
                 if gate.open:
                     handler(argument)
                 elif gate.held is not None:
@@ -124,6 +133,7 @@ class Kernel:
     def dispose(self) -> None:
         """Forget what has not happened yet."""
         self._queue.clear()
+        self._entries.clear()
 
     def _reached(self, _: None) -> None:
         raise _Stop
@@ -159,11 +169,16 @@ def _process(event: Event) -> None:
         raise event._value  # noqa: SLF001
 
 
+_WIDE: Final = (_RANK + 34, 1 << 33)
+"""Bits, and tie key of the end, where ties are broken by 30 random bits."""
+
+
 class ShuffledKernel(Kernel):
     """Breaks ties at random."""
 
     def __init__(self, stream: random.Random, event_budget: int = 2_000_000) -> None:
         super().__init__(event_budget)
+        self._shift, self._last = _WIDE
         self._bits = stream.getrandbits
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
@@ -184,6 +199,7 @@ class PriorityKernel(Kernel):
         self, stream: random.Random, *, depth: int = 3, length: int = 4_000, event_budget: int = 2_000_000
     ) -> None:
         super().__init__(event_budget)
+        self._shift, self._last = _WIDE
         self._bits = stream.getrandbits
         self._priorities: dict[int, int] = {}
         self._calls = 0

@@ -13,7 +13,7 @@ from heapq import heappush
 from typing import Any, Final
 
 from sim.idle import Idle
-from sim.kernel import Gate, Handler, Kernel
+from sim.kernel import SHIFT, Gate, Handler, Kernel
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -80,8 +80,9 @@ class Node:
             if life.held is None:
                 return  # It ended itself.
             handler(argument)
-        life.open = True
-        life.held = None
+        if life.held is not None:
+            life.open = True
+            life.held = None
 
     def perform(self, handler: Handler, argument: Any) -> None:
         """Let the process do something, as soon as it is not paused."""
@@ -146,11 +147,11 @@ class Channel(Gate):
         target: the receiving node.
     """
 
-    __slots__ = ("_bits", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
+    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
 
     def __init__(self, network: Network, link: Link, target: Node) -> None:
         self.owner = target.node
-        self._kernel, self._queue, self._numbers, self._bits, self._chance = network.wiring
+        self._kernel, self._queue, self._calls, self._numbers, self._bits, self._chance = network.wiring
         self._link = link
         self._last_us = -1
         self.target = target
@@ -184,7 +185,9 @@ class Channel(Gate):
         if queue is None:
             self._kernel.call_at(arrival_us, self, handler, message)
         else:
-            heappush(queue, (arrival_us, next(self._numbers), self, handler, message))
+            key = (arrival_us << SHIFT) + next(self._numbers)
+            heappush(queue, key)
+            self._calls[key] = (self, handler, message)
 
     @property
     def usual_us(self) -> int:
