@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from scenarios import store
 from scenarios.catalogue import load
-from scenarios.rows import Row
 from scenarios.run import prepare_process, run_row
 from scenarios.scenario import Scenario
 from sim.config import Value
@@ -121,7 +122,7 @@ def _with(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
     return replace(scenario, config={**scenario.config, **settings}, draw_config=drawn)
 
 
-def _seen(bug: Bug, row: Row) -> set[str]:
+def _seen(bug: Bug, row: Mapping[str, Any]) -> set[str]:
     """The bug's kinds in a row, on its side of the promise."""
     inside = set(row["violations_inside"].split(","))
     found = inside if bug.inside else set(row["violations"].split(",")) - inside
@@ -140,17 +141,25 @@ def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
     return ",".join(sorted(kinds))
 
 
-def search(chunk: tuple[int, str, int, int]) -> tuple[int, str]:
+def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
     """Look for one bug in some seeds of one scenario: the first seed and the kinds, or -1."""
-    number, name, first, end = chunk
+    number, name, seeds = chunk
     prepare_process()
     bug = BUGS[number]
     scenario = _with(load(name), bug.given)
-    for seed in range(first, end):
+    for seed in seeds:
         kinds = _is_hit(bug, scenario, seed)
         if kinds:
             return seed, kinds
     return -1, ""
+
+
+def suspects(store_of: Path, bug: Bug, name: str) -> list[int]:
+    """Seeds whose rows in a sweep show a kind of the bug on its side of the promise."""
+    columns = ("mode", "seed", "violations", "violations_inside", "lossy_ends")
+    rows = store.read_rows(store_of, columns, name)
+    entries = [dict(zip(columns, values, strict=True)) for values in zip(*(rows[key] for key in columns), strict=True)]
+    return [entry["seed"] for entry in entries if entry["mode"] == bug.mode and _seen(bug, entry)]
 
 
 def main() -> int:
@@ -159,6 +168,7 @@ def main() -> int:
     parser.add_argument("--bugs", default="", help="first words of their names, with commas; all without")
     parser.add_argument("--scenarios", default="", help="look for them there")
     parser.add_argument("--seeds", type=int, default=20_000, help="of each scenario, at most")
+    parser.add_argument("--store", type=Path, help="a sweep: only seeds that violate there are tried")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     wanted = options.bugs.split(",") if options.bugs else [bug.name.split()[0] for bug in BUGS]
@@ -169,9 +179,10 @@ def main() -> int:
                 continue
             found = False
             for name in options.scenarios.split(",") if options.scenarios else bug.scenarios:
-                chunks = [
-                    (number, name, first, min(first + CHUNK, options.seeds)) for first in range(0, options.seeds, CHUNK)
-                ]
+                swept = options.store is not None and not bug.given
+                seeds = suspects(options.store, bug, name) if swept else list(range(options.seeds))
+                size = 8 if swept else CHUNK
+                chunks = [(number, name, seeds[first : first + size]) for first in range(0, len(seeds), size)]
                 seed, kinds = -1, ""
                 for start in range(0, len(chunks), options.processes):
                     hits = list(pool.map(search, chunks[start : start + options.processes]))
@@ -179,7 +190,7 @@ def main() -> int:
                     if seed >= 0:
                         break
                 found |= seed >= 0
-                said = f"seed {seed}: {kinds}" if seed >= 0 else f"not in {options.seeds} seeds"
+                said = f"seed {seed}: {kinds}" if seed >= 0 else f"in none of {len(seeds)} seeds"
                 sys.stdout.write(f"{bug.name:42} {bug.mode:8} {name:11} {said}\n")
                 sys.stdout.flush()
             missing += not found
