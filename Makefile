@@ -45,7 +45,7 @@ bench: venv
 	-$(MAKE) compiled
 	$(BIN)/python -m tests.bench --compiled .compiled
 
-# Half an hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
+# An hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 20,000 plans with and
 # without elision; 200 failures without the faults outside their causal past; seeds to the first hit of each known bug.
 hunt: venv

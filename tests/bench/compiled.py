@@ -32,7 +32,7 @@ def modules(directory: Path) -> list[str]:
     return [str(file.relative_to(directory)) for file in files if file.name not in NOT_COMPILED]
 
 
-def build(directory: Path, level: str = "2") -> None:
+def build(directory: Path, level: str = "1") -> None:
     """Copy the packages and compile.
 
     Args:
