@@ -67,7 +67,7 @@ class Promise:
         """Whether a violation is inside the promise.
 
         Stuck replicas and lack of progress need P0 only. Losses, records that a consumer skipped, and regressions are
-        inside if a record concerned is (regressions: if all are).
+        inside if a record concerned is (regressions: if all are, but for those that retention had deleted).
         So are early warnings, if they are about records: about all that are committed, since a success that was sent
         counts there, received or not.
         """
@@ -78,7 +78,8 @@ class Promise:
         if violation.kind in ("duplicate", "reordered"):
             return self._deduplicates
         if violation.kind == "hw-regression":
-            return not (violation.ids & self._excused_ids)
+            concerned = violation.ids - self._ledger.deleted
+            return (bool(concerned) or not violation.ids) and not (concerned & self._excused_ids)
         if violation.kind in EARLY_WARNINGS:
             return not violation.ids or bool(violation.ids - self._excused_ids)
         if violation.kind in ("committed-loss", "consumer-skip"):

@@ -317,7 +317,9 @@ class _Run:
         else:
             logs = [storage.log for storage in cluster.storages.values()]
             self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)
-        live = {broker: process.partition for broker, process in cluster.running.items() if process.partition}
+        # A broker that missed that it is no replica any more still has a log, which is nobody's.
+        running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
+        live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         cluster.journal.divergence.final(live, now_us)
         unclean_election = bool(self.config["unclean.leader.election.enable"])
         promise = Promise(ledger, self.rules, unclean_election=unclean_election)

@@ -182,6 +182,7 @@ class ZooKeeper(Node):
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
         self._zxid = 0
+        self._ends: dict[int, int] = {}
         self._brokers = brokers
         self._watches_brokers = False
         self._session_us = session_us
@@ -268,9 +269,11 @@ class ZooKeeper(Node):
     def end_session(self, broker: int) -> bool:
         """A session expires or is closed: its nodes are gone. False if there is none."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
-        if self.sessions.pop(broker, None) is None:
+        session = self.sessions.pop(broker, None)
+        if session is None:
             return False
         self._zxid += 1
+        self._ends[session.broker_epoch] = self._zxid
         self._journal.session_end(broker)
         if self.controller == broker:
             self.vacate()
@@ -355,6 +358,10 @@ class ZooKeeper(Node):
         """See `Coordination.brokers`."""
         self._watches_brokers = True
         return {broker: session.broker_epoch for broker, session in sorted(self.sessions.items())}
+
+    def ends(self) -> dict[int, int]:
+        """See `Coordination.ends`."""
+        return self._ends
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         """See `Coordination.read`."""

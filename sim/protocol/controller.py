@@ -40,6 +40,9 @@ class Coordination(Protocol):
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         """The partition's state, and the assignment that is asked for (empty: none)."""
 
+    def ends(self) -> Mapping[int, int]:
+        """Broker epochs of sessions that are over, with numbers in the order in which they ended."""
+
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
         """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
 
@@ -255,13 +258,15 @@ class Controller:
     # Handlers.
 
     def _failover(self) -> Steps:
-        live, (self.state, self._target) = yield lambda zookeeper: (zookeeper.brokers(), zookeeper.read())
+        live, ends, (self.state, self._target) = yield lambda zookeeper: (
+            zookeeper.brokers(),
+            zookeeper.ends(),
+            zookeeper.read(),
+        )
         for broker, broker_epoch in sorted(live.items()):
             self._add(broker, broker_epoch)
         state = self.state
-        # In the order in which they registered: the last one was away for the shortest time.
-        members = [member for member, seen in state.registrations.items() if live.get(member, seen) > seen]
-        missed = sorted(members, key=lambda member: live[member])
+        missed = [member for member, seen in sorted(state.registrations.items()) if live.get(member, seen) > seen]
         if missed:
             self._host.reached(probes.MISSED_BOUNCE)
             self._decides("missed_bounce")
@@ -281,10 +286,11 @@ class Controller:
         if any(replica not in self.live for replica in state.replicas):
             self._decides("controller_startup")
         if self._starts_with_all:
-            # Who bounced first: the last member of an ISR stays in it, and is to be one that kept its log.
-            for replica in (*missed, *(broker for broker in state.replicas if broker not in missed)):
-                if replica not in self.live:
-                    yield from self._replica_offline(replica)
+            gone = [replica for replica in state.replicas if replica not in self.live]
+            if missed:  # The last member of an ISR stays in it: that is to be who went last.
+                gone.sort(key=lambda replica: ends.get(state.registrations.get(replica, -1), 1 << 62))
+            for replica in gone:
+                yield from self._replica_offline(replica)
         yield from self._elect_offline()
         if missed:
             for broker in missed:

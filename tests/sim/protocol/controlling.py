@@ -26,9 +26,13 @@ class Store:
         self.registered = registered
         self.target: tuple[int, ...] = ()
         self.newest = 1
+        self.ended: dict[int, int] = {}
 
     def brokers(self) -> dict[int, int]:
         return dict(self.registered)
+
+    def ends(self) -> dict[int, int]:
+        return self.ended
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         return self.state, self.target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.sim.protocol.controlling import Store, World
 
 ALL = {1: 11, 2: 12, 3: 13}
@@ -80,11 +82,16 @@ def test_a_bounce_that_no_controller_saw() -> None:
         assert world.decided[0] == leader
 
 
-def test_when_all_bounced_the_one_that_was_back_last_stands() -> None:
-    store = Store(1, (1, 2, 3), registered={1: 23, 2: 22, 3: 21})
+@pytest.mark.parametrize("back", [{1: 23, 2: 22, 3: 21}, {1: 21}, {1: 21, 3: 22}])
+def test_when_all_are_gone_or_back_the_one_that_went_last_stands(back: dict[int, int]) -> None:
+    store = Store(2, (1, 2, 3), registered=back)
     store.state.registrations.update(ALL)
-    world = World(store, rules={"missed_bounce": "noticed"}).elected()
-    assert world.decided[:2] == (1, (1,))
+    store.ended = {ALL[2]: 31, ALL[3]: 32, ALL[1]: 33}
+    assert World(store, rules={"missed_bounce": "noticed"}).elected().decided[:2] == (1, (1,))
+    store = Store(2, (1, 2, 3), registered=back)
+    store.state.registrations.update(ALL)
+    store.ended = {ALL[2]: 31, ALL[1]: 32, ALL[3]: 33}
+    assert World(store, rules={"missed_bounce": "noticed"}).elected().decided[1] == (3,)
 
 
 def test_a_leader_that_shuts_down_hands_over() -> None:
