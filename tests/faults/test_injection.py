@@ -541,3 +541,13 @@ def test_without_a_controller_only_faults_of_controllers_find_nobody() -> None:
     assert world.cluster.controller == 0
     assert strike(world, Fault("controller-pause", 0, (CONTROLLER,))).realised[0].targets == (0,)
     assert strike(world, Fault("power-loss", 0, (CONTROLLER,))).realised[0].targets != (0,)
+
+
+def test_retention_deletes_whole_batches() -> None:
+    world = World().ready()
+    injection = Injection(world.cluster)
+    world.write(count=2)
+    world.write(count=2)
+    for permille, start in ((400, 0), (600, 2), (1_000, 4)):
+        injection.strike(Fault("retention", 0, (1,), value=permille))
+        assert world.cluster.storages[1].log.log_start == start
