@@ -247,11 +247,11 @@ class Broker(Serving):
 
     def _ping(self, _: object) -> None:
         """Keep the session, and repeat what was not answered; goes on until the process ends."""
-        if self._only_keeps_session():
+        channel = self.out.get(ZOOKEEPER)
+        if channel is not None and self._only_keeps_session(channel):
             idle = self.network.idle
             if idle.elides:
                 now_us, interval_us = self.kernel.now_us, self.settings.heartbeat_us
-                channel = self.out[ZOOKEEPER]
                 idle.pings[self.node] = Pings(self, channel.target, channel, now_us, interval_us)  # type: ignore[arg-type]
                 return
             idle.messages += 1
@@ -259,22 +259,22 @@ class Broker(Serving):
             if self._session < 0:
                 self._register()
             else:
-                assert self.partition is not None
-                link = self.reach(ZOOKEEPER)
-                assert link is not None
-                ping = Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
-                link.send_usually(link.target.on_ping, ping)  # type: ignore[attr-defined]
+                channel = self.reach(ZOOKEEPER)
+                assert channel is not None
+                channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
         self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
 
-    def _only_keeps_session(self) -> bool:
+    def _sign_of_life(self) -> Ping:
+        assert self.partition is not None
+        return Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
+
+    def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if self.zombie or self._session < 0 or self._pending or ZOOKEEPER not in self.out:
+        if self.zombie or self._session < 0 or self._pending or not channel.is_clear(self.kernel.now_us):
             return False
-        if not self.out[ZOOKEEPER].is_clear(self.kernel.now_us):
-            return False
-        zookeeper: Any = self.out[ZOOKEEPER].target
+        zookeeper: Any = channel.target
         partition = self.partition
         assert partition is not None
         return self.network.steady(self.node, ZOOKEEPER) and zookeeper.has_heard(
@@ -284,9 +284,7 @@ class Broker(Serving):
     def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
         """See `sim.idle.Pinger`."""
         if arrives_us >= 0:
-            assert self.partition is not None
-            ping = Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
-            channel.deliver_at(arrives_us, channel.target.on_ping, ping)  # type: ignore[attr-defined]
+            channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
         self.kernel.call_at(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, broker_epoch: int) -> None:
@@ -859,9 +857,8 @@ class Broker(Serving):
         if self.holding:
             self.held.append((self.on_epoch_end_reply, reply))
             return
-        if any(
-            fetcher.in_flight is reply.request for fetcher in self._fetchers.values()
-        ):  # Not one that comes too late.
+        # Not one that comes too late.
+        if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
             conversation = (reply.request.asks, reply.results)
             alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
             self._answered_alike = reply.request.asks if alike else []

@@ -18,6 +18,7 @@ from scenarios.run import run, run_row
 from sim.broker import Broker
 from sim.consumer import Consumer
 from sim.kernel import Kernel
+from tests.test_metamorphic import without_faults
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario
@@ -69,11 +70,6 @@ def test_faults_of_every_kind_leave_a_run_a_function_of_its_seed(power: Scenario
         assert result.row == run_row(scenario, "kip101", seed)
         struck |= {fault["kind"] for fault in result.faults if fault["effective"]}
     assert struck == set(MACHINE_KINDS)
-
-
-def without_faults(power: Scenario) -> Scenario:
-    assert power.faults is not None
-    return replace(power, faults=replace(power.faults, count=(0, 0)))
 
 
 # Deliveries that matter, and what is done to one of them.

@@ -25,9 +25,9 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
         start = max(shown.from_offset, log.log_start)
         for offset in range(start, batch.last_offset + 1):
             record = batch.first_id + offset - batch.base_offset
-            found = log.batch_at(offset)
             if record in ledger.deleted:
                 continue
+            found = log.batch_at(offset)
             if found is None or found.first_id + offset - found.base_offset != record:
                 ids.add(record)
                 first = first or (record, offset)
