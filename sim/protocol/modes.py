@@ -56,6 +56,19 @@ _HW: Final = Rules(
     consumer_validation="no",
     producer_dedup="no",
     producer_recovery="new-producer-id",
+    control_plane="zookeeper",
+    stale_fetch="served",
+    isr_shrink_epoch="bumped",
+    reassignment_completes="targets-in-isr",
+    elr="off",
+    last_known_elr="leader",
+    last_known_leader="fenced-too",
+    clean_shutdown="ignored",
+    clean_shutdown_file="always",
+    min_isr_change="keeps-elr",
+    unclean_registration="removes",
+    unclean_recovery="election",
+    isr_floor="none",
 )
 _KIP101: Final = _HW.override(
     {"follower_truncation": "leader-epoch", "append_check": "first-offset", "producer_dedup": "yes"}
@@ -99,6 +112,35 @@ _REPAIRED: Final = _KIP320.override(
     }
 )
 
+_KRAFT_3_5: Final = _KIP320.override(
+    {
+        "control_plane": "kraft",
+        "follower_truncation": "on-fetch",
+        "truncate_at_leo": "drops-epochs",
+        "isr_eligibility": "registered",
+        "isr_update": "alter-partition",
+    }
+)
+_KRAFT: Final = _KRAFT_3_5.override(
+    {
+        "hw_needs_min_isr": "yes",
+        "stale_fetch": "refused",
+        "isr_shrink_epoch": "kept",
+        "clean_shutdown_file": "loaded-only",
+    }
+)
+_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on", "reassignment_completes": "min-isr"})
+_ELR: Final = _ELR_SNAPSHOT.override(
+    {
+        "late_reply": "leader-epoch",
+        "last_known_leader": "unfenced",
+        "clean_shutdown": "checked",
+        "min_isr_change": "clears-elr",
+        "unclean_registration": "transitions",
+    }
+)
+_ELR_RECOVERY: Final = _ELR.override({"last_known_elr": "ejected-members", "unclean_recovery": "log-inspection"})
+
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry
     for entry in (
@@ -106,12 +148,24 @@ MODES: Final[dict[str, Mode]] = {
         Mode("kip101", "1.1", "a new follower asks the leader where its latest leader epoch ended (KIP-101)", _KIP101),
         Mode("kip279", "2.0.0", "a new follower looks for the largest common epoch, in rounds (KIP-279)", _KIP279),
         Mode("kip320", "2.6", "requests are fenced by leader epoch, consumers detect truncation (KIP-320)", _KIP320),
+        Mode(
+            "kraft", "3.9", "a quorum of controllers; followers truncate while they fetch (KIP-500, 595, 903)", _KRAFT
+        ),
+        Mode("elr", "4.1", "replicas that leave a small ISR stay electable (KIP-966)", _ELR),
+        Mode("elr-recovery", "none", "KIP-966 as written: unclean recovery by log inspection", _ELR_RECOVERY),
         Mode("kip320-2.1", "2.1", "the brokers' half of KIP-320, before its clients and KIP-207", _KIP320_2_1),
         Mode(
             "kip320-first-try", "none", "the first draft of KIP-320: fetches carry the last record's epoch", _FIRST_TRY
         ),
         Mode(
             "kip320-repaired", "none", "kip320 with checked ISR members and an epoch for each registration", _REPAIRED
+        ),
+        Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5),
+        Mode(
+            "elr-4.0-snapshot",
+            "none",
+            "elr before 4.0: every restart counts as unclean, min ISR keeps the ELR",
+            _ELR_SNAPSHOT,
         ),
     )
 }

@@ -32,14 +32,16 @@ class RuleSpec:
 RULES: Final[dict[str, RuleSpec]] = {
     # Truncation.
     "follower_truncation": RuleSpec(
-        ("high-watermark", "high-watermark-delayed", "leader-epoch", "leader-epoch-rounds"),
+        ("high-watermark", "high-watermark-delayed", "leader-epoch", "leader-epoch-rounds", "on-fetch"),
         "What a new follower truncates to: its own HW at once; or its own HW, once the leader's records from there on "
         "have arrived (no release); or the end offset of its latest epoch as the leader tells it (one question, reply "
-        "without epoch, undefined reply: HW); or the largest common (epoch, offset), found in several rounds. A leader "
-        "answers such questions from leader-epoch on, and names the epoch from leader-epoch-rounds on; where it "
-        "cannot, the follower falls back to its HW.",
+        "without epoch, undefined reply: HW); or the largest common (epoch, offset), found in several rounds; or the "
+        "same found while fetching: each fetch carries the epoch of the last record, and a leader that disagrees "
+        "answers with the diverging epoch and its end. A leader answers questions from leader-epoch on, and names the "
+        "epoch from leader-epoch-rounds on; where it cannot, the follower falls back to its HW.",
         "ReplicaManager.makeFollowers 0.10.2; KIP-101 rejected alternatives; KIP-101 step 4, "
-        "ReplicaFetcherThread.maybeTruncate 1.1; KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0",
+        "ReplicaFetcherThread.maybeTruncate 1.1; KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0; "
+        "KIP-595, KAFKA-10554 (2.8), AbstractFetcherThread.truncateOnFetchResponse",
     ),
     "epoch_request_error": RuleSpec(
         ("high-watermark", "retries"),
@@ -222,6 +224,83 @@ RULES: Final[dict[str, RuleSpec]] = {
         "the next producer epoch.",
         "Sender, TransactionManager.resetProducerId to 2.4; KIP-360 (2.5)",
     ),
+    # KRaft.
+    "control_plane": RuleSpec(
+        ("zookeeper", "kraft"),
+        "Who decides and how brokers hear of it: a controller elected in ZooKeeper, with requests to each broker; or a "
+        "quorum of controllers, whose committed metadata each broker replays in order.",
+        "KafkaController to 3.9; KIP-500, QuorumController, BrokerMetadataPublisher",
+    ),
+    "stale_fetch": RuleSpec(
+        ("served", "refused"),
+        "What a leader does with a fetch of another registration than its metadata shows: serve it, or refuse it, so "
+        "that it does not count for the ISR.",
+        "Partition.updateFollowerFetchState; KAFKA-15221 (3.5.2, 3.7)",
+    ),
+    "isr_shrink_epoch": RuleSpec(
+        ("bumped", "kept"),
+        "Whether a smaller ISR raises the leader epoch though the leader stays.",
+        "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded; KAFKA-15021 (3.6)",
+    ),
+    "reassignment_completes": RuleSpec(
+        ("targets-in-isr", "min-isr"),
+        "When a reassignment completes, or may be cancelled: once all new replicas are in the ISR; or also only with an "
+        "ISR of min.insync.replicas.",
+        "PartitionReassignmentReplicas.maybeCompleteReassignment; KIP-966 other behaviors 4",
+    ),
+    "elr": RuleSpec(
+        ("off", "on"),
+        "Whether replicas that leave an ISR below min.insync.replicas stay eligible for election, and the ISR may "
+        "become empty.",
+        "KIP-966, PartitionChangeBuilder.maybePopulateTargetElr (4.0, on by default for new clusters from 4.1)",
+    ),
+    "last_known_elr": RuleSpec(
+        ("leader", "ejected-members"),
+        "Who is remembered once ISR and ELR are empty: the last leader; or also ELR members that registered after an "
+        "unclean shutdown.",
+        "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0); KIP-966 other behaviors 6a",
+    ),
+    "last_known_leader": RuleSpec(
+        ("fenced-too", "unfenced"),
+        "Which last known leader is elected when ISR and ELR are empty: any; or one that is not fenced.",
+        "PartitionChangeBuilder.electAnyLeader 4.0; KAFKA-19522 (4.1)",
+    ),
+    "clean_shutdown": RuleSpec(
+        ("ignored", "checked"),
+        "Whether a registration that names the broker epoch of the one before it, from the clean-shutdown file, counts "
+        "as clean; otherwise every new incarnation counts as unclean.",
+        "KIP-966 detection of an unclean shutdown; ClusterControlManager.registerBroker, KAFKA-18635 (4.0)",
+    ),
+    "clean_shutdown_file": RuleSpec(
+        ("always", "loaded-only"),
+        "Whether a broker that stops before its logs are loaded leaves a clean-shutdown file.",
+        "LogManager.shutdown; KAFKA-15375 (3.6), KAFKA-10471",
+    ),
+    "min_isr_change": RuleSpec(
+        ("keeps-elr", "clears-elr"),
+        "Whether a change of min.insync.replicas clears the ELR.",
+        "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0)",
+    ),
+    "unclean_registration": RuleSpec(
+        ("removes", "transitions"),
+        "What an unclean registration does to a partition whose ISR or ELR holds the broker: it is taken out of the "
+        "lists and nothing else; or the partition changes as after any other event, with an election and a leader "
+        "epoch where they are due.",
+        "ClusterControlManager.registerBroker; KAFKA-18106",
+    ),
+    "unclean_recovery": RuleSpec(
+        ("election", "first-replies", "log-inspection"),
+        "What happens when neither ISR nor ELR can lead: an unclean election, if allowed; or the longest of the logs "
+        "that answered first (rejected by the KIP); or, as unclean.recovery.strategy says, the longest log of those "
+        "that have to answer.",
+        "ReplicationControlManager; KIP-966 rejected alternatives; KIP-966 unclean recovery (no release)",
+    ),
+    "isr_floor": RuleSpec(
+        ("none", "min-isr"),
+        "Whether controller and leader keep members in an ISR that would fall below min.insync.replicas, unless they "
+        "registered after an unclean shutdown.",
+        "KIP-966 rejected alternatives, soft min ISR (no release)",
+    ),
 }
 
 
@@ -260,6 +339,19 @@ class Rules:
     consumer_validation: str
     producer_dedup: str
     producer_recovery: str
+    control_plane: str
+    stale_fetch: str
+    isr_shrink_epoch: str
+    reassignment_completes: str
+    elr: str
+    last_known_elr: str
+    last_known_leader: str
+    clean_shutdown: str
+    clean_shutdown_file: str
+    min_isr_change: str
+    unclean_registration: str
+    unclean_recovery: str
+    isr_floor: str
 
     def __post_init__(self) -> None:
         for field in fields(self):

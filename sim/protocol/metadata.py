@@ -1,0 +1,118 @@
+"""The metadata that a KRaft quorum has committed: records in order, and what they add up to.
+
+Kafka classes: the records of metadata/src/main/resources/common/metadata, MetadataImage, PartitionRegistration,
+BrokerRegistration. The quorum itself is not modelled: a record that stands in the log is committed. Brokers replay the
+log in order, each with its own lag; what they have replayed is their image. A record of a partition holds its whole
+state, so that several changes which arrive at once are the last of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sim.protocol.messages import LeaderAndIsr
+
+Value = int | str | bool
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+
+
+class PartitionRegistration(LeaderAndIsr):
+    """A partition's state; never changed after it was made.
+
+    Attributes:
+        elr: eligible leader replicas: not in the ISR, and with everything below the HW (KIP-966).
+        last_known_elr: whom an election may fall back on when ISR and ELR are empty: the last leader, and with rule
+            ``last_known_elr=ejected-members`` also former members of the ELR.
+        adding: replicas that a reassignment adds.
+        removing: replicas that it removes.
+        recovering: elected uncleanly, and not yet confirmed by its leader (LeaderRecoveryState).
+    """
+
+    __slots__ = ("adding", "elr", "last_known_elr", "recovering", "removing")
+
+    def __init__(
+        self,
+        name: str,
+        leader: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        partition_epoch: int,
+        replicas: tuple[int, ...],
+        *,
+        elr: tuple[int, ...] = (),
+        last_known_elr: tuple[int, ...] = (),
+        adding: tuple[int, ...] = (),
+        removing: tuple[int, ...] = (),
+        recovering: bool = False,
+    ) -> None:
+        super().__init__(name, leader, leader_epoch, isr, partition_epoch, replicas)
+        self.elr = elr
+        self.last_known_elr = last_known_elr
+        self.adding = adding
+        self.removing = removing
+        self.recovering = recovering
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """A broker as the quorum knows it.
+
+    Attributes:
+        broker: its id.
+        incarnation: of its process (incarnation id).
+        broker_epoch: offset of the record of its registration.
+        fenced: it may neither lead nor be in an ISR.
+        shutting_down: it asked to be relieved (in controlled shutdown).
+    """
+
+    broker: int
+    incarnation: int
+    broker_epoch: int
+    fenced: bool = True
+    shutting_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A dynamic configuration value, or a feature's level."""
+
+    key: str
+    value: Value
+
+
+Record = PartitionRegistration | BrokerRegistration | Setting
+
+
+class Image:
+    """What a reader of the log has replayed.
+
+    Attributes:
+        offset: how many records.
+        brokers: registrations by broker.
+        partitions: states by name.
+        settings: dynamic configuration and feature levels.
+    """
+
+    __slots__ = ("brokers", "offset", "partitions", "settings")
+
+    def __init__(self) -> None:
+        self.offset = 0
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.partitions: dict[str, PartitionRegistration] = {}
+        self.settings: dict[str, Value] = {}
+
+    def replay(self, record: Record) -> None:
+        """Take the next record."""
+        self.offset += 1
+        if isinstance(record, PartitionRegistration):
+            self.partitions[record.name] = record
+        elif isinstance(record, BrokerRegistration):
+            self.brokers[record.broker] = record
+        else:
+            self.settings[record.key] = record.value
+
+    def is_active(self, broker: int) -> bool:
+        """Whether a broker is registered, not fenced and not shutting down."""
+        entry = self.brokers.get(broker)
+        return entry is not None and not entry.fenced and not entry.shutting_down
