@@ -244,8 +244,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "reassignment_completes": RuleSpec(
         ("targets-in-isr", "min-isr"),
-        "When a reassignment completes, or may be cancelled: once all new replicas are in the ISR; or also only with an "
-        "ISR of min.insync.replicas.",
+        "When a reassignment completes, or may be cancelled: once all new replicas are in the ISR; or only with an "
+        "ISR of min.insync.replicas, too.",
         "PartitionReassignmentReplicas.maybeCompleteReassignment; KIP-966 other behaviors 4",
     ),
     "elr": RuleSpec(
