@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from sim.control import CONTROL
 from sim.streams import choice, integer
-from sim.zookeeper import ZOOKEEPER
 
 SCHEMA_VERSION: Final = 3
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
@@ -203,7 +203,7 @@ def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
     """Two brokers (names as in `aim`), or a broker and ZooKeeper; one way or both."""
     at_us = integer(stream, *limits.window_us)
     source = aim(stream, limits)
-    ends = [ZOOKEEPER, *limits.brokers, *_PEERS.get(source, ())]
+    ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
     target = choice(stream, [node for node in ends if node != source])
     if limits.peer >= 0:
         target = limits.peer

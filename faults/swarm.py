@@ -17,8 +17,8 @@ from typing import Final
 from faults import controlled_restart
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
+from sim.control import CONTROL
 from sim.streams import Streams, choice, integer, sample
-from sim.zookeeper import ZOOKEEPER
 
 LONE: Final = "lone"
 BURST: Final = "burst"
@@ -234,7 +234,7 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
         alike = incident.style == BURST and bool(stream.getrandbits(1))
         targets = _targets(stream, incident, limits)
         node = choice(stream, (LEADER, LEADER, ISR_MEMBER, *limits.brokers))
-        peers = sample(stream, (ZOOKEEPER, *limits.brokers), incident.faults)
+        peers = sample(stream, (CONTROL, *limits.brokers), incident.faults)
         gap_us = choice(stream, BURST_GAPS_US)
         for position in range(incident.faults):
             other = choice(stream, kinds if len(faults) % 2 or incident.style == BURST else movers)

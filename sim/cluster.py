@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from sim.broker import REFUSED, SHUTDOWN, Broker
+from sim.broker import SHUTDOWN, Broker
 from sim.client import Access
 from sim.config import Value
 from sim.consumer import Consumer
+from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import Network, Node
@@ -26,7 +27,8 @@ from sim.protocol.rules import Rules
 from sim.settings import broker_settings, client_settings
 from sim.storage import Storage
 from sim.streams import Streams, integer
-from sim.zookeeper import ZOOKEEPER, ScriptedZooKeeper, ZooKeeper
+from sim.zk_broker import REFUSED, ZooKeeperBroker
+from sim.zookeeper import ScriptedZooKeeper, ZooKeeper
 
 TOPIC: Final = "highwater-0"
 PRODUCER: Final = 1001
@@ -37,7 +39,7 @@ BOOT_GAP_US: Final = 5_000
 SILENT: Final = ("power-loss", "disk-replaced")
 """Ends that take the machine along: nobody resets its connections."""
 CLOSING_US: Final = 300
-"""Until ZooKeeper has heard that a broker which stops closes its session."""
+"""Until the control plane has heard that a broker which stops closes its session."""
 
 
 class Cluster:
@@ -58,7 +60,7 @@ class Cluster:
     Attributes:
         running: the processes that run, by broker.
         storages: the machines' disks, by broker.
-        control: ZooKeeper, where decisions are persisted.
+        control: where decisions are persisted.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Cluster:
         assert isinstance(replication_factor, int)
         assert isinstance(session_ms, int)
         control = ScriptedZooKeeper if scripted else ZooKeeper
-        self.control = control(
+        self.control: ControlPlane = control(
             TOPIC,
             tuple(range(1, replication_factor + 1)),
             brokers,
@@ -173,7 +175,7 @@ class Cluster:
         if self._incarnations[broker] and broker in self._upgraded:
             self.rules[broker] = self._upgraded.pop(broker)
         self._incarnations[broker] += 1
-        process = self.running[broker] = Broker(
+        process = self.running[broker] = ZooKeeperBroker(
             broker,
             self._incarnations[broker],
             TOPIC,
@@ -253,7 +255,7 @@ class Cluster:
         if process is None or not process.frozen:
             return False
         self.journal.paused("resume", node)
-        if node == ZOOKEEPER:
+        if node == CONTROL:
             self.control.touch()
         self.network.resume(process)
         return True
@@ -298,7 +300,7 @@ class Cluster:
         if process is None:
             return False
         self._stopping.setdefault(broker, False)
-        process.perform(Broker.begin_shutdown, process)
+        process.perform(_begin_shutdown, process)
         return True
 
     def _exited(self, broker: int, reason: str) -> None:
@@ -307,7 +309,7 @@ class Cluster:
             return
         refused = reason == REFUSED
         self._end(broker, "exit" if refused else "halt")
-        if refused and broker in self.control.sessions:
+        if refused and self.control.holds(broker):
             self._refused[broker] = self.kernel.now_us, self._incarnations[broker]
         else:
             self._supervise_at(self.kernel.now_us + self.settings[broker].supervisor_us, broker)
@@ -365,16 +367,13 @@ class Cluster:
 
     def _close_session(self, broker: int, process: Broker) -> None:
         """The last that a broker says; if nobody hears it, its session has to expire."""
-        if not self.network.link(broker, ZOOKEEPER).cuts:
+        if not self.network.link(broker, CONTROL).cuts:
             self.kernel.call_at(
                 self.kernel.now_us + CLOSING_US, self.control.life, self._session_closed, (broker, process.broker_epoch)
             )
 
     def _session_closed(self, entry: tuple[int, int]) -> None:
-        broker, broker_epoch = entry
-        session = self.control.sessions.get(broker)
-        if session is not None and session.broker_epoch == broker_epoch:
-            self.control.end_session(broker)
+        self.control.closed(*entry)
 
     # The control plane.
 
@@ -384,20 +383,15 @@ class Cluster:
         return max(self.control.controller, 0)
 
     def expire_session(self, broker: int) -> bool:
-        """ZooKeeper ends a session; the broker lives, hears of it, and registers anew. False if there is none."""
-        session = self.control.sessions.get(broker)
-        if session is None:
-            return False
-        self.control.end_session(broker)
-        self.control.tell_expired(broker, session.broker_epoch)
-        return True
+        """See `ControlPlane.expire`."""
+        return self.control.expire(broker)
 
     def zombie(self, broker: int) -> bool:
         """A session expires, and its broker neither hears of it nor registers anew until `unzombie`."""
         process = self.running.get(broker)
         if process is None or process.zombie:
             return False
-        self.control.end_session(broker)
+        self.control.forget(broker)
         process.zombie = True
         return True
 
@@ -408,11 +402,8 @@ class Cluster:
             process.zombie = False
 
     def move_controller(self) -> bool:
-        """The controller's node is deleted: somebody is elected anew. False if nobody was."""
-        if not self.controller:
-            return False
-        self.control.vacate()
-        return True
+        """See `ControlPlane.fail_over`."""
+        return self.control.fail_over()
 
     def preferred_election(self) -> bool:
         """An administrator asks for the preferred leader; False if there is no controller."""
@@ -443,7 +434,7 @@ class Cluster:
     # Links.
 
     def cut(self, source: int, target: int) -> None:
-        """Nothing arrives from `source` at `target` any more (broker ids, 0 for ZooKeeper)."""
+        """Nothing arrives from `source` at `target` any more (broker ids, 0 for the control plane)."""
         self.network.cut(source, target)
         self._cuts.append((source, target))
         self.journal.link("cut", source, target)
@@ -502,3 +493,7 @@ class Cluster:
             return None
         assert process.partition is not None
         return process if process.partition.leader_epoch == self.control.state.leader_epoch else None
+
+
+def _begin_shutdown(process: Broker) -> None:
+    process.begin_shutdown()

@@ -10,18 +10,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sim.config import Value
+from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import Kernel
-from sim.network import Node
 from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
 from sim.protocol.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, LeaderAndIsr
 from sim.protocol.partition import NO_LEADER
 
-ZOOKEEPER: Final = 0
+ZOOKEEPER: Final = CONTROL
 """Node id of ZooKeeper."""
-
-
 SCRIPT: Final = -1
 """Holder of the controller's seat while a script decides."""
 
@@ -140,7 +138,7 @@ class Session:
         self.watched = False
 
 
-class ZooKeeper(Node):
+class ZooKeeper(ControlPlane):
     """The server.
 
     Args:
@@ -152,15 +150,11 @@ class ZooKeeper(Node):
         journal: where what is persisted is noted.
 
     Attributes:
-        state: the partition's node; partition epoch -1 before the topic is created, leader epoch -1 before there was a
-            leader.
         sessions: open sessions by broker.
         controller: whose seat the controller's is, 0 if nobody's, `SCRIPT` if a script's.
         controller_epoch: of the latest controller.
         target: the assignment that an administrator asks for, empty if none.
         config: dynamic configuration.
-        changed: called after each decision and registration.
-        ended: called with the broker when a session has ended.
     """
 
     def __init__(
@@ -173,14 +167,12 @@ class ZooKeeper(Node):
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__(ZOOKEEPER)
+        super().__init__()
         self.sessions: dict[int, Session] = {}
         self.controller = 0
         self.controller_epoch = 0
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
-        self.changed: Callable[[], None] | None = None
-        self.ended: Callable[[int], None] | None = None
         self._zxid = 0
         self._ends: dict[int, int] = {}
         self._brokers = brokers
@@ -282,12 +274,35 @@ class ZooKeeper(Node):
             self.ended(broker)
         return True
 
+    def expire(self, broker: int) -> bool:
+        """See `ControlPlane.expire`: the broker registers anew when it hears of it."""
+        session = self.sessions.get(broker)
+        if session is None:
+            return False
+        self.end_session(broker)
+        self.tell_expired(broker, session.broker_epoch)
+        return True
+
+    def forget(self, broker: int) -> bool:
+        """See `ControlPlane.forget`."""
+        return self.end_session(broker)
+
+    def closed(self, broker: int, broker_epoch: int) -> None:
+        """See `ControlPlane.closed`."""
+        session = self.sessions.get(broker)
+        if session is not None and session.broker_epoch == broker_epoch:
+            self.end_session(broker)
+
+    def holds(self, broker: int) -> bool:
+        """See `ControlPlane.holds`."""
+        return broker in self.sessions
+
     def tell_expired(self, broker: int, broker_epoch: int) -> None:
         """Tell a broker that its session has expired."""
         self._send(broker, "on_session_expired", broker_epoch)
 
     def touch(self) -> None:
-        """It stood still and works again: all sessions get their full timeout."""
+        """See `ControlPlane.touch`: all sessions get their full timeout."""
         for session in self.sessions.values():
             session.last_us = self._kernel.now_us
 
@@ -343,6 +358,13 @@ class ZooKeeper(Node):
         self._watches_brokers = False
         for broker in sorted(self.sessions):
             self._notify(broker, "on_controller_gone")
+
+    def fail_over(self) -> bool:
+        """See `ControlPlane.fail_over`: the controller's node is deleted, and somebody is elected anew."""
+        if self.controller <= 0:
+            return False
+        self.vacate()
+        return True
 
     def _tell_controller(self, handler: str) -> None:
         self._notify(self.controller, handler)
@@ -449,12 +471,12 @@ class ZooKeeper(Node):
     # What an administrator does here.
 
     def prefer(self) -> bool:
-        """Ask for a preferred election; False while there is no controller to hear it."""
+        """See `ControlPlane.prefer`."""
         self._tell_controller("on_preferred_election")
         return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """Ask for another assignment; False if it is in place, or another one is asked for already."""
+        """See `ControlPlane.reassign`."""
         if self.target or replicas == self.state.replicas:
             return False
         self.target = replicas
@@ -462,15 +484,10 @@ class ZooKeeper(Node):
         return True
 
     def set_config(self, key: str, value: Value) -> None:
-        """Change the dynamic configuration: all brokers are told."""
+        """See `ControlPlane.set_config`: all brokers are told."""
         self.config[key] = value
         for broker in sorted(self.sessions):
             self._notify(broker, "on_config_changed", (key, value))
-
-    # Scripts.
-
-    def release(self) -> None:
-        """Let controllers decide from now on; they always do."""
 
 
 class ScriptedZooKeeper(ZooKeeper):
@@ -536,6 +553,6 @@ class ScriptedZooKeeper(ZooKeeper):
         return super().write_isr(known, isr, members)
 
     def release(self) -> None:
-        """See `ZooKeeper.release`: the seat of the controller is free."""
+        """See `ControlPlane.release`: the seat of the controller is free."""
         if self._scripted:
             self.vacate()

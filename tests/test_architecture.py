@@ -56,7 +56,20 @@ def test_layers_import_downwards_only(name: str) -> None:
 
 
 MACHINE = ("config", "coverage", "idle", "kernel", "network", "settings", "storage", "streams")
-HOSTS = ("broker", "client", "consumer", "controller", "journal", "producer", "serving", "zookeeper")
+HOSTS = (
+    "broker",
+    "client",
+    "consumer",
+    "controller",
+    "journal",
+    "producer",
+    "serving",
+    "zk_broker",
+    "zookeeper",
+    "control",
+    "quorum",
+    "kraft_broker",
+)
 GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},
     **{f"sim.{name}": "host" for name in HOSTS},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sim.broker import Broker
 from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.kernel import Kernel
@@ -28,6 +27,7 @@ from sim.protocol.rules import Rules
 from sim.storage import Storage
 from sim.streams import Streams
 from sim.trace import Step
+from sim.zk_broker import ZooKeeperBroker
 from tests.conformance.world import FOLLOWER, LEADER
 
 SECOND_US: Final = 1_000_000
@@ -268,9 +268,11 @@ class ScriptedBroker:
         self._cluster.kernel.run_until(self._cluster.kernel.now_us + span_us)
 
     @property
-    def process(self) -> Broker:
+    def process(self) -> ZooKeeperBroker:
         """The broker."""
-        return self._cluster.running[self._broker]
+        process = self._cluster.running[self._broker]
+        assert isinstance(process, ZooKeeperBroker)
+        return process
 
     @property
     def partition(self) -> Partition:
@@ -349,7 +351,9 @@ class FollowingBroker:
         self.truncated_to = None
         brokers = self._cluster.replicas
         decision = LeaderAndIsr(self.partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
-        self._cluster.running[FOLLOWER].on_script((decision, dict.fromkeys(brokers, 1)))
+        process = self._cluster.running[FOLLOWER]
+        assert isinstance(process, ZooKeeperBroker)
+        process.on_script((decision, dict.fromkeys(brokers, 1)))
         self._pass_time()
         return self._fetch() is not before
 

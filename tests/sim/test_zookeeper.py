@@ -79,10 +79,10 @@ def test_a_zombie_stays_away_until_it_wakes() -> None:
     assert world.cluster.zombie(2)
     assert not world.cluster.zombie(2)
     world.run(10)
-    assert 2 not in world.cluster.control.sessions
+    assert 2 not in world.zookeeper.sessions
     world.cluster.unzombie(2)
     world.run(3)
-    assert 2 in world.cluster.control.sessions
+    assert 2 in world.zookeeper.sessions
 
 
 def test_a_notice_that_was_lost_is_told_again() -> None:
@@ -103,7 +103,7 @@ def test_the_controllers_seat_can_be_taken_from_it() -> None:
     assert world.cluster.move_controller()
     world.run(1)
     assert len(controllers(world)) == 2
-    active = [broker for broker, process in world.cluster.running.items() if process.module.controller.epoch >= 0]
+    active = [broker for broker in world.cluster.running if world.process(broker).module.controller.epoch >= 0]
     assert active == [world.cluster.controller]
     assert world.cluster.control.state.leader_epoch == 0
 
@@ -116,8 +116,8 @@ def test_a_paused_controller_is_replaced_and_gives_up_when_it_wakes(mode: str) -
     assert len(controllers(world)) == 2
     world.cluster.resume(1)
     world.run(2)
-    assert world.cluster.running[1].module.controller.epoch < 0
-    assert world.cluster.control.sessions.keys() == {1, 2, 3}
+    assert world.process(1).module.controller.epoch < 0
+    assert world.zookeeper.sessions.keys() == {1, 2, 3}
     assert leader(world) == 2
 
 
@@ -135,7 +135,7 @@ def test_requests_for_a_broker_that_cannot_be_reached_are_sent_again() -> None:
 def test_a_request_for_a_former_registration_is_refused() -> None:
     for mode, leads in (("kip279", True), ("kip320", False)):
         world = World(mode, config=QUIET).ready()
-        queue = world.cluster.running[1].module.controller
+        queue = world.process(1).module.controller
         world.cluster.pause(2)
         state = world.cluster.control.state
         queue._put(queue._amend_and_tell(lambda state: (2, state.isr, state.replicas)))
@@ -190,9 +190,9 @@ def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_la
     assert world.cluster.control.state.leader_epoch == 0
     assert partition_epoch(world, 1) == 2
     assert partition_epoch(world, 2) == 1
-    assert world.cluster.running[1].module.controller.state.isr == (1, 2, 3)
+    assert world.process(1).module.controller.state.isr == (1, 2, 3)
     world.run(8)
-    assert set(world.cluster.running[1].module.controller.state.isr) == {1, 2}
+    assert set(world.process(1).module.controller.state.isr) == {1, 2}
     known = world.cluster.running[2].known
     assert known is not None
     assert known.isr == (1, 2)
@@ -297,7 +297,7 @@ def test_what_is_asked_twice_is_done_once() -> None:
         return len(done)
 
     world.cluster.cut(0, 2)
-    world.cluster.running[2].at_zookeeper(operation, answers.append)
+    world.process(2).at_zookeeper(operation, answers.append)
     world.run(2)
     assert (len(done), answers) == (1, [])
     world.cluster.heal_links()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.trace import Step
+from sim.zk_broker import ZooKeeperBroker
+from sim.zookeeper import ZooKeeper
 
 SECOND_US = 1_000_000
 
@@ -85,8 +87,20 @@ class World:
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """Let the controller persist a decision, and tell brokers of it."""
-        controller = self.cluster.running[self.cluster.controller].module.controller
+        controller = self.process(self.cluster.controller).module.controller
         controller._put(controller._amend_and_tell(lambda state: (leader, isr, state.replicas)))
+
+    def process(self, broker: int) -> ZooKeeperBroker:
+        """A broker that runs."""
+        process = self.cluster.running[broker]
+        assert isinstance(process, ZooKeeperBroker)
+        return process
+
+    @property
+    def zookeeper(self) -> ZooKeeper:
+        """The control plane."""
+        assert isinstance(self.cluster.control, ZooKeeper)
+        return self.cluster.control
 
     def of(self, kind: str, **fields: object) -> list[Step]:
         """Steps of a kind with these fields."""

@@ -1,0 +1,79 @@
+"""The control plane as a cluster sees it: where leader, ISR and registrations are persisted, and what faults do to it.
+
+There are two: `sim.zookeeper` with the controllers that are elected in brokers, and `sim.quorum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sim.config import Value
+from sim.network import Node
+from sim.protocol.messages import LeaderAndIsr
+
+CONTROL: Final = 0
+"""Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
+
+
+class ControlPlane(Node):
+    """See the module.
+
+    Attributes:
+        state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
+            before there was a leader.
+        controller: the broker whose seat the controller's is; 0 or less if it is no broker's.
+        changed: called after each decision and registration.
+        ended: called with the broker when a session has ended.
+    """
+
+    state: LeaderAndIsr
+    controller = 0
+
+    def __init__(self) -> None:
+        super().__init__(CONTROL)
+        self.changed: Callable[[], None] | None = None
+        self.ended: Callable[[int], None] | None = None
+
+    # Faults.
+
+    def expire(self, broker: int) -> bool:
+        """End a session though its broker lives, which hears of it; False if there is none."""
+        raise NotImplementedError
+
+    def forget(self, broker: int) -> bool:
+        """End a session, and do not say so; False if there is none."""
+        raise NotImplementedError
+
+    def closed(self, broker: int, broker_epoch: int) -> None:
+        """A broker that has stopped in a controlled way closes its session."""
+        raise NotImplementedError
+
+    def fail_over(self) -> bool:
+        """Another controller is to be found; False if there is none now."""
+        raise NotImplementedError
+
+    def touch(self) -> None:
+        """It stood still and works again."""
+        raise NotImplementedError
+
+    def holds(self, broker: int) -> bool:
+        """Whether a session of that broker is open."""
+        raise NotImplementedError
+
+    # What an administrator does here.
+
+    def prefer(self) -> bool:
+        """Ask for a preferred election; False while there is nobody to hear it."""
+        raise NotImplementedError
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """Ask for another assignment; False if it is in place, or another one is asked for already."""
+        raise NotImplementedError
+
+    def set_config(self, key: str, value: Value) -> None:
+        """Change the dynamic configuration."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """A script has ended: let controllers decide from now on. They do so always, where there is no script."""
