@@ -19,9 +19,9 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
     """Pause it; False while there is no controller."""
-    return target > 0 and cluster.pause(target)
+    return cluster.pause_controller(target)
 
 
 def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
     """Let it go on."""
-    cluster.resume(target)
+    cluster.resume_controller(target)

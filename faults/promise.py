@@ -111,9 +111,8 @@ class Promise:
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
-        until_us = min(
-            (since for since, _ in self._ledger.up.get(end.broker, ()) if since > end.at_us), default=FOREVER_US
-        )
+        registrations = self._ledger.registrations.get(end.broker, ())
+        until_us = next((registered_us for registered_us in registrations if registered_us > end.at_us), FOREVER_US)
         start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]

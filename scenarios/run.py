@@ -182,7 +182,12 @@ class _Run:
     def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
         """The brokers that begin in an older mode, and in the run's when they start again."""
         ladder = list(MODES)
-        older = [name for name in self.scenario.upgraded_from if ladder.index(name) < ladder.index(self.mode)]
+        older = [
+            name
+            for name in self.scenario.upgraded_from
+            if ladder.index(name) < ladder.index(self.mode)
+            and mode_named(name).rules.control_plane == self.rules.control_plane
+        ]
         found = {}
         for broker in brokers if older else ():
             stream = self.streams(f"older:{broker}")
@@ -297,7 +302,7 @@ class _Run:
         self.cluster.control.release()
         self.injection.heal()
         self.convergence.begin()
-        deadline_us = convergence_deadline_us(self.config) + self.scenario.settle_us
+        deadline_us = convergence_deadline_us(self.config, kraft=self.cluster.kraft) + self.scenario.settle_us
         self.kernel.run_until(self.kernel.now_us + deadline_us)
 
     def _check(self) -> None:

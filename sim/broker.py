@@ -166,6 +166,11 @@ class Broker(Serving):
             lag_us=settings.lag_us,
         )
 
+    def _delete_partition(self) -> None:
+        """The broker is no replica any more: log and checkpoints are deleted."""
+        self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
+        self._journal.deleted(self.node, self.partition)
+
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
         self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
@@ -234,7 +239,7 @@ class Broker(Serving):
             handler, message = held.popleft()
             handler(message)
 
-    def _know(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
+    def _know(self, state: LeaderAndIsr | None, live: dict[int, int]) -> None:
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
         before = self.known_leader
         self.known, self.live = state, live

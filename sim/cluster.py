@@ -19,12 +19,14 @@ from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import Network, Node
 from sim.producer import Producer
+from sim.kraft_broker import KRaftBroker
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
-from sim.settings import broker_settings, client_settings
+from sim.quorum import Quorum
+from sim.settings import broker_settings, client_settings, quorum_settings
 from sim.storage import Storage
 from sim.streams import Streams, integer
 from sim.zk_broker import REFUSED, ZooKeeperBroker
@@ -61,6 +63,7 @@ class Cluster:
         running: the processes that run, by broker.
         storages: the machines' disks, by broker.
         control: where decisions are persisted.
+        kraft: whether that is a quorum.
     """
 
     def __init__(
@@ -109,17 +112,13 @@ class Cluster:
         self._cuts: list[tuple[int, int]] = []
         self._worse: list[tuple[str, int, int, int]] = []
         replication_factor = config["default.replication.factor"]
-        session_ms = config["zookeeper.session.timeout.ms"]
         assert isinstance(replication_factor, int)
-        assert isinstance(session_ms, int)
-        control = ScriptedZooKeeper if scripted else ZooKeeper
-        self.control: ControlPlane = control(
-            TOPIC,
-            tuple(range(1, replication_factor + 1)),
-            brokers,
-            session_us=session_ms * 1_000,
-            kernel=kernel,
-            journal=self.journal,
+        self.kraft = client_rules.control_plane == "kraft" and not scripted
+        replicas = tuple(range(1, replication_factor + 1))
+        self.control = (
+            self._quorum(config, replicas, client_rules)
+            if self.kraft
+            else self._zookeeper(config, replicas, ScriptedZooKeeper if scripted else ZooKeeper)
         )
         self.control.ended = self._session_ended
         self._first = first
@@ -128,6 +127,32 @@ class Cluster:
         )
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
+
+    def _zookeeper(
+        self, config: Mapping[str, Value], replicas: tuple[int, ...], control: type[ZooKeeper]
+    ) -> ControlPlane:
+        session_ms = config["zookeeper.session.timeout.ms"]
+        assert isinstance(session_ms, int)
+        return control(
+            TOPIC,
+            replicas,
+            len(self.settings),
+            session_us=session_ms * 1_000,
+            kernel=self.kernel,
+            journal=self.journal,
+        )
+
+    def _quorum(self, config: Mapping[str, Value], replicas: tuple[int, ...], rules: Rules) -> ControlPlane:
+        return Quorum(
+            TOPIC,
+            replicas,
+            len(self.settings),
+            rules=rules,
+            settings=quorum_settings(config),
+            config=config,
+            kernel=self.kernel,
+            journal=self.journal,
+        )
 
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
@@ -175,7 +200,8 @@ class Cluster:
         if self._incarnations[broker] and broker in self._upgraded:
             self.rules[broker] = self._upgraded.pop(broker)
         self._incarnations[broker] += 1
-        process = self.running[broker] = ZooKeeperBroker(
+        kind: type[Broker] = KRaftBroker if self.kraft else ZooKeeperBroker
+        process = self.running[broker] = kind(
             broker,
             self._incarnations[broker],
             TOPIC,
@@ -188,6 +214,8 @@ class Cluster:
             self._exited,
         )
         self.journal.started(broker, process.incarnation)
+        if self.kraft:  # It can be reached before its logs are loaded.
+            self.network.join(process)
         process.start()
         return True
 
@@ -196,7 +224,8 @@ class Cluster:
         assert process.partition is not None
         self.journal.recovered(broker, process.partition, self._lost[broker])
         self._lost[broker] = []
-        self.network.join(process)
+        if not self.kraft:
+            self.network.join(process)
 
     def kill(self, broker: int) -> bool:
         """End a process at once; its page cache stays. False if none runs."""
@@ -357,7 +386,7 @@ class Cluster:
                 storage.close_cleanly(None)
         lost = loses()
         self._lost[broker] += lost
-        if partition is not None:
+        if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
         self.journal.ended(broker, kind, lost)
@@ -404,6 +433,17 @@ class Cluster:
     def move_controller(self) -> bool:
         """See `ControlPlane.fail_over`."""
         return self.control.fail_over()
+
+    def pause_controller(self, broker: int) -> bool:
+        """The active controller stands still: its broker, or one of a quorum; False while there is none."""
+        if isinstance(self.control, Quorum):
+            return self.control.pause_controller()
+        return broker > 0 and self.pause(broker)
+
+    def resume_controller(self, broker: int) -> None:
+        """It goes on; that of a quorum finds that another one is active."""
+        if broker > 0:
+            self.resume(broker)
 
     def preferred_election(self) -> bool:
         """An administrator asks for the preferred leader; False if there is no controller."""

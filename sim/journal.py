@@ -50,6 +50,7 @@ _END_OFFSET = _CODE["end-offset"]
 _RECOVERED = _CODE["recovered"]
 _CONTROLLER = _CODE["controller"]
 _EPOCH_RAISED = _CODE["epoch-raised"]
+_ELR = _CODE["elr"]
 _STANDS_STILL: Final = {"pause": 1, "disk-stalled": 1, "resume": -1, "disk-works": -1}
 _LOSSES = {
     "power-loss": probes.SUFFIX_LOST,
@@ -338,12 +339,25 @@ class Journal:
         if self.observers:
             self._tell("epoch-raised", broker=leader, leader_epoch=epoch)
 
-    def registered(self, broker: int, incarnation: int) -> None:
-        """A session was opened."""
-        self.ledger.registered(broker, incarnation, self._kernel.now_us)
+    def registered(self, broker: int, incarnation: int, *, opens: bool = True) -> None:
+        """A broker registered; `opens`: and with that has an open session."""
+        self.ledger.registered(broker, incarnation, self._kernel.now_us, opens=opens)
         if self.armed:
             self._fire("registered", broker)
         self._note("registered", broker)
+
+    def unfenced(self, broker: int, incarnation: int) -> None:
+        """A broker that had registered has an open session now."""
+        self.ledger.unfenced(broker, incarnation, self._kernel.now_us)
+        self._note("unfenced", broker)
+
+    def elr(self, elr: tuple[int, ...], last_known_elr: tuple[int, ...], epoch: int) -> None:
+        """Eligible leader replicas were persisted."""
+        self.ledger.elr = elr
+        sets = [sum(1 << broker for broker in brokers) for brokers in (elr, last_known_elr)]
+        self._buffer += _PACK(self._kernel.now_us, _ELR, 0, epoch, *sets)
+        if self.observers:
+            self._tell("elr", elr=list(elr), last_known_elr=list(last_known_elr), leader_epoch=epoch)
 
     def session_end(self, broker: int) -> None:
         """A session is over."""

@@ -91,7 +91,9 @@ class Ledger:
         deleted: ids of the records that a leader's retention deleted.
         isr_history: (time, persisted ISR), beginning with the assignment.
         ends: ends of incarnations.
-        up: broker -> when its process ran with an open session: [(registered, ended or None)].
+        up: broker -> when its process ran with an open session: [(opened, ended or None)].
+        registrations: broker -> when its processes registered, while they ran.
+        elr: eligible leader replicas, as persisted.
         violations: found so far.
         warnings: early warnings so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
@@ -113,6 +115,8 @@ class Ledger:
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
         self.ends: list[End] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}
+        self.registrations: dict[int, list[int]] = {}
+        self.elr: tuple[int, ...] = ()
         self.violations: list[Violation] = []
         self.unclean_election = False
         self.warnings: list[Violation] = []
@@ -194,7 +198,14 @@ class Ledger:
         """A process runs."""
         self._running[broker] = incarnation
 
-    def registered(self, broker: int, incarnation: int, now_us: int) -> None:
+    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> None:
+        """A process registered, and perhaps has an open session with that."""
+        if self._running.get(broker) == incarnation:
+            self.registrations.setdefault(broker, []).append(now_us)
+        if opens:
+            self.unfenced(broker, incarnation, now_us)
+
+    def unfenced(self, broker: int, incarnation: int, now_us: int) -> None:
         """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing."""
         periods = self.up.setdefault(broker, [])
         if self._running.get(broker) == incarnation and not (periods and periods[-1][1] is None):

@@ -39,6 +39,7 @@ class BrokerSettings:
     fetch_backoff_us: int
     socket_timeout_us: int
     heartbeat_us: int
+    ping_us: int
     recovery_us: int
     supervisor_us: int
     auto_balance: bool
@@ -66,7 +67,8 @@ def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
         consumer_wait_us=_us(config, "fetch.max.wait.ms"),
         fetch_backoff_us=_us(config, "replica.fetch.backoff.ms"),
         socket_timeout_us=_us(config, "replica.socket.timeout.ms"),
-        heartbeat_us=_us(config, "sim.heartbeat.interval.ms"),
+        heartbeat_us=_us(config, "broker.heartbeat.interval.ms"),
+        ping_us=_us(config, "sim.heartbeat.interval.ms"),
         recovery_us=_us(config, "sim.recovery.ms"),
         supervisor_us=_us(config, "sim.supervisor.restart.ms"),
         auto_balance=bool(config["auto.leader.rebalance.enable"]),
@@ -126,12 +128,36 @@ def _client_settings(items: tuple[tuple[str, Value], ...]) -> ClientSettings:
     )
 
 
-def convergence_deadline_us(config: Mapping[str, Value]) -> int:
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """Settings of a KRaft quorum; see `sim.config.KEYS` for the keys behind them."""
+
+    session_us: int
+    election_us: int
+    fetch_timeout_us: int
+    auto_balance: bool
+    balance_check_us: int
+    unclean_check_us: int
+
+
+def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
+    """From a full configuration."""
+    return QuorumSettings(
+        session_us=_us(config, "broker.session.timeout.ms"),
+        election_us=_us(config, "controller.quorum.election.timeout.ms"),
+        fetch_timeout_us=_us(config, "controller.quorum.fetch.timeout.ms"),
+        auto_balance=bool(config["auto.leader.rebalance.enable"]),
+        balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
+        unclean_check_us=_us(config, "unclean.leader.election.interval.ms"),
+    )
+
+
+def convergence_deadline_us(config: Mapping[str, Value], *, kraft: bool = False) -> int:
     """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
     + metadata.max.age.ms + recovery time + 60 s.
     """
     return (
-        _us(config, "zookeeper.session.timeout.ms")
+        _us(config, "broker.session.timeout.ms" if kraft else "zookeeper.session.timeout.ms")
         + _us(config, "replica.lag.time.max.ms") * 3 // 2
         + _us(config, "metadata.max.age.ms")
         + _us(config, "sim.recovery.ms")

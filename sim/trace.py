@@ -27,8 +27,8 @@ STEPS: Final[dict[str, str]] = {
     "halt": "a broker exited by itself",
     "start": "a process started",
     "recovered": "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
-    "registered": "a broker opened a session and registered",
-    "session-end": "a broker's session ended",
+    "registered": "a broker registered, and (ZooKeeper) its session is open",
+    "session-end": "a broker's session ended (KRaft: it was fenced)",
     "log-start": "a broker's log start moved: offset",
     "cut": "a directed link was cut: source, target",
     "heal": "a directed link works again: source, target",
@@ -56,6 +56,8 @@ STEPS: Final[dict[str, str]] = {
     "resent": "on a directed link requests arrive twice: source, target, value = of a thousand",
     "disk-replaced": "a machine's disk was replaced by an empty one",
     "corrupt-tail": "the newest batches of a log became unreadable while no process ran",
+    "unfenced": "a broker was unfenced (KRaft): its session is open",
+    "elr": "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch",
 }
 """Step -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
 

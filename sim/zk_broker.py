@@ -69,7 +69,7 @@ class ZooKeeperBroker(Broker):
         """See `Broker.logs_loaded`."""
         self._isr_announced_us = self.kernel.now_us
         self._register()
-        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     @property
     def ready(self) -> bool:
@@ -124,7 +124,7 @@ class ZooKeeperBroker(Broker):
         if channel is not None and self._only_keeps_session(channel):
             idle = self.network.idle
             if idle.elides:
-                now_us, interval_us = self.kernel.now_us, self.settings.heartbeat_us
+                now_us, interval_us = self.kernel.now_us, self.settings.ping_us
                 idle.pings[self.node] = Pings(self, channel.target, channel, now_us, interval_us)  # type: ignore[arg-type]
                 return
             idle.messages += 1
@@ -137,7 +137,7 @@ class ZooKeeperBroker(Broker):
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
-        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -286,8 +286,7 @@ class ZooKeeperBroker(Broker):
             if request.delete:
                 partition.stop()
                 self.wake_all()
-                self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
-                self._journal.deleted(self.node, self.partition)
+                self._delete_partition()
         return error
 
     def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:

@@ -60,15 +60,15 @@ HOSTS = (
     "broker",
     "client",
     "consumer",
+    "control",
     "controller",
     "journal",
+    "kraft_broker",
     "producer",
+    "quorum",
     "serving",
     "zk_broker",
     "zookeeper",
-    "control",
-    "quorum",
-    "kraft_broker",
 )
 GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},
