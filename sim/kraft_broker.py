@@ -138,7 +138,7 @@ class KRaftBroker(Broker):
 
     def _beat_now(self) -> None:
         """Do not wait for the interval (scheduleNextCommunicationImmediately)."""
-        self.network.settle_pings(self.node)
+        self.network.idle.settle_pings(self.node, self.kernel.now_us)
         self._beats += 1
         self._beat(None)
 
