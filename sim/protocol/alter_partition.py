@@ -42,9 +42,10 @@ class Change:
         leader_epoch: the leader's.
         partition_epoch: the one that the ISR is to replace.
         broker_epochs: of the members, -1 where unknown (KIP-903).
+        recovering: whether the leader has yet to recover from its unclean election; none here ever has.
     """
 
-    __slots__ = ("broker_epochs", "isr", "leader_epoch", "partition", "partition_epoch")
+    __slots__ = ("broker_epochs", "isr", "leader_epoch", "partition", "partition_epoch", "recovering")
 
     def __init__(
         self,
@@ -53,12 +54,15 @@ class Change:
         leader_epoch: int,
         partition_epoch: int,
         broker_epochs: Mapping[int, int],
+        *,
+        recovering: bool = False,
     ) -> None:
         self.partition = partition
         self.isr = isr
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.broker_epochs = broker_epochs
+        self.recovering = recovering
 
 
 class AlterPartitionHost(Protocol):

@@ -13,13 +13,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from sim.protocol import election, probes
-from sim.protocol.messages import NONE, STALE_BROKER_EPOCH, LeaderAndIsr
+from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH, LeaderAndIsr
 from sim.protocol.partition import NO_LEADER
 from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
-NOT_CONTROLLER: Final = "NOT_CONTROLLER"
 
 Change = tuple[int, tuple[int, ...], tuple[int, ...]]
 """What a decision makes of a partition's state: (leader, ISR, assignment)."""

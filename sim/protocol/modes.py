@@ -119,6 +119,7 @@ _KRAFT_3_5: Final = _KIP320.override(
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
         "isr_update": "alter-partition",
+        "reassignment_completes": "adding-in-isr",
     }
 )
 _KRAFT: Final = _KRAFT_3_5.override(
@@ -126,10 +127,11 @@ _KRAFT: Final = _KRAFT_3_5.override(
         "hw_needs_min_isr": "yes",
         "stale_fetch": "refused",
         "isr_shrink_epoch": "kept",
+        "reassignment_completes": "targets-in-isr",
         "clean_shutdown_file": "loaded-only",
     }
 )
-_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on", "reassignment_completes": "min-isr"})
+_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on"})
 _ELR: Final = _ELR_SNAPSHOT.override(
     {
         "late_reply": "leader-epoch",
@@ -139,7 +141,13 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "unclean_registration": "transitions",
     }
 )
-_ELR_RECOVERY: Final = _ELR.override({"last_known_elr": "ejected-members", "unclean_recovery": "log-inspection"})
+_ELR_RECOVERY: Final = _ELR.override(
+    {
+        "reassignment_completes": "min-isr",
+        "last_known_elr": "ejected-members",
+        "unclean_recovery": "log-inspection",
+    }
+)
 
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
     LOG_TRUNCATION,
+    NOT_CONTROLLER,
     NOT_ENOUGH_REPLICAS,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
+    STALE_BROKER_EPOCH,
     UNKNOWN_LEADER_EPOCH,
 )
 from sim.protocol.rules import RULES
@@ -131,6 +136,53 @@ CONTROLLER_WRITE_STALE: Final = _controller("controller-write-accepted", "a writ
 CONTROLLER_FINISHES: Final = _controller("controller-finishes", "a controller works on after its session has expired")
 BOUNCE: Final = _controller("bounce", "a controller sees that a broker has another registration than before")
 MISSED_BOUNCE: Final = _controller("missed-bounce", "a member of the ISR registered anew while there was no controller")
+
+_kraft = partial(_probe, "kraft")
+ELECTED_FROM_ISR: Final = _kraft("elected-from-isr", "the leader cannot lead: a member of the ISR is elected")
+ELECTED_FROM_ELR: Final = _kraft("elected-from-elr", "the ISR is empty: an eligible leader replica is elected")
+ELECTED_LAST_KNOWN: Final = _kraft("elected-last-known", "ISR and ELR are empty: the last leader is elected")
+ELECTED_DESIGNATED: Final = _kraft(
+    "elected-designated", "a replica outside ISR and ELR is chosen by name or by its log"
+)
+LEFT_LEADERLESS: Final = _kraft("left-leaderless", "the leader cannot lead, and nobody can be elected")
+ELR_GROWS: Final = _kraft("elr-grows", "a replica leaves a small ISR and stays electable")
+ELR_CLEARED: Final = _kraft(
+    "elr-cleared", "the ISR is large enough again, or min ISR changes: nobody else is electable"
+)
+ELR_EJECTED: Final = _kraft("elr-ejected", "an eligible leader replica registers after an unclean shutdown")
+BROKER_FENCED: Final = _kraft("broker-fenced", "a broker is fenced")
+BROKER_UNFENCED: Final = _kraft("broker-unfenced", "a broker is unfenced")
+BROKER_BEHIND: Final = _kraft("broker-behind", "a broker stays fenced: it has not read of its own registration yet")
+BROKER_RELIEVED: Final = _kraft("broker-relieved", "a broker that shuts down is relieved of its partitions")
+BROKER_MAY_STOP: Final = _kraft("broker-may-stop", "a broker that shuts down may stop")
+BROKER_MUST_WAIT: Final = _kraft("broker-must-wait", "it must wait: it leads, or others have not read that it does not")
+REGISTERED_CLEAN: Final = _kraft("registered-clean", "a new incarnation registers after a clean shutdown")
+REGISTERED_UNCLEAN: Final = _kraft("registered-unclean", "a new incarnation registers after an unclean shutdown")
+REGISTRATION_DUPLICATE: Final = _kraft("registration-duplicate", "it is refused: the former one's session is valid")
+ALTER_STALE_BROKER: Final = _kraft("alter-stale-broker", "an AlterPartition of a former registration is refused")
+ALTER_NOT_CONTROLLER: Final = _kraft("alter-not-controller", "it is refused: the leader knows newer epochs")
+ALTER_FENCED: Final = _kraft("alter-fenced", "it is refused: its leader epoch is over")
+ALTER_OUTDATED: Final = _kraft("alter-outdated", "it is refused: the partition has changed since")
+ALTER_INVALID: Final = _kraft("alter-invalid", "it is refused: its ISR cannot be, or its sender does not lead")
+ALTER_INELIGIBLE: Final = _kraft("alter-ineligible", "it is refused: a member may not join the ISR")
+ALTERS: Final = {
+    STALE_BROKER_EPOCH: ALTER_STALE_BROKER,
+    NOT_CONTROLLER: ALTER_NOT_CONTROLLER,
+    FENCED_LEADER_EPOCH: ALTER_FENCED,
+    INVALID_UPDATE_VERSION: ALTER_OUTDATED,
+    INVALID_REQUEST: ALTER_INVALID,
+    INELIGIBLE_REPLICA: ALTER_INELIGIBLE,
+}
+ALTER_ELECTS: Final = _kraft("alter-elects", "an AlterPartition completes a reassignment, which moves the leader")
+REASSIGNMENT_WAITS: Final = _kraft(
+    "reassignment-waits", "a reassignment does not complete: the ISR is too small for it"
+)
+CANCEL_REFUSED: Final = _kraft("cancel-refused", "a reassignment cannot be cancelled: the ISR would be too small")
+ISR_HELD: Final = _kraft("isr-held", "a broker that is gone stays in an ISR that is small already")
+RECOVERY_BEGINS: Final = _kraft("recovery-begins", "replicas are asked for their logs, to find the longest")
+RECOVERY_ELECTS: Final = _kraft("recovery-elects", "the replica with the longest log is elected")
+RECOVERY_DROPPED: Final = _kraft("recovery-dropped", "a recovery ends without: it is not wanted any more")
+RECOVERY_REPLY_STALE: Final = _kraft("recovery-reply-stale", "an answer about a log is too old to count")
 
 _session = partial(_probe, "session")
 SESSION_EXPIRES_ALIVE: Final = _session("expires-alive", "a session ends while its broker lives")

@@ -243,10 +243,11 @@ RULES: Final[dict[str, RuleSpec]] = {
         "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded; KAFKA-15021 (3.6)",
     ),
     "reassignment_completes": RuleSpec(
-        ("targets-in-isr", "min-isr"),
-        "When a reassignment completes, or may be cancelled: once all new replicas are in the ISR; or only with an "
-        "ISR of min.insync.replicas, too.",
-        "PartitionReassignmentReplicas.maybeCompleteReassignment; KIP-966 other behaviors 4",
+        ("adding-in-isr", "targets-in-isr", "min-isr"),
+        "When a reassignment completes: once the replicas that it adds are in the ISR, which may be left with one "
+        "member; or once all replicas of the new assignment are; or (the text of KIP-966) once those that it adds are "
+        "and the ISR has min.insync.replicas members, which a cancellation needs, too.",
+        "PartitionReassignmentReplicas.maybeCompleteReassignment to 3.7; KAFKA-15665 (3.8); KIP-966 other behaviors 4",
     ),
     "elr": RuleSpec(
         ("off", "on"),

@@ -1,0 +1,569 @@
+"""The active controller of a KRaft quorum: what each event makes of the committed metadata.
+
+Kafka classes: QuorumController, ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager. Each public
+method is one event: it decides on the image as it stands, commits what it has decided as one transaction
+(`KraftControllerHost.append`), and returns its reply. There is neither time nor a quorum here: the host says whose
+session is over, and a record that is appended is committed. The image is all that survives a change of the active
+controller; the rest (how far brokers have read, recoveries under way) begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
+
+from sim.protocol import broker_heartbeats, probes
+from sim.protocol.alter_partition import Change, Result
+from sim.protocol.broker_heartbeats import CONTROLLED_SHUTDOWN, FENCED, SHUTDOWN_NOW, BrokerHeartbeats, Heartbeat
+from sim.protocol.messages import (
+    DUPLICATE_BROKER_REGISTRATION,
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NONE,
+    NOT_CONTROLLER,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    STALE_BROKER_EPOCH,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from sim.protocol.metadata import (
+    ELR_FEATURE,
+    BrokerRegistration,
+    Image,
+    PartitionRegistration,
+    Record,
+    Setting,
+    Value,
+)
+from sim.protocol.partition import NO_LEADER
+from sim.protocol.partition_change import DESIGNATED, ONLINE, PREFERRED, UNCLEAN, PartitionChange, Terms
+from sim.protocol.rules import Rules
+
+MIN_ISR: Final = "min.insync.replicas"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+
+class KraftControllerHost(Protocol):
+    """What a controller asks of the node that it lives in."""
+
+    def append(self, records: list[Record]) -> None:
+        """Records are committed, all at once; the controller's image has them already. Brokers are to read them."""
+
+    def has_session(self, broker: int) -> bool:
+        """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
+
+class Registration(NamedTuple):
+    """Answer to a registration.
+
+    Attributes:
+        error: `NONE` or `DUPLICATE_BROKER_REGISTRATION`.
+        broker_epoch: offset of its record, -1 with an error.
+        detected_unclean: whether the controller takes the former incarnation to have gone uncleanly.
+    """
+
+    error: str
+    broker_epoch: int
+    detected_unclean: bool
+
+
+class KraftController:
+    """The active controller.
+
+    Offsets of records count from 1, so that a reader's `Image.offset` is the offset of the last record that it has.
+
+    Args:
+        image: all that is committed; the controller goes on replaying what it commits into it.
+        rules: of the controller.
+        host: the node that it lives in.
+        config: values of ``min.insync.replicas`` and ``unclean.leader.election.enable`` while no record sets them.
+
+    Attributes:
+        image: see above; to be read only.
+    """
+
+    def __init__(self, image: Image, rules: Rules, host: KraftControllerHost, config: Mapping[str, Value]) -> None:
+        self.image = image
+        self._rules = rules
+        self._host = host
+        self._config = config
+        self._checks_members = rules.isr_eligibility != "any"
+        self._checks_epochs = rules.isr_eligibility == "registered"
+        self._has_elr = rules.elr == "on"
+        self._holds_isr = rules.isr_floor == "min-isr"
+        self._elects_uncleanly = rules.unclean_recovery == "election"
+        self._reads_shutdown = rules.clean_shutdown == "checked"
+        self._transitions = rules.unclean_registration == "transitions"
+        self._clears_elr = rules.min_isr_change == "clears-elr"
+        self._terms = Terms(rules, host.reached, elr=self.elr_enabled)
+        self._heartbeats = BrokerHeartbeats(image)
+
+    # What holds now.
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off."""
+        return self._has_elr and bool(self.image.settings.get(ELR_FEATURE, 1))
+
+    @property
+    def unclean_enabled(self) -> bool:
+        """``unclean.leader.election.enable``."""
+        return bool(self._value(UNCLEAN_ELECTION, False))
+
+    def min_isr(self, state: PartitionRegistration) -> int:
+        """Effective ``min.insync.replicas``: no more than there are replicas."""
+        return min(int(self._value(MIN_ISR, 1)), len(state.replicas))
+
+    def _value(self, key: str, default: Value) -> Value:
+        return self.image.settings.get(key, self._config.get(key, default))
+
+    # Brokers.
+
+    def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
+        """A broker's process wants to take part (ClusterControlManager.registerBroker).
+
+        It is fenced at first. The same incarnation again gets the same answer. A session of the broker begins with a
+        successful answer; that of a former incarnation ends.
+
+        Args:
+            broker: its id.
+            incarnation: of its process.
+            previous_broker_epoch: what its clean-shutdown file says, -1 without one.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None:
+            return self._registered(broker, incarnation, [], unclean=False)
+        if known.incarnation == incarnation:
+            return Registration(NONE, known.broker_epoch, detected_unclean=False)
+        replaceable = self._transitions and known.shutting_down
+        if self._host.has_session(broker) and not replaceable:
+            self._host.reached(probes.REGISTRATION_DUPLICATE)
+            return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
+        clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
+        if previous_broker_epoch == known.broker_epoch:
+            self._terms.decides("clean_shutdown")
+        self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
+        return self._registered(broker, incarnation, self._returns(broker, clean=clean), unclean=not clean)
+
+    def _returns(self, broker: int, *, clean: bool) -> list[Record]:
+        """What a new incarnation changes before it is registered (handleBrokerShutdown)."""
+        records: list[Record] = []
+        for state in self.image.partitions.values():
+            if broker in state.isr or (not clean and broker in state.elr):
+                self._terms.decides("unclean_registration")
+                if self._transitions and clean:
+                    self._add(records, self._without(state, broker))
+                elif self._transitions:
+                    self._add(records, self._without_unclean(state, broker))
+                elif self.elr_enabled and not clean:
+                    records.append(self._struck(state, broker))
+        return records
+
+    def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
+        change.isr = _minus(state.isr, broker)
+        change.unclean = (broker,)
+        return change
+
+    def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
+        """The partition with a broker taken out of its lists, and nothing else changed (before KAFKA-18106)."""
+        if broker in state.elr:
+            self._host.reached(probes.ELR_EJECTED)
+        return PartitionRegistration(
+            state.name,
+            state.leader,
+            state.leader_epoch,
+            _minus(state.isr, broker),
+            state.partition_epoch + 1,
+            state.replicas,
+            elr=_minus(state.elr, broker),
+            last_known_elr=state.last_known_elr,
+            adding=state.adding,
+            removing=state.removing,
+            recovering=state.recovering,
+        )
+
+    def _registered(self, broker: int, incarnation: int, records: list[Record], *, unclean: bool) -> Registration:
+        broker_epoch = self.image.offset + len(records) + 1
+        records.append(BrokerRegistration(broker, incarnation, broker_epoch))
+        self._heartbeats.registered(broker)
+        self._commit(records)
+        return Registration(NONE, broker_epoch, unclean)
+
+    def heartbeat(
+        self,
+        broker: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+    ) -> Heartbeat:
+        """A broker shows that it lives, and what it wants (BrokerHeartbeatManager.calculateNextBrokerState).
+
+        Args:
+            broker: its id.
+            broker_epoch: of its registration.
+            metadata_offset: how far it has read: its `Image.offset`.
+            want_fence: it is not ready to serve (its logs are not loaded), or no longer.
+            want_shut_down: it wants to stop.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None or known.broker_epoch != broker_epoch:
+            return Heartbeat(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
+        caught_up = metadata_offset >= broker_epoch
+        before = self._heartbeats.state(known)
+        after = self._heartbeats.next_state(
+            known,
+            caught_up=caught_up,
+            leads=self._leads(broker),
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+        )
+        if after != before:
+            self._commit(self._enters(known, after))
+        elif after == CONTROLLED_SHUTDOWN:
+            self._host.reached(probes.BROKER_MUST_WAIT)
+        elif after == FENCED and not want_fence:
+            self._host.reached(probes.BROKER_BEHIND)
+        self._heartbeats.heard(broker, metadata_offset, after)
+        return broker_heartbeats.accepted(after, caught_up=caught_up)
+
+    def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
+        """What follows from a broker's change of state."""
+        if state == CONTROLLED_SHUTDOWN:
+            return self._relieved(known)
+        if state == SHUTDOWN_NOW:
+            self._host.reached(probes.BROKER_MAY_STOP)
+            return [] if known.fenced else self._fenced(known)
+        return self._fenced(known) if state == FENCED else self._unfenced(known)
+
+    def fence(self, broker: int) -> None:
+        """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR."""
+        known = self.image.brokers.get(broker)
+        if known is not None and not known.fenced:
+            self._heartbeats.fenced(broker)
+            self._commit(self._fenced(known))
+
+    def _fenced(self, known: BrokerRegistration) -> list[Record]:
+        self._host.reached(probes.BROKER_FENCED)
+        return [*self._removed(known.broker), replace(known, fenced=True)]
+
+    def _unfenced(self, known: BrokerRegistration) -> list[Record]:
+        self._host.reached(probes.BROKER_UNFENCED)
+        records: list[Record] = [replace(known, fenced=False)]
+        for state in self.image.partitions.values():
+            if state.leader == NO_LEADER:
+                change = self._change(state, lambda one: one == known.broker or self.image.is_active(one))
+                self._add(records, change)
+        return records
+
+    def _relieved(self, known: BrokerRegistration) -> list[Record]:
+        """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it."""
+        self._host.reached(probes.BROKER_RELIEVED)
+        shown: list[Record] = [replace(known, shutting_down=True)] if self._checks_members else []
+        return [*shown, *self._removed(known.broker)]
+
+    def _removed(self, broker: int) -> list[Record]:
+        """Changes of the partitions that have a broker in their ISR (generateLeaderAndIsrUpdates)."""
+        records: list[Record] = []
+        for state in self.image.partitions.values():
+            if broker in state.isr:
+                self._add(records, self._without(state, broker))
+        return records
+
+    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
+        if len(state.isr) <= self.min_isr(state):
+            self._terms.decides("isr_floor")
+            if self._holds_isr:
+                self._host.reached(probes.ISR_HELD)
+                return change
+        change.isr = _minus(state.isr, broker)
+        return change
+
+    def _leads(self, broker: int) -> bool:
+        return any(state.leader == broker for state in self.image.partitions.values())
+
+    # Partitions.
+
+    def create_partition(self, name: str, replicas: tuple[int, ...]) -> str:
+        """A new partition: the replicas on active brokers are in sync, the first of them leads. Returns an error."""
+        if name in self.image.partitions:
+            return TOPIC_ALREADY_EXISTS
+        isr = tuple(broker for broker in replicas if self.image.is_active(broker))
+        if not isr or not self._is_assignment(replicas):
+            return INVALID_REPLICA_ASSIGNMENT
+        self._host.reached(probes.ELECTED_FIRST)
+        self._commit([PartitionRegistration(name, isr[0], 0, isr, 0, replicas)])
+        return NONE
+
+    def alter_partition(
+        self, broker: int, broker_epoch: int, changes: Iterable[Change]
+    ) -> tuple[str, dict[str, Result]]:
+        """A leader wants other ISRs (KIP-497).
+
+        Returns:
+            The error of the request as a whole, and the results by partition, as `AlterPartitionSender.on_reply`
+            takes them. A result with an error holds nothing else. `NEW_LEADER_ELECTED` is an error, too, though the
+            change was made: it completed a reassignment, and somebody else leads.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None or known.broker_epoch != broker_epoch:
+            self._host.reached(probes.ALTER_STALE_BROKER)
+            return STALE_BROKER_EPOCH, {}
+        results: dict[str, Result] = {}
+        records: list[Record] = []
+        for wanted in changes:
+            name = wanted.partition.name
+            error = self._refusal(broker, wanted)
+            if error:
+                if error in probes.ALTERS:
+                    self._host.reached(probes.ALTERS[error])
+                results[name] = _refused(error)
+                continue
+            state = self.image.partitions[name]
+            change = self._change(state)
+            change.isr = wanted.isr
+            change.recovering = wanted.recovering
+            after = self._add(records, change) or state
+            if after.leader != broker:
+                self._host.reached(probes.ALTER_ELECTS)
+                results[name] = _refused(NEW_LEADER_ELECTED)
+            else:
+                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch)
+        self._commit(records)
+        return NONE, results
+
+    def _refusal(self, broker: int, wanted: Change) -> str:
+        """Why an ISR is refused (validateAlterPartitionData)."""
+        state = self.image.partitions.get(wanted.partition.name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
+            return NOT_CONTROLLER
+        if wanted.leader_epoch < state.leader_epoch:
+            return FENCED_LEADER_EPOCH
+        if broker != state.leader:
+            return INVALID_REQUEST
+        if wanted.partition_epoch < state.partition_epoch:
+            return INVALID_UPDATE_VERSION
+        if not self._is_possible(wanted, state):
+            return INVALID_REQUEST
+        return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
+
+    def _is_possible(self, wanted: Change, state: PartitionRegistration) -> bool:
+        isr = wanted.isr
+        if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
+            return False
+        return not wanted.recovering or (state.recovering and len(isr) == 1)
+
+    def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
+        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay."""
+        if self._holds_isr and member in state.isr:
+            return True
+        epoch = wanted.broker_epochs.get(member, -1)
+        active = self.image.is_active(member)
+        same = active and epoch in (-1, self.image.brokers[member].broker_epoch)
+        if not same:
+            self._terms.decides("isr_eligibility")
+        return same or (active and not self._checks_epochs) or not self._checks_members
+
+    def elect(self, name: str, kind: str, designated: int = NO_LEADER) -> str:
+        """An administrator wants an election; returns an error.
+
+        Args:
+            name: the partition.
+            kind: `PREFERRED`; `UNCLEAN` or `DESIGNATED` for a partition without a leader.
+            designated: whom to elect, for `DESIGNATED`.
+        """
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if state.leader == state.replicas[0] if kind == PREFERRED else state.leader != NO_LEADER:
+            return ELECTION_NOT_NEEDED
+        if kind == DESIGNATED and designated not in state.replicas:
+            return INVALID_REQUEST
+        if kind == DESIGNATED and not self.image.is_active(designated):
+            return ELIGIBLE_LEADERS_NOT_AVAILABLE
+        change = self._change(state)
+        change.election = kind
+        change.designated = designated
+        records: list[Record] = []
+        self._add(records, change)
+        if not records:
+            return PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ELIGIBLE_LEADERS_NOT_AVAILABLE
+        self._commit(records)
+        return NONE
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every partition is led by its preferred leader."""
+        return all(state.leader == state.replicas[0] for state in self.image.partitions.values())
+
+    def balance(self) -> int:
+        """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``).
+
+        Returns:
+            How many partitions changed.
+        """
+        states = [state for state in self.image.partitions.values() if state.leader != state.replicas[0]]
+        return self._elect_in(states, PREFERRED)
+
+    def check_unclean(self) -> int:
+        """Unclean elections where nobody leads (every ``unclean.leader.election.interval.ms``), if they are allowed.
+
+        Returns:
+            How many partitions changed.
+        """
+        if not (self.unclean_enabled and self._elects_uncleanly):
+            return 0
+        states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
+        return self._elect_in(states, UNCLEAN)
+
+    def _elect_in(self, states: list[PartitionRegistration], kind: str) -> int:
+        records: list[Record] = []
+        for state in states:
+            change = self._change(state)
+            change.election = kind
+            self._add(records, change)
+        self._commit(records)
+        return len(records)
+
+    # Reassignment.
+
+    def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
+        """An administrator wants another assignment (changePartitionReassignment); returns an error."""
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if not self._is_assignment(replicas):
+            return INVALID_REPLICA_ASSIGNMENT
+        adding = tuple(sorted(set(replicas) - set(state.replicas)))
+        removing = tuple(sorted(set(state.replicas) - set(replicas)))
+        change = self._change(state)
+        change.election = ONLINE
+        change.replicas = (*replicas, *removing)
+        # What an earlier reassignment adds or removes stays unless this one does so itself, as in Kafka.
+        change.adding = adding or change.adding
+        change.removing = removing or change.removing
+        if adding:
+            self._host.reached(probes.REASSIGNMENT_BEGINS)
+        records: list[Record] = []
+        self._add(records, change)
+        self._commit(records)
+        return NONE
+
+    def cancel_reassignment(self, name: str) -> str:
+        """An administrator wants the former assignment back (PartitionReassignmentRevert); returns an error."""
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if not state.adding and not state.removing:
+            return NO_REASSIGNMENT_IN_PROGRESS
+        change = self._change(state)
+        change.replicas = _minus(state.replicas, *state.adding)
+        change.isr = _minus(state.isr, *state.adding)
+        too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
+        if too_small:
+            self._terms.decides("reassignment_completes")
+        if too_small and self._terms.completion == "min-isr":
+            self._host.reached(probes.CANCEL_REFUSED)
+            return INVALID_REPLICA_ASSIGNMENT
+        if not change.isr:
+            if not self.unclean_enabled:
+                return INVALID_REPLICA_ASSIGNMENT
+            change.isr = change.replicas[:1]
+        change.adding = change.removing = ()
+        records: list[Record] = []
+        self._add(records, change)
+        self._commit(records)
+        return NONE
+
+    def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
+        return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= self.image.brokers.keys()
+
+    # Settings.
+
+    def set(self, key: str, value: Value) -> str:
+        """A dynamic configuration value, or the level of the feature ``eligible.leader.replicas.version``.
+
+        Nothing is elected: a leaderless partition waits for the next event, or for `check_unclean`. Partitions whose
+        ELR is out of date get a new one with their next change, except as rule ``min_isr_change`` says.
+
+        Returns:
+            `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.
+        """
+        if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._has_elr)):
+            return INVALID_UPDATE_VERSION
+        records: list[Record] = [Setting(key, value)]
+        if key == MIN_ISR:
+            for state in self.image.partitions.values():
+                if state.elr or state.last_known_elr:
+                    self._terms.decides("min_isr_change")
+                    if self._clears_elr:
+                        self._host.reached(probes.ELR_CLEARED)
+                        records.append(_cleared(state))
+        self._commit(records)
+        if key == ELR_FEATURE:
+            self._terms = Terms(self._rules, self._host.reached, elr=self.elr_enabled)
+        return NONE
+
+    # Changes and commits.
+
+    def _change(self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None) -> PartitionChange:
+        change = PartitionChange(state, acceptable or self.image.is_active, self.min_isr(state), self._terms)
+        if self.unclean_enabled and self._elects_uncleanly:
+            change.election = UNCLEAN
+        return change
+
+    def _add(self, records: list[Record], change: PartitionChange) -> PartitionRegistration | None:
+        """Put a change into a transaction, if it changes anything."""
+        before, after = change.state, change.build()
+        if after is not None:
+            records.append(after)
+            if not set(after.elr) <= set(before.elr):
+                self._host.reached(probes.ELR_GROWS)
+            if before.elr and not after.elr:
+                self._host.reached(probes.ELR_CLEARED)
+        return after
+
+    def _commit(self, records: list[Record]) -> None:
+        if records:
+            for record in records:
+                self.image.replay(record)
+            self._host.append(records)
+
+
+def _refused(error: str) -> Result:
+    return error, (), -1, -1
+
+
+def _minus(brokers: tuple[int, ...], *leaving: int) -> tuple[int, ...]:
+    return tuple(broker for broker in brokers if broker not in leaving)
+
+
+def _cleared(state: PartitionRegistration) -> PartitionRegistration:
+    """The partition without ELR (ClearElrRecord)."""
+    return PartitionRegistration(
+        state.name,
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.partition_epoch + 1,
+        state.replicas,
+        adding=state.adding,
+        removing=state.removing,
+        recovering=state.recovering,
+    )
