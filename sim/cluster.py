@@ -17,9 +17,9 @@ from sim.consumer import Consumer
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
+from sim.kraft_broker import KRaftBroker
 from sim.network import Network, Node
 from sim.producer import Producer
-from sim.kraft_broker import KRaftBroker
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH

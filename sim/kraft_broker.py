@@ -15,9 +15,8 @@ from sim.idle import Pings
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.alter_partition import AlterPartitionSender, Change
-from sim.protocol.messages import NONE
-from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Setting
-from sim.protocol.partition import Partition
+from sim.protocol.metadata import Image, PartitionRegistration, Setting
+from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -259,10 +258,19 @@ class KRaftBroker(Broker):
                 partition.become_leader(state, self.kernel.now_us)
                 self._watch_isr()
             self.network.changed()
+        elif state.leader_epoch > partition.leader_epoch and state.leader == NO_LEADER:
+            self._await_leader(partition, state)
         elif state.leader_epoch > partition.leader_epoch:
             self._follow(partition, state)
         else:
             partition.become_follower(state)
+
+    def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
+        """Nobody leads: stop fetching (ReplicaManager.applyLocalFollowersDelta)."""
+        self._fetchers.clear()
+        partition.become_follower(state)
+        self.wake_all()
+        self._journal.follow(self.node, partition, restarts=True)
 
     def _drop(self, partition: Partition) -> None:
         """The broker is no replica any more: its log is deleted (ReplicaManager.stopPartitions)."""

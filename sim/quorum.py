@@ -17,7 +17,6 @@ from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
-from sim.protocol import probes
 from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Record
@@ -110,7 +109,9 @@ class Quorum(ControlPlane):
         self._every(settings.unclean_check_us, "check_unclean")
 
     def _every(self, interval_us: int, task: str) -> None:
-        self._kernel.call_at(self._kernel.now_us + interval_us, self.life, self._periodic, (self.epoch, interval_us, task))
+        self._kernel.call_at(
+            self._kernel.now_us + interval_us, self.life, self._periodic, (self.epoch, interval_us, task)
+        )
 
     def _periodic(self, entry: tuple[int, int, str]) -> None:
         epoch, interval_us, task = entry

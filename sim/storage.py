@@ -105,6 +105,7 @@ class Storage:
         "_unflushed",
         "_writeback_phase_us",
         "_written_us",
+        "clean_broker_epoch",
         "clean_shutdown",
         "epoch_checkpoint",
         "hw_file",
@@ -130,6 +131,7 @@ class Storage:
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
         self.clean_shutdown = True
+        self.clean_broker_epoch = -1
 
     # While a process runs.
 

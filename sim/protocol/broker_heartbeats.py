@@ -77,6 +77,10 @@ class BrokerHeartbeats:
             return FENCED
         return UNFENCED
 
+    def has_read(self, broker: int, metadata_offset: int) -> None:
+        """Heartbeats that changed nothing told how far a broker has read."""
+        self._read[broker] = max(self._read.get(broker, 0), metadata_offset)
+
     def heard(self, broker: int, metadata_offset: int, state: str) -> None:
         """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker."""
         self._read[broker] = metadata_offset

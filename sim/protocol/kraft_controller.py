@@ -249,6 +249,10 @@ class KraftController:
             return [] if known.fenced else self._fenced(known)
         return self._fenced(known) if state == FENCED else self._unfenced(known)
 
+    def has_read(self, broker: int, metadata_offset: int) -> None:
+        """Heartbeats that changed nothing told how far a broker has read."""
+        self._heartbeats.has_read(broker, metadata_offset)
+
     def fence(self, broker: int) -> None:
         """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR."""
         known = self.image.brokers.get(broker)
