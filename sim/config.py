@@ -60,7 +60,7 @@ KEYS: Final[dict[str, Key]] = {
     "unclean.leader.election.interval.ms": Key(300_000, "ms between looks for partitions without a leader", minimum=1),
     "unclean.recovery.strategy": Key(
         "default",
-        "what KIP-966 does when nobody can be elected cleanly (default: Aggressive with unclean election, else Balanced)",
+        "what KIP-966 does when no clean election is possible (default: Aggressive with unclean election, or Balanced)",
         ("default", "None", "Balanced", "Aggressive"),
     ),
     "unclean.recovery.timeout.ms": Key(300_000, "ms that an unclean recovery waits for answers", minimum=1),
