@@ -15,6 +15,8 @@ from sim.protocol.batch import Batch
 from sim.protocol.fetcher import Fetcher, PartitionFetch, State
 from sim.protocol.log import Log, UnexpectedAppendOffsetError
 from sim.protocol.messages import (
+    AGREES,
+    DIVERGING_EPOCH,
     NONE,
     EpochEndReply,
     EpochEndRequest,
@@ -82,7 +84,10 @@ class LeaderLogs:
         partition = self.partitions[name]
         error = partition.check_fetch(offset, epoch, last_epoch)
         batches = [] if error else partition.read_uncommitted(offset)[:1]
-        return name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch
+        diverging = partition.agrees
+        if error == DIVERGING_EPOCH:
+            error, diverging = NONE, partition.diverging(last_epoch)
+        return name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch, diverging
 
     def offset(self, request: ListOffsetsRequest) -> tuple[str, int]:
         """See `Leader`."""
@@ -110,7 +115,7 @@ class Replies:
 
     def fetched(self, request: FetchRequest) -> list[FetchResult] | None:
         """See `Leader`."""
-        return [(name, NONE, [], self.hw, 0, epoch) for name, _, epoch, _ in request.positions]
+        return [(name, NONE, [], self.hw, 0, epoch, AGREES) for name, _, epoch, _ in request.positions]
 
     def offset(self, request: ListOffsetsRequest) -> tuple[str, int]:
         """See `Leader`."""

@@ -8,6 +8,7 @@ import pytest
 from sim.protocol.batch import Batch
 from sim.protocol.fetcher import Fetcher, restarts_fetcher, truncation_state
 from sim.protocol.messages import (
+    AGREES,
     EARLIEST,
     FENCED_LEADER_EPOCH,
     LATEST,
@@ -19,6 +20,7 @@ from sim.protocol.messages import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
+    Diverging,
     EpochEndReply,
     FetchReply,
     FetchRequest,
@@ -63,9 +65,24 @@ class Follower:
         """The leader says where an epoch ends."""
         self.fetcher.on_epoch_end_reply(EpochEndReply(self.asked, [("t-0", error, epoch, end)]), self.now_us)
 
-    def brings(self, *batches: Batch, hw: int = 0, start: int = 0, error: str = NONE) -> None:
+    def brings(
+        self, *batches: Batch, hw: int = 0, start: int = 0, error: str = NONE, diverging: Diverging = AGREES
+    ) -> None:
         """The leader answers a fetch."""
-        self.fetcher.on_fetch_reply(FetchReply(self.asked, [("t-0", error, list(batches), hw, start, 5)]), self.now_us)
+        self.answers(self.asked, *batches, hw=hw, start=start, error=error, diverging=diverging)
+
+    def answers(
+        self,
+        request: FetchRequest,
+        *batches: Batch,
+        hw: int = 0,
+        start: int = 0,
+        error: str = NONE,
+        diverging: Diverging = AGREES,
+    ) -> None:
+        """It answers a certain one."""
+        result = ("t-0", error, list(batches), hw, start, 5, diverging)
+        self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
 
     def lists(self, offset: int, error: str = NONE) -> None:
         """The leader answers ListOffsets."""
@@ -260,7 +277,7 @@ def test_late_answers_are_dropped() -> None:
     late = follower.asked
     follower.fetcher.request_failed(late, follower.now_us)
     follower.back_off()
-    follower.fetcher.on_fetch_reply(FetchReply(late, [("t-0", NONE, [Batch(2, 2, 5, 9)], 3, 0, 5)]), 20)
+    follower.fetcher.on_fetch_reply(FetchReply(late, [("t-0", NONE, [Batch(2, 2, 5, 9)], 3, 0, 5, AGREES)]), 20)
     assert follower.replica.log.leo == 2
 
 
