@@ -380,7 +380,7 @@ class Cluster:
             since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind == SHUTDOWN:
-                storage.close_cleanly(partition.hw if process.checkpointing else None)
+                storage.close_cleanly(partition.hw if process.checkpointing else None, process.broker_epoch)
                 self._close_session(broker, process)
             elif kind == "exit":
                 storage.close_cleanly(None)

@@ -47,6 +47,9 @@ DIVERGING_EPOCH: Final = "DIVERGING_EPOCH"
 NO_EPOCH: Final = -1
 """In a request: no leader epoch given, none is checked."""
 
+NO_BROKER_EPOCH: Final = -1
+"""Of a registration: there was none yet, or it is not known and not compared."""
+
 LATEST: Final = -1
 """ListOffsets: the LEO for a replica, the HW for a client."""
 EARLIEST: Final = -2

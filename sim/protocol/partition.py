@@ -24,6 +24,7 @@ from sim.protocol.messages import (
     LATEST,
     LOG_TRUNCATION,
     NEW_LEADER_ELECTED,
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -46,8 +47,6 @@ from sim.protocol.rules import Rules
 
 UNKNOWN_LEO: Final = -1
 UNREGISTERED: Final = -1
-NO_BROKER_EPOCH: Final = -1
-"""Of a follower that names none: nothing is compared."""
 NEVER_US: Final = -(1 << 62)
 NO_LEADER: Final = 0
 _ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
@@ -121,7 +120,7 @@ class FollowerState:
 
     def __init__(self, broker: int, now_us: int, *, in_isr: bool) -> None:
         self.broker = broker
-        self.broker_epoch = -1
+        self.broker_epoch = NO_BROKER_EPOCH
         self.leo = UNKNOWN_LEO
         self.caught_up_us = now_us if in_isr else NEVER_US
         self.fetch_us = NEVER_US
