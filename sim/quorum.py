@@ -139,6 +139,7 @@ class Quorum(ControlPlane):
         self._failing_over = False
         self._take_over()
         self.network.resume(self)
+        self.active.activate()
 
     def touch(self) -> None:
         """See `ControlPlane.touch`: all sessions get their full timeout."""
@@ -336,14 +337,14 @@ class Quorum(ControlPlane):
         """A broker tells how far its log goes."""
         self.active.log_info(info)
 
-    def recovery_due(self, name: str, after_us: int) -> None:
+    def recovery_due(self, timer: int, after_us: int) -> None:
         """See `ControllerHost.recovery_due`."""
-        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, name))
+        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
 
-    def _recovery_due(self, entry: tuple[int, str]) -> None:
-        epoch, name = entry
+    def _recovery_due(self, entry: tuple[int, int]) -> None:
+        epoch, timer = entry
         if epoch == self.epoch:
-            self.active.recovery_timed_out(name)
+            self.active.recovery_timed_out(timer)
 
     # What an administrator does here.
 
