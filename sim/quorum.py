@@ -147,7 +147,7 @@ class Quorum(ControlPlane):
             self._heard_us[broker] = self._kernel.now_us
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `ControllerHost.append`: commit records, and let everybody have them."""
+        """See `KraftControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log)
         now_us = self._kernel.now_us
         for record in records:
@@ -214,7 +214,7 @@ class Quorum(ControlPlane):
             self._push(broker, 0)
 
     def has_session(self, broker: int) -> bool:
-        """See `ControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         heard_us = self._heard_us.get(broker)
         return heard_us is not None and heard_us + self._settings.session_us > self._kernel.now_us
@@ -330,7 +330,7 @@ class Quorum(ControlPlane):
     # Unclean recovery.
 
     def ask_log_info(self, broker: int, name: str) -> None:
-        """See `ControllerHost.ask_log_info`."""
+        """See `RecoveryHost.ask_log_info`."""
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
 
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
@@ -338,7 +338,7 @@ class Quorum(ControlPlane):
         self.active.log_info(info)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
-        """See `ControllerHost.recovery_due`."""
+        """See `RecoveryHost.recovery_due`."""
         self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
 
     def _recovery_due(self, entry: tuple[int, int]) -> None:
