@@ -12,7 +12,7 @@ from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
 from sim.client import Access
-from sim.config import Value
+from sim.config import MIN_ISR, Value
 from sim.consumer import Consumer
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
@@ -131,13 +131,15 @@ class Cluster:
     def _zookeeper(
         self, config: Mapping[str, Value], replicas: tuple[int, ...], control: type[ZooKeeper]
     ) -> ControlPlane:
-        session_ms = config["zookeeper.session.timeout.ms"]
+        session_ms, min_isr = config["zookeeper.session.timeout.ms"], config[MIN_ISR]
         assert isinstance(session_ms, int)
+        assert isinstance(min_isr, int)
         return control(
             TOPIC,
             replicas,
             len(self.settings),
             session_us=session_ms * 1_000,
+            min_isr=min_isr,
             kernel=self.kernel,
             journal=self.journal,
         )

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sim.config import Value
+from sim.config import MIN_ISR, Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
@@ -71,7 +71,7 @@ class Quorum(ControlPlane):
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__()
+        super().__init__(int(config["min.insync.replicas"]), journal)
         self.log: list[Record] = []
         self.epoch = 0
         self._topic = topic
@@ -80,7 +80,6 @@ class Quorum(ControlPlane):
         self._settings = settings
         self._config = config
         self._kernel = kernel
-        self._journal = journal
         self.reached = journal.coverage.reached
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
@@ -89,6 +88,7 @@ class Quorum(ControlPlane):
         self._failing_over = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
+        self.decided()
         self._take_over()
 
     # The controller.
@@ -184,6 +184,7 @@ class Quorum(ControlPlane):
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
+        self.decided()
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
@@ -365,4 +366,7 @@ class Quorum(ControlPlane):
         self.perform(self._set_config, (key, value))
 
     def _set_config(self, change: tuple[str, Value]) -> None:
-        self.active.set(*change)
+        key, value = change
+        self.active.set(key, value)
+        if key == MIN_ISR:
+            self.min_isr_changed(int(value))
