@@ -91,7 +91,7 @@ def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     world.cluster.start(2)
     world.run(1)
     assert state(world).isr == (2, 3)
-    assert not storage.clean_broker_epoch == -1
+    assert storage.clean_broker_epoch == epoch
 
 
 @pytest.mark.parametrize(("kill", "elr"), [(True, ()), (False, (2,))])
