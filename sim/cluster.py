@@ -386,6 +386,8 @@ class Cluster:
                 self._close_session(broker, process)
             elif kind == "exit":
                 storage.close_cleanly(None)
+        elif kind == SHUTDOWN and process.rules.control_plane == "kraft":
+            storage.close_unloaded(process.rules, process.broker_epoch)
         lost = loses()
         self._lost[broker] += lost
         if self.network.nodes.get(broker) is process:

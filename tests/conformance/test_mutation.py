@@ -27,7 +27,7 @@ from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case
 from tests.conformance.kinds import KINDS
-from tests.conformance.waiting import rules_for, waiting_reason
+from tests.conformance.runs import rules_for
 
 ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
     "assign": [(EpochCache, "assign", None)],
@@ -80,12 +80,7 @@ NAMED: Final = {kind: {key for case in CASES if case.kind == kind for key in cas
 
 
 def _runs(cases: list[Case]) -> Runs:
-    return {
-        f"{case.id}-{name}": (case, rules)
-        for case in cases
-        if waiting_reason(case) is None
-        for name, rules in rules_for(case).items()
-    }
+    return {f"{case.id}-{name}": (case, rules) for case in cases for name, rules in rules_for(case).items()}
 
 
 ALL: Final = _runs(CASES)
