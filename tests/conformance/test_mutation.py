@@ -20,6 +20,7 @@ import pytest
 from sim.protocol.alter_partition import AlterPartitionSender
 from sim.protocol.consumer_position import ConsumerPosition
 from sim.protocol.epochs import UNDEFINED, EpochCache
+from sim.protocol.fetcher import Fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import NONE
 from sim.protocol.partition import Partition
@@ -49,6 +50,13 @@ LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
 }
 """What a leader does, for the table ``hwm_and_isr``."""
+ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "find-divergence": [(Partition, "_check_divergence", NONE)],
+    "name-divergence": [(Partition, "diverging", UNDEFINED)],
+    "truncate-on-fetch": [(Fetcher, "_truncate_on_fetch", None)],
+    "compare-registrations": [(Partition, "is_stale", False), (Partition, "_is_registered", True)],
+}
+"""What leaders and followers do with the epochs in fetches, for the two tables about replication."""
 READING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "seek": [(ConsumerPosition, "seek_validated", None), (ConsumerPosition, "seek_unvalidated", None)],
     "doubt": [(ConsumerPosition, "leader_seen", False), (ConsumerPosition, "_validate", None)],
@@ -60,6 +68,7 @@ READING: Final[dict[str, list[tuple[type, str, object]]]] = {
 SHARE: Final = 0.8
 FEWEST: Final = 20
 FEWEST_LEADING: Final = 5
+FEWEST_ON_FETCH: Final = 2
 FEWEST_READING: Final = 2
 """Runs that must depend on each ability, lest a share of nothing pass."""
 
@@ -85,6 +94,7 @@ def _runs(cases: list[Case]) -> Runs:
 
 ALL: Final = _runs(CASES)
 ON_LEADERS: Final = _runs([case for case in CASES if case.table == "hwm_and_isr"])
+ON_REPLICATION: Final = _runs([case for case in CASES if case.table in ("follower_truncation", "hwm_and_isr")])
 ON_CONSUMERS: Final = _runs([case for case in CASES if case.table == "consumer_truncation"])
 
 
@@ -136,6 +146,11 @@ def test_a_core_that_does_nothing_is_noticed(intact: dict[str, Outcome], ability
 @pytest.mark.parametrize("ability", LEADING)
 def test_a_leader_that_leaves_something_undone_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
     _check(ON_LEADERS, intact, FEWEST_LEADING, *LEADING[ability])
+
+
+@pytest.mark.parametrize("ability", ON_FETCH)
+def test_a_fetch_whose_epochs_mean_nothing_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ON_REPLICATION, intact, FEWEST_ON_FETCH, *ON_FETCH[ability])
 
 
 @pytest.mark.parametrize("ability", READING)
