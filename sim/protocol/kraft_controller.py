@@ -143,8 +143,9 @@ class KraftController:
     def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
-        It is fenced at first. The same incarnation again gets the same answer. A session of the broker begins with a
-        successful answer; that of a former incarnation ends.
+        It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
+        session of the former is valid; a fenced broker has none (BrokerHeartbeatManager.hasValidSession). With
+        KIP-966's clean-up of former incarnations, one that is shutting down may be replaced at once.
 
         Args:
             broker: its id.
@@ -157,7 +158,7 @@ class KraftController:
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         replaceable = self._transitions and known.shutting_down
-        if self._host.has_session(broker) and not replaceable:
+        if not known.fenced and self._host.has_session(broker) and not replaceable:
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch

@@ -8,6 +8,7 @@ from typing import Final
 
 from sim.protocol.rules import Rules
 from tests.conformance.cases import Case
+from tests.conformance.releases import quorum_rules
 from tests.conformance.world import ALTER_PARTITION, KIP101, KRAFT, LATEST
 
 _ON_ZOOKEEPER: Final = frozenset(
@@ -77,6 +78,8 @@ def _rules_with_zookeeper(case: Case) -> Mapping[str, Rules]:
 
 def rules_for(case: Case) -> Mapping[str, Rules]:
     """The rules under which a case runs, by name."""
+    if case.table == "elr_partition_change":
+        return quorum_rules(case)
     if _is_of_kraft(case):
         return {"kraft": KRAFT}
     return {**_rules_with_zookeeper(case), **({"kraft": KRAFT} if _is_for_all(case) else {})}

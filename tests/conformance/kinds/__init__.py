@@ -18,6 +18,8 @@ from tests.conformance.kinds import (
     leader_reply_to_fetch,
     leadership,
     log_recovery,
+    partition_change,
+    quorum,
     requests_that_wait,
     stop_replica,
     truncation_decision,
@@ -59,4 +61,6 @@ KINDS: Final[dict[str, Kind]] = {
     "position_state": consumer_truncation.POSITION,
     **dict.fromkeys(("validation_flow", "fetch_flow", "epoch_reply_handling"), consumer_truncation.FLOW),
     "derived_hole": consumer_truncation.HOLE,
+    "partition_change": partition_change.KIND,
+    **dict.fromkeys(("controller_scenario", "alter_partition_validation"), quorum.KIND),
 }
