@@ -21,11 +21,11 @@ from simpy.events import Event
 from faults.injection import Injection
 from faults.plan import Limits, Plan
 from faults.power_loss import SPREAD_US
-from faults.promise import Promise
+from faults.promise import Promise, elects_uncleanly
 from faults.swarm import Mix, draw_incidents, draw_plan
 from scenarios import coverage, final_logs
 from scenarios.final_logs import VALIDATION_IDS
-from scenarios.rows import Row
+from scenarios.rows import UNKNOWN, Row
 from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
@@ -173,6 +173,7 @@ class _Run:
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
+        self.inside_unclean = self.inside_lossy = UNKNOWN
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
@@ -326,9 +327,9 @@ class _Run:
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         cluster.journal.divergence.final(live, now_us)
-        unclean_election = bool(self.config["unclean.leader.election.enable"])
-        promise = Promise(ledger, self.rules, unclean_election=unclean_election)
+        promise = Promise(ledger, self.rules, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
+        self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
         for violation in (*ledger.violations, *ledger.warnings):
             violation.inside = promise.covers(violation)
@@ -371,6 +372,8 @@ class _Run:
             "verdict": "error" if error else "violation" if violations else "ok",
             "expected": expected,
             "inside": self.inside,
+            "inside_unclean": self.inside_unclean,
+            "inside_lossy": self.inside_lossy,
             "violations": ",".join(kinds),
             "violations_inside": ",".join(sorted({entry.kind for entry in violations if entry.inside})),
             "warnings": ",".join(sorted({entry.kind for entry in ledger.warnings})),
@@ -398,6 +401,7 @@ class _Run:
             "acks1_lost": self.losses.acks1_lost,
             "stale_reads": ledger.stale_reads,
             "relocated": self.losses.relocated,
+            "last_standing": self._last_standing(),
             "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
             "leaderless_ms": availability.leaderless_us // 1_000,
             "batches_refused": len(availability.refused),
@@ -409,6 +413,12 @@ class _Run:
             "coverage": coverage.column(journal.coverage, injection.realised),
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
+
+    def _last_standing(self) -> int:
+        """Records among those that are lost by which a last replica standing was short."""
+        journal = self.cluster.journal
+        lost = [violation.ids for violation in journal.ledger.violations if violation.kind == "committed-loss"]
+        return len(journal.last_standing.taken.intersection(*lost)) if lost else 0
 
     def _replay_line(self, digest: str) -> str:
         recorded = self.scenario.recorded

@@ -23,6 +23,7 @@ from sim.producer import Producer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH
+from sim.protocol.metadata import ELR_FEATURE
 from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
 from sim.quorum import Quorum
@@ -114,6 +115,7 @@ class Cluster:
         replication_factor = config["default.replication.factor"]
         assert isinstance(replication_factor, int)
         self.kraft = client_rules.control_plane == "kraft" and not scripted
+        self._note_promises(config, replication_factor, client_rules)
         replicas = tuple(range(1, replication_factor + 1))
         self.control = (
             self._quorum(config, replicas, client_rules)
@@ -268,7 +270,7 @@ class Cluster:
             return True
         lost = loses()
         self._lost[broker] += lost
-        self.journal.lost_later(broker, kind, lost)
+        self.journal.lost_later(broker, kind, lost, marker=self.storages[broker].clean_shutdown)
         return bool(lost)
 
     def pause(self, node: int) -> bool:
@@ -393,7 +395,8 @@ class Cluster:
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
-        self.journal.ended(broker, kind, lost)
+        marked = kind == SHUTDOWN and partition is not None and process.broker_epoch >= 0
+        self.journal.ended(broker, kind, lost, unclean=not marked)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
@@ -469,10 +472,25 @@ class Cluster:
         self.journal.ledger.deleted.update(deleted)
         return True
 
+    def _note_promises(self, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
+        """What a promise of eligible leader replicas depends on."""
+        ledger = self.journal.ledger
+        smallest = config["min.insync.replicas"]
+        assert isinstance(smallest, int)
+        ledger.follows_leos = rules.elr == "on"
+        ledger.elr_was_off = ledger.follows_leos and not config[ELR_FEATURE]
+        ledger.min_isr(min(smallest, replication_factor), 0)
+
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""
-        if key == "unclean.leader.election.enable" and value:
-            self.journal.ledger.unclean_election = True
+        ledger = self.journal.ledger
+        if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
+            ledger.unclean_election = True
+        if key == ELR_FEATURE and not value:
+            ledger.elr_was_off = ledger.follows_leos
+        if key == "min.insync.replicas" and not self.kraft:
+            assert isinstance(value, int)
+            ledger.min_isr(min(value, len(self.replicas)), self.kernel.now_us)
         self.control.set_config(key, value)
 
     # Links.

@@ -21,7 +21,7 @@ from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.partition import NO_LEADER
-from sim.protocol.partition_change import PREFERRED
+from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -36,6 +36,10 @@ from sim.protocol.quorum_messages import (
 from sim.protocol.rules import Rules
 from sim.settings import QuorumSettings
 
+LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
+LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
+FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
+"""Kinds of elections by which an administrator takes it that records are lost."""
 LOST_US: Final = 1_000_000
 """Records that a broker has not replayed so long after they were sent were lost on their way."""
 
@@ -86,6 +90,7 @@ class Quorum(ControlPlane):
         self._unfenced: set[int] = set()
         self._sent_us: list[int] = []
         self._failing_over = False
+        self._forced = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
         self.decided()
@@ -157,6 +162,7 @@ class Quorum(ControlPlane):
                 self._note_partition(record)
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
+        self._note_min_isr()
         for broker in sorted(self._heard_us):
             self._push(broker, first)
         if self.changed is not None:
@@ -176,15 +182,30 @@ class Quorum(ControlPlane):
         old, journal = self.state, self._journal
         self.state = record
         if record.leader != old.leader:
-            journal.elected(record.leader, record.leader_epoch)
+            if record.leader:
+                self._note_forced(record.leader, old)
+            journal.elected(record.leader, record.leader_epoch, by_isr=False)
         elif record.leader_epoch > old.leader_epoch:
             journal.epoch_raised(record.leader, record.leader_epoch)
         if record.isr != old.isr:
             journal.isr(record.isr, record.leader_epoch)
+        if record.replicas != old.replicas:
+            journal.ledger.assignments.append((self._kernel.now_us, record.replicas))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
         self.decided()
+
+    def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
+        """An administrator who preferred any leader to none got one that nothing speaks for."""
+        candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
+        if self._forced and leader not in candidates:
+            self._journal.ledger.unclean_election = True
+        self._forced = False
+
+    def _note_min_isr(self) -> None:
+        if isinstance(self.state, PartitionRegistration):
+            self._journal.ledger.min_isr(self.active.min_isr(self.state), self._kernel.now_us)
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
@@ -355,7 +376,13 @@ class Quorum(ControlPlane):
 
     def elect(self, kind: str, desired: int = NO_LEADER) -> bool:
         """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
-        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.elect(self._topic, kind, desired)
+        if self.frozen or self.state.partition_epoch < 0:
+            return False
+        before, self._forced = self._forced, self._forced or kind in FORCED
+        error = self.active.elect(self._topic, kind, desired)
+        if error:
+            self._forced = before
+        return not error
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """See `ControlPlane.reassign`."""
