@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from scenarios import fields, problems
+from scenarios import fields, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
 from sim.errors import InputError
@@ -256,7 +256,12 @@ def read(text: str, source: str) -> Scenario:
         found += [problems.describe(detail, _keys) for detail in error.errors()]
     if found:
         raise InputError(*(f"{source}: {problem}" for problem in dict.fromkeys(found)))
-    return from_json(_plain(file))
+    scenario = from_json(_plain(file))
+    try:
+        mixing.check(scenario, scenario.expect)
+    except InputError as error:
+        raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
+    return scenario
 
 
 def _keys(table: str) -> list[str]:
