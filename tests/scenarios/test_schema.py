@@ -356,11 +356,6 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
             "brokers.count = 3\nbrokers.2.mode = 'kip11'",
             "brokers.2.mode = 'kip11': no such mode; did you mean 'kip101'?",
         ),
-        (
-            "brokers.count = 3",
-            "brokers.count = 3\nbrokers.2.mode = 'kraft'",
-            "a does not run in hw: its broker 2 is in mode kraft, under KRaft, and a cluster has one control",
-        ),
         ("brokers.count = 3", "brokers.count = 3\nbrokers.2 = 5", "brokers.2 = 5: a table is needed"),
         ("factor = 3", "factor = 4", "config: default.replication.factor = 4: there are only 3 brokers"),
         ("scripted", "scribted", "control = 'scribted': no such control plane; did you mean 'scripted'?"),
@@ -469,3 +464,9 @@ def test_values_of_unknown_keys_are_not_repeated() -> None:
     found = problems(text)
     assert len(found) == 2
     assert "hunter2" not in "".join(found)
+
+
+def test_control_planes_do_not_mix() -> None:
+    text = (HEAD + SENDS + EXPECT).replace("brokers.count = 3", "brokers.count = 3\nbrokers.2.mode = 'kraft'")
+    with pytest.raises(InputError, match=r"^x\.toml: a does not run in hw: its broker 2 is in mode kraft, under KRaft"):
+        read(text, "x.toml")
