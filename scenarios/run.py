@@ -167,7 +167,7 @@ class _Run:
         self.batches: dict[str, int] = {}
         self.story = Story(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
-        self.script = Script(scenario.script, self.cluster, self.injection, acks, self.batches)
+        self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
         self.sends: list[Send] = []
         self.waited = Waiting()
         self.warmup_elections = 0

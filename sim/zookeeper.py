@@ -15,7 +15,13 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
-from sim.protocol.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, LeaderAndIsr
+from sim.protocol.messages import (
+    INELIGIBLE_REPLICA,
+    INVALID_UPDATE_VERSION,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    LeaderAndIsr,
+)
 from sim.protocol.partition import NO_LEADER
 
 ZOOKEEPER: Final = CONTROL
@@ -554,8 +560,8 @@ class ScriptedZooKeeper(ZooKeeper):
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
     ) -> tuple[str, LeaderAndIsr]:
         """See `ZooKeeper.write_isr`."""
-        if self._scripted:
-            return INVALID_UPDATE_VERSION, self.state
+        if self._scripted:  # An error that undoes the proposal, with rule ``isr_update=alter-partition``, too.
+            return OPERATION_NOT_ATTEMPTED, self.state
         return super().write_isr(known, isr, members)
 
     def release(self) -> None:
