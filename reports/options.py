@@ -187,15 +187,18 @@ def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = Fal
     Variants of a release are run only where something names them: the default compares what a scenario is about.
 
     Raises:
-        InputError: unknown mode, or modes named where every one is asked for.
+        InputError: unknown mode, modes named where every one is asked for, or one that the scenario's brokers cannot be
+            under together.
     """
+    from scenarios import mixing
     from sim.protocol.modes import MODES, mode
 
-    if everyone:
-        if names:
-            raise InputError("--all-modes and named modes exclude each other")
-        return tuple(MODES)
-    return tuple(dict.fromkeys(mode(name).name for name in names)) or tuple(scenario.expect)
+    if everyone and names:
+        raise InputError("--all-modes and named modes exclude each other")
+    chosen = tuple(MODES) if everyone else tuple(dict.fromkeys(mode(name).name for name in names))
+    chosen = chosen or tuple(scenario.expect)
+    mixing.check(scenario, chosen)
+    return chosen
 
 
 def seed(text: str) -> int:

@@ -12,7 +12,7 @@ from scenarios.grid import sql_type
 
 SCHEMA_VERSION: Final = 4
 """Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3.
-Version 3 lacks what is inside by damage, and `last_standing`.
+Version 3 lacks what is inside by damage, `last_standing`, and the last two measures of availability.
 """
 
 COLUMNS: Final[dict[str, str]] = {
@@ -60,6 +60,8 @@ COLUMNS: Final[dict[str, str]] = {
     "batches_refused_after_append": "int",  # acks=all, told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once
     "hw_wait_ms": "bigint",  # since the first election or fault: time in which an acks=all write waited for the HW
     "hw_wait_max_ms": "bigint",  # the longest stretch of that in which the HW did not advance
+    "under_min_isr_ms": "bigint",  # time with an ISR smaller than min.insync.replicas (`sim.metrics`)
+    "acks1_hidden_ms": "bigint",  # as hw_wait_ms: time in which a batch acked with acks=1 was not readable yet
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
     "coverage": "string",  # probes and pairs that were reached: see scenarios/coverage.py
@@ -75,6 +77,8 @@ AVAILABILITY: Final = (
     "hw_wait_max_ms",
     "batches_refused",
     "batches_refused_after_append",
+    "under_min_isr_ms",
+    "acks1_hidden_ms",
 )
 """Columns that say how available a run was: less is better."""
 BY_DAMAGE: Final = ("inside_unclean", "inside_lossy")

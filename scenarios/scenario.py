@@ -59,6 +59,8 @@ class Pattern:
         offset: LEO, HW or target offset, as the step defines it.
         leader_epoch: leader epoch of the step.
         isr: for ISR changes, the brokers in it.
+        elr: for changes of the ELR, the brokers in it.
+        last_known_elr: for the same, the last known ELR.
         rounds: for settled followers, how often they asked where an epoch ended.
     """
 
@@ -68,6 +70,8 @@ class Pattern:
     offset: int | None = None
     leader_epoch: int | None = None
     isr: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
     rounds: int | None = None
 
 
@@ -80,12 +84,14 @@ class Step:
         when: step to wait for; None: go on at once.
         after_us: delay after that.
         params: what the action takes (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
+        rules: rule -> values of it, one of which the mode must have; else the line is left out.
     """
 
     do: str
     when: Pattern | None = None
     after_us: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,4 +337,4 @@ def _pattern(data: Mapping[str, Any]) -> Pattern:
 
 def _step(data: Mapping[str, Any]) -> Step:
     when = None if data["when"] is None else _pattern(data["when"])
-    return Step(data["do"], when, data["after_us"], data["params"])
+    return Step(data["do"], when, data["after_us"], data["params"], _rules(data.get("rules", {})))

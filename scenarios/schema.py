@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from faults.admin_election import ELECTIONS
-from scenarios import fields, problems
+from scenarios import fields, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
 from sim.errors import InputError
@@ -77,7 +77,9 @@ Words = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
 Pair = Annotated[list[Natural], _check(fields.pair)]
 Broker = Annotated[int, _check(fields.broker)]
-Replicas = Annotated[list[Annotated[int, _check(fields.replica)]], Field(min_length=1), _check(fields.distinct)]
+Replica = Annotated[int, _check(fields.replica)]
+Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct)]
+AnyReplicas = Annotated[list[Replica], _check(fields.distinct)]
 _KEYED = BeforeValidator(_checked(fields.keyed))
 Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
 Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
@@ -151,7 +153,9 @@ class _Pattern(_Table):
     batch: Annotated[str, _only_for("append", "ack", "read"), _check(fields.batch)] | None = None
     offset: Natural | None = None
     leader_epoch: Natural | None = None
-    isr: Annotated[Replicas, _only_for("isr")] | None = None
+    isr: Annotated[AnyReplicas, _only_for("isr")] | None = None
+    elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
+    last_known_elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
     rounds: Annotated[Natural, _only_for("settled")] | None = None
 
 
@@ -177,6 +181,7 @@ class _Line(_Table):
     when: _Pattern | None = None
     after_ms: Natural = 0
     after_us: Natural = 0
+    rules: RuleValues = {}
 
 
 def _line(do: str, action: Action) -> type[_Line]:
@@ -253,7 +258,12 @@ def read(text: str, source: str) -> Scenario:
         found += [problems.describe(detail, _keys) for detail in error.errors()]
     if found:
         raise InputError(*(f"{source}: {problem}" for problem in dict.fromkeys(found)))
-    return from_json(_plain(file))
+    scenario = from_json(_plain(file))
+    try:
+        mixing.check(scenario, scenario.expect)
+    except InputError as error:
+        raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
+    return scenario
 
 
 def _keys(table: str) -> list[str]:
@@ -283,7 +293,7 @@ def _plain(file: _File) -> dict[str, Any]:
 
 def _step(line: dict[str, Any]) -> dict[str, Any]:
     after_us = line.pop("after_ms") * 1000 + line.pop("after_us")
-    step = {"do": line.pop("do"), "when": line.pop("when"), "after_us": after_us}
+    step = {"do": line.pop("do"), "when": line.pop("when"), "after_us": after_us, "rules": line.pop("rules")}
     return {**step, "params": {name: value for name, value in line.items() if value is not None}}
 
 

@@ -43,6 +43,10 @@ CONSUMER: Final[dict[str, Callable[..., None]]] = {
 """What a consumer's application does."""
 
 
+LISTS: Final = ("isr", "elr", "last_known_elr")
+"""Fields of a pattern that hold brokers."""
+
+
 class StoryError(Exception):
     """A scripted story did not happen."""
 
@@ -50,7 +54,7 @@ class StoryError(Exception):
 def describe(pattern: Pattern) -> str:
     """A pattern in words: ``append broker=2 batch=m2 offset=1``."""
     parts = [pattern.step]
-    for name in ("broker", "batch", "offset", "leader_epoch", "isr", "rounds"):
+    for name in ("broker", "batch", "offset", "leader_epoch", *LISTS, "rounds"):
         value = getattr(pattern, name)
         if value is not None:
             parts.append(f"{name}={list(value) if isinstance(value, tuple) else value}")
@@ -63,8 +67,10 @@ def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
         return False
     if pattern.batch is not None and step.get("record") != batches.get(pattern.batch):
         return False
-    if pattern.isr is not None and tuple(step.get("isr", ())) != pattern.isr:
-        return False
+    for name in LISTS:
+        brokers = getattr(pattern, name)
+        if brokers is not None and tuple(step.get(name, ())) != brokers:
+            return False
     return all(
         wanted is None or step.get(name) == wanted
         for name, wanted in (
@@ -140,6 +146,7 @@ class Script:
 
     Args:
         lines: the script.
+        rules: the mode's rules, and those of each broker: lines for other rule values of the mode are left out.
         cluster: what it acts on.
         injection: how it injects faults.
         acks: acks of batches that name none.
@@ -147,9 +154,15 @@ class Script:
     """
 
     def __init__(
-        self, lines: tuple[Line, ...], cluster: Cluster, injection: Injection, acks: int, batches: dict[str, int]
+        self,
+        lines: tuple[Line, ...],
+        rules: RulesInForce,
+        cluster: Cluster,
+        injection: Injection,
+        acks: int,
+        batches: dict[str, int],
     ) -> None:
-        self._lines = lines
+        self._lines = [(number, line) for number, line in enumerate(lines, start=1) if rules.fit(line.rules, None)]
         self._cluster = cluster
         self._injection = injection
         self._acks = acks
@@ -176,7 +189,7 @@ class Script:
         Raises:
             StoryError: a line waited in vain.
         """
-        for number, line in enumerate(self._lines, start=1):
+        for number, line in self._lines:
             if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
                 event = environment.event()
                 self._awaited = (line.when, event)

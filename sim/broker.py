@@ -33,7 +33,7 @@ from sim.protocol.messages import (
     Position,
     ProduceReply,
 )
-from sim.protocol.partition import Partition
+from sim.protocol.partition import UNREGISTERED, Partition
 from sim.protocol.probes import branch
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
@@ -322,6 +322,10 @@ class Broker(Serving):
     def is_alive(self, broker: int) -> bool:
         """See `PartitionHost.is_alive`."""
         return broker in self.live
+
+    def registered_epoch(self, broker: int) -> int:
+        """See `PartitionHost.registered_epoch`."""
+        return self.live.get(broker, UNREGISTERED)
 
     # Controlled shutdown.
 

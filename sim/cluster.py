@@ -12,7 +12,7 @@ from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
 from sim.client import Access
-from sim.config import Value
+from sim.config import MIN_ISR, Value
 from sim.consumer import Consumer
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
@@ -134,13 +134,15 @@ class Cluster:
     def _zookeeper(
         self, config: Mapping[str, Value], replicas: tuple[int, ...], control: type[ZooKeeper]
     ) -> ControlPlane:
-        session_ms = config["zookeeper.session.timeout.ms"]
+        session_ms, min_isr = config["zookeeper.session.timeout.ms"], config[MIN_ISR]
         assert isinstance(session_ms, int)
+        assert isinstance(min_isr, int)
         return control(
             TOPIC,
             replicas,
             len(self.settings),
             session_us=session_ms * 1_000,
+            min_isr=min_isr,
             kernel=self.kernel,
             journal=self.journal,
         )
@@ -383,16 +385,18 @@ class Cluster:
             since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind == SHUTDOWN:
-                storage.close_cleanly(partition.hw if process.checkpointing else None)
+                storage.close_cleanly(partition.hw if process.checkpointing else None, process.broker_epoch)
                 self._close_session(broker, process)
             elif kind == "exit":
                 storage.close_cleanly(None)
+        elif kind == SHUTDOWN and process.rules.control_plane == "kraft":
+            storage.close_unloaded(process.rules, process.broker_epoch)
         lost = loses()
         self._lost[broker] += lost
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
-        marked = kind == SHUTDOWN and partition is not None and process.broker_epoch >= 0
+        marked = storage.clean_shutdown and storage.clean_broker_epoch == process.broker_epoch >= 0
         self.journal.ended(broker, kind, lost, unclean=not marked)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)

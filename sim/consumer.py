@@ -127,7 +127,7 @@ class Consumer(Client):
         if reply.request is not self._fetch:
             return
         self._fetch = None
-        _, error, batches, _, _, leader_epoch = reply.results[0]
+        _, error, batches, _, _, leader_epoch, _ = reply.results[0]
         if error == OFFSET_OUT_OF_RANGE:
             self._out_of_range()
         elif error:

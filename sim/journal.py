@@ -23,6 +23,7 @@ from sim.coverage import Coverage
 from sim.kernel import Kernel
 from sim.last_standing import LastStanding
 from sim.ledger import Ack, End, Ledger, Shown
+from sim.metrics import Metrics
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
@@ -69,6 +70,7 @@ class Journal:
     Attributes:
         ledger: the facts for verdicts.
         availability: what clients had to wait for.
+        metrics: Kafka's, of the partition.
         coverage: what was reached.
         armed: who waits for which of `sim.trace.MOMENTS`; empty while nobody does.
         divergence: the incremental checker of that name.
@@ -94,6 +96,7 @@ class Journal:
         "elections",
         "last_standing",
         "ledger",
+        "metrics",
         "observers",
         "rounds",
         "truncations",
@@ -104,6 +107,7 @@ class Journal:
         self._buffer = bytearray()
         self.ledger = Ledger()
         self.availability = Availability()
+        self.metrics = Metrics()
         self.coverage = Coverage(kernel)
         self.divergence = Divergence(self.ledger)
         self._completeness = Completeness(self.ledger)
@@ -327,6 +331,10 @@ class Journal:
             self.coverage.reached(probes.ISR_EXPANDS if by > 0 else probes.ISR_SHRINKS)
         if size == 1:
             self.coverage.reached(probes.ISR_SINGLE)
+
+    def decided(self, state: LeaderAndIsr, min_isr: int) -> None:
+        """The control plane's decision is complete, or what it means for min ISR has changed; that is no step."""
+        self.metrics.decided(state, min_isr, self._kernel.now_us)
 
     def isr_sent(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """A leader asks for another ISR; that is no step before it is persisted."""

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sim.config import Value
+from sim.config import MIN_ISR, Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
@@ -75,7 +75,7 @@ class Quorum(ControlPlane):
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__()
+        super().__init__(int(config["min.insync.replicas"]), journal)
         self.log: list[Record] = []
         self.epoch = 0
         self._topic = topic
@@ -84,7 +84,6 @@ class Quorum(ControlPlane):
         self._settings = settings
         self._config = config
         self._kernel = kernel
-        self._journal = journal
         self.reached = journal.coverage.reached
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
@@ -95,6 +94,7 @@ class Quorum(ControlPlane):
         self._forced = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
+        self.decided()
         self._take_over()
 
     # The controller.
@@ -145,6 +145,7 @@ class Quorum(ControlPlane):
         self._failing_over = False
         self._take_over()
         self.network.resume(self)
+        self.active.activate()
 
     def touch(self) -> None:
         """See `ControlPlane.touch`: all sessions get their full timeout."""
@@ -152,7 +153,7 @@ class Quorum(ControlPlane):
             self._heard_us[broker] = self._kernel.now_us
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `ControllerHost.append`: commit records, and let everybody have them."""
+        """See `KraftControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log)
         now_us = self._kernel.now_us
         for record in records:
@@ -209,6 +210,7 @@ class Quorum(ControlPlane):
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
+        self.decided()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """An administrator who preferred any leader to none got one that nothing speaks for."""
@@ -250,7 +252,7 @@ class Quorum(ControlPlane):
             self._push(broker, 0)
 
     def has_session(self, broker: int) -> bool:
-        """See `ControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         heard_us = self._heard_us.get(broker)
         return heard_us is not None and heard_us + self._settings.session_us > self._kernel.now_us
@@ -368,21 +370,21 @@ class Quorum(ControlPlane):
     # Unclean recovery.
 
     def ask_log_info(self, broker: int, name: str) -> None:
-        """See `ControllerHost.ask_log_info`."""
+        """See `RecoveryHost.ask_log_info`."""
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
 
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
         """A broker tells how far its log goes."""
         self.active.log_info(info)
 
-    def recovery_due(self, name: str, after_us: int) -> None:
-        """See `ControllerHost.recovery_due`."""
-        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, name))
+    def recovery_due(self, timer: int, after_us: int) -> None:
+        """See `RecoveryHost.recovery_due`."""
+        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
 
-    def _recovery_due(self, entry: tuple[int, str]) -> None:
-        epoch, name = entry
+    def _recovery_due(self, entry: tuple[int, int]) -> None:
+        epoch, timer = entry
         if epoch == self.epoch:
-            self.active.recovery_timed_out(name)
+            self.active.recovery_timed_out(timer)
 
     # What an administrator does here.
 
@@ -409,4 +411,7 @@ class Quorum(ControlPlane):
         self.perform(self._set_config, (key, value))
 
     def _set_config(self, change: tuple[str, Value]) -> None:
-        self.active.set(*change)
+        key, value = change
+        self.active.set(key, value)
+        if key == MIN_ISR:
+            self.min_isr_changed(int(value))

@@ -17,9 +17,12 @@ from sim.network import Channel, Node
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import UNDEFINED
 from sim.protocol.messages import (
+    DIVERGING_EPOCH,
     NO_EPOCH,
     NONE,
+    NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
+    Diverging,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -109,7 +112,7 @@ class Serving(Node):
         _, offset, epoch, last_epoch = request.positions[0]
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
-            self._reply_fetch(request, error, [])
+            self._refuse_fetch(request, error)
             return
         now_us = self.kernel.now_us
         if request.replica < 0:
@@ -120,6 +123,9 @@ class Serving(Node):
                 request.parked_us = now_us
                 self._parked_consumers.append(request)
                 self._await_expiry(request)
+            return
+        if partition.checks_broker_epochs and partition.is_stale(request.replica, request.broker_epoch):
+            self._refuse_fetch(request, NOT_LEADER_OR_FOLLOWER)
             return
         if offset < partition.log.leo:
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
@@ -189,7 +195,8 @@ class Serving(Node):
         parked = self._parked(request)
         parked.remove(request)
         parked.append(request)  # Those that arrived together arrive in this order again.
-        result: FetchResult = (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        result: FetchResult = (partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees)
         idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
         return True
 
@@ -232,7 +239,7 @@ class Serving(Node):
         _, offset, epoch, last_epoch = request.positions[0]
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
-            self._reply_fetch(request, error, [])
+            self._refuse_fetch(request, error)
         elif request.replica < 0:
             self._reply_fetch(request, NONE, partition.read_committed(offset))
         else:
@@ -255,10 +262,21 @@ class Serving(Node):
         self.wake_followers()
         self.wake_consumers()
 
-    def _reply_fetch(self, request: FetchRequest, error: str, batches: list[Batch]) -> None:
+    def _refuse_fetch(self, request: FetchRequest, error: str) -> None:
+        """Answer a fetch that `Partition.check_fetch` refused: with an error, or with where the logs diverge."""
+        if error == DIVERGING_EPOCH:
+            assert self.partition is not None
+            self._reply_fetch(request, NONE, [], self.partition.diverging(request.positions[0][3]))
+        else:
+            self._reply_fetch(request, error, [])
+
+    def _reply_fetch(
+        self, request: FetchRequest, error: str, batches: list[Batch], diverging: Diverging = None
+    ) -> None:
         partition = self.partition
         assert partition is not None
-        result = (partition.name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch)
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        result = (partition.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
         channel = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
             channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.log import Log
+from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.rules import Rules
 
 
@@ -95,7 +96,9 @@ class Storage:
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
-        clean_shutdown: the marker ``.kafka_cleanshutdown``.
+        clean_shutdown: the marker ``.kafka_cleanshutdown``: whether it is there.
+        clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if
+            that had none, or without a marker.
     """
 
     __slots__ = (
@@ -131,7 +134,7 @@ class Storage:
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
         self.clean_shutdown = True
-        self.clean_broker_epoch = -1
+        self.clean_broker_epoch = NO_BROKER_EPOCH
 
     # While a process runs.
 
@@ -210,12 +213,13 @@ class Storage:
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
 
-    def close_cleanly(self, hw: int | None) -> None:
+    def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Controlled shutdown: flush the log, write all checkpoints, then the marker (LogManager.shutdown).
 
         Args:
             hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
                 it is (ReplicaManager.checkpointHighWatermarks).
+            broker_epoch: of the process's registration, `NO_BROKER_EPOCH` before it received one.
         """
         self._synced = len(self._written_us)
         self.recovery_point = self.log.leo
@@ -223,7 +227,25 @@ class Storage:
             self.hw_file.content = hw
         self.recovery_point_file.content = self.recovery_point
         self.log_start_file.content = self.log.log_start
+        self._mark(broker_epoch)
+
+    def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
+        """A process stops in order before its logs are loaded (LogManager.shutdown).
+
+        A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
+        any case, and lies: recovery will be skipped though nobody looked at the log, and a registration that names the
+        broker epoch in it counts as clean (KAFKA-15375). Nothing is flushed.
+
+        Args:
+            rules: the process's rules.
+            broker_epoch: see `close_cleanly`.
+        """
+        if rules.clean_shutdown_file == "always" or self.clean_shutdown:
+            self._mark(broker_epoch)
+
+    def _mark(self, broker_epoch: int) -> None:
         self.clean_shutdown = True
+        self.clean_broker_epoch = broker_epoch
 
     def power_lost(self, now_us: int) -> list[Batch]:
         """Lose what neither fsync nor write-back had reached: a suffix of the log.
@@ -289,17 +311,18 @@ class Storage:
         self.epoch_checkpoint.write([])
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.content = None
-        marker = self.clean_shutdown
+        marker = self.clean_shutdown, self.clean_broker_epoch
         recovered = self.recover(rules)
-        self.clean_shutdown = marker
+        self.clean_shutdown, self.clean_broker_epoch = marker
         return recovered
 
     def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).
 
-        The marker is removed before anything is read. Without it the segments from the recovery point on are
-        scanned, and epochs missing from the cache are taken from the batches. In any case the cache is cut to
-        [log start, LEO], which is recomputed from the data.
+        The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
+        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker the segments from the
+        recovery point on are scanned, and epochs missing from the cache are taken from the batches. In any case the
+        cache is cut to [log start, LEO], which is recomputed from the data.
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -308,6 +331,7 @@ class Storage:
             RecoveryError: overlapping offsets were found, and rule ``overlap_recovery`` is ``fails``.
         """
         clean, self.clean_shutdown = self.clean_shutdown, False
+        self.clean_broker_epoch = NO_BROKER_EPOCH
         log_start = max(self.log_start_file.content or 0, self.segments[0])
         log = Log(check_first_offset=rules.append_check == "first-offset", log_start=log_start)
         log.batches, log.lasts = self.log.batches, self.log.lasts

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.config import Value
+from sim.config import MIN_ISR, Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
-from sim.protocol.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, LeaderAndIsr
+from sim.protocol.messages import (
+    INELIGIBLE_REPLICA,
+    INVALID_UPDATE_VERSION,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    LeaderAndIsr,
+)
 from sim.protocol.partition import NO_LEADER
 
 ZOOKEEPER: Final = CONTROL
@@ -146,6 +152,7 @@ class ZooKeeper(ControlPlane):
         replicas: its assignment, the preferred leader first.
         brokers: how many brokers there are; when all have registered, an administrator creates the topic.
         session_us: ``zookeeper.session.timeout.ms`` in us.
+        min_isr: ``min.insync.replicas``.
         kernel: time and timers.
         journal: where what is persisted is noted.
 
@@ -164,10 +171,11 @@ class ZooKeeper(ControlPlane):
         brokers: int,
         *,
         session_us: int,
+        min_isr: int,
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__()
+        super().__init__(min_isr, journal)
         self.sessions: dict[int, Session] = {}
         self.controller = 0
         self.controller_epoch = 0
@@ -179,10 +187,10 @@ class ZooKeeper(ControlPlane):
         self._watches_brokers = False
         self._session_us = session_us
         self._kernel = kernel
-        self._journal = journal
         self._reached = journal.coverage.reached
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
+        self.decided()
 
     # Sessions.
 
@@ -465,6 +473,7 @@ class ZooKeeper(ControlPlane):
             self._journal.isr(isr, leader_epoch)
         elif leader == old.leader and leader_epoch > old.leader_epoch:
             self._journal.epoch_raised(leader, leader_epoch)
+        self.decided()
         if self.changed is not None:
             self.changed()
 
@@ -486,6 +495,9 @@ class ZooKeeper(ControlPlane):
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are told."""
         self.config[key] = value
+        if key == MIN_ISR:
+            assert isinstance(value, int)
+            self.min_isr_changed(value)
         for broker in sorted(self.sessions):
             self._notify(broker, "on_config_changed", (key, value))
 
@@ -548,8 +560,8 @@ class ScriptedZooKeeper(ZooKeeper):
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
     ) -> tuple[str, LeaderAndIsr]:
         """See `ZooKeeper.write_isr`."""
-        if self._scripted:
-            return INVALID_UPDATE_VERSION, self.state
+        if self._scripted:  # An error that undoes the proposal, with rule ``isr_update=alter-partition``, too.
+            return OPERATION_NOT_ATTEMPTED, self.state
         return super().write_isr(known, isr, members)
 
     def release(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 from faults.injection import INJECTORS
 from faults.plan import Fault, Limits, Plan
 from scenarios.catalogue import load, names
+from scenarios.final_logs import VALIDATION_IDS
 from scenarios.run import run, run_row
 from sim.protocol.modes import MODES
 from sim.streams import Streams
@@ -40,12 +41,15 @@ def without_faults(scenario: Scenario) -> Scenario:
 
 
 def seen_by_clients(result: RunResult, *names: str) -> list[tuple[Any, ...]]:
-    """What was acknowledged (``ack``) or shown (``read``), where, in order."""
+    """What was acknowledged (``ack``) or shown (``read``), where, in order.
+
+    A run ends once validation's own consumer has read what it wrote; others may have, too, or not.
+    """
     assert result.trace is not None
     return [
         (step["step"], step["record"], step["offset"], step.get("count", step.get("last")))
         for step in result.trace
-        if step["step"] in names
+        if step["step"] in names and step["record"] < VALIDATION_IDS
     ]
 
 

@@ -1,8 +1,13 @@
-"""A follower's fetcher: truncation, then fetching, for all partitions that follow one leader broker.
+"""A follower's fetcher: truncation and fetching, for all partitions that follow one leader broker.
 
 Kafka classes: AbstractFetcherThread, ReplicaFetcherThread. One request is in flight at a time. Each partition is in
-one of four states; whatever goes wrong with one delays or fails that one, where the rules do not say that the whole
+one of a few states; whatever goes wrong with one delays or fails that one, where the rules do not say that the whole
 thread dies.
+
+With rule ``follower_truncation=on-fetch`` there is no phase of truncation: a follower whose log has an epoch fetches
+at its LEO at once, and each fetch names the latest epoch of its log. A leader that finds another end for that epoch
+answers with the largest epoch that it knows up to there and its end, and no records; the follower truncates as by an
+answer about an epoch's end, and fetches again. The HW of such an answer is ignored (KAFKA-14704).
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from sim.protocol import probes
 from sim.protocol.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
 from sim.protocol.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
+    AGREES,
     EARLIEST,
     FENCED_LEADER_EPOCH,
     LATEST,
@@ -23,6 +29,7 @@ from sim.protocol.messages import (
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
     Ask,
+    Diverging,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -51,12 +58,18 @@ class State(IntEnum):
     ASKING_EARLIEST = 3
     AWAITING = 4
     """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
+    COMPARING = 5
+    """Fetches, but no fetch of this leader epoch was answered yet that the leader agreed with: what is there may have
+    to go (rule ``follower_truncation=on-fetch``). Kafka calls it fetching.
+    """
 
 
 TRUNCATING: Final = State.TRUNCATING
 FETCHING: Final = State.FETCHING
 AWAITING: Final = State.AWAITING
+COMPARING: Final = State.COMPARING
 FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
+_FETCHES: Final = (FETCHING, AWAITING, COMPARING)
 
 
 class FetcherHost(Protocol):
@@ -77,7 +90,14 @@ class FetcherHost(Protocol):
         """Call `Fetcher.step` at that time."""
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
-        """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it."""
+        """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it.
+
+        What that means depends on rule ``follower_truncation``: the log was cut at the HW, or at the end that the
+        leader named. With on-fetch it means that the leader, in this very epoch, answered a fetch without a diverging
+        epoch: from its log start to the fetch offset the follower's log is the leader's, by the epoch that ends it.
+        An answer to a fetch of an earlier leader epoch says nothing of the kind, though it may be processed (rule
+        ``late_reply``). Diverging answers count as questions.
+        """
 
     def halt(self, reason: str) -> None:
         """The broker exits."""
@@ -123,6 +143,15 @@ def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: Lea
     if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
         return True
     return decision.leader != leader
+
+
+def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
+    """Whether a follower that replays another state of its partition stops fetching (in KRaft).
+
+    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
+    (ReplicaManager.applyLocalFollowersDelta).
+    """
+    return decision.leader == 0 or (shutting_down and broker not in decision.isr)
 
 
 def truncation_state(
@@ -184,6 +213,7 @@ class Fetcher:
         "_first_fetch_only",
         "_host",
         "_in_session",
+        "_truncates_on_fetch",
         "_truncates_to_hw",
         "_with_epoch",
         "dead",
@@ -209,13 +239,17 @@ class Fetcher:
         self.unclean_election = unclean_election
         self._in_session = False
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
+        self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
         self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
-        self._with_epoch = rules.follower_truncation == "leader-epoch-rounds"
+        # With on-fetch only a leader that compares no epochs is asked.
+        self._with_epoch = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
         self._falls_back = rules.epoch_request_error == "high-watermark"
         self._fences_fetches = rules.fetch_fencing == "leader-epoch"
         self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
         self._first_fetch_only = rules.session_epoch == "first-fetch"
-        self._fetches_plainly = not self._carries_last_epoch and not (self._fences_fetches and self._first_fetch_only)
+        self._fetches_plainly = not (
+            self._truncates_on_fetch or self._carries_last_epoch or (self._fences_fetches and self._first_fetch_only)
+        )
         self._fences_truncation = rules.truncation_fencing == "yes"
         self._checks_fetch_replies = rules.late_reply == "leader-epoch"
         self._checks_truncation_replies = rules.late_reply != "offset"
@@ -223,7 +257,8 @@ class Fetcher:
     def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
         """Follow with a partition; under an unchanged leader epoch the present state goes on.
 
-        0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1.
+        0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1. A request under way stays under
+        way, and its answer may come under the newer epoch.
         """
         present = self.partitions.get(replica.name)
         if present is not None and present.leader_epoch == leader_epoch:
@@ -237,6 +272,8 @@ class Fetcher:
         elif self._delays_truncation:
             self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
             fetch.state = AWAITING
+        elif self._truncates_on_fetch and replica.epochs.latest is not None:
+            fetch.state = COMPARING
         self.step(now_us)
 
     def remove(self, name: str) -> None:
@@ -270,7 +307,7 @@ class Fetcher:
                 if not self._fall_back(fetch):
                     self.step(now_us)
                     return
-            if fetch.state is FETCHING or fetch.state is AWAITING:
+            if fetch.state in _FETCHES:
                 positions.append(self._position(name, fetch))
                 fetched_epochs.append(epoch)
             else:
@@ -294,10 +331,16 @@ class Fetcher:
         log = fetch.replica.log
         if fetch.state is AWAITING:
             return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
-        if not self._fences_fetches:
-            last = log.batches[-1].leader_epoch if self._carries_last_epoch and log.batches else NO_EPOCH
-            return name, log.leo, NO_EPOCH, last
-        return name, log.leo, NO_EPOCH if self._first_fetch_only and self._in_session else fetch.leader_epoch, NO_EPOCH
+        epoch = last = NO_EPOCH
+        if self._fences_fetches and not (self._first_fetch_only and self._in_session):
+            epoch = fetch.leader_epoch
+        if self._truncates_on_fetch:
+            epochs = fetch.replica.epochs.epochs
+            if epochs:
+                last = epochs[-1]
+        elif self._carries_last_epoch and not self._fences_fetches and log.batches:
+            last = log.batches[-1].leader_epoch
+        return name, log.leo, epoch, last
 
     def repeats(self, request: Request, log_start: int) -> bool:
         """Whether an empty answer with the HW that is known here and that log start leads to the same fetch again."""
@@ -402,7 +445,7 @@ class Fetcher:
         return True
 
     def _settle(self, fetch: PartitionFetch) -> None:
-        """Truncation is complete; what follows in this epoch takes rounds of its own."""
+        """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own."""
         fetch.state = FETCHING
         rounds, fetch.rounds = fetch.rounds, 0
         self._host.settled(fetch.replica, fetch.leader_epoch, rounds)
@@ -421,19 +464,20 @@ class Fetcher:
             fetch = partitions.get(name)
             if fetch is None:
                 continue
-            awaited = fetch.state is AWAITING and offset == fetch.initial_offset
-            if not awaited and (fetch.state is not FETCHING or fetch.replica.log.leo != offset):
+            state = fetch.state
+            expected = fetch.initial_offset if state is AWAITING else fetch.replica.log.leo
+            if offset != expected or state not in _FETCHES:
                 continue
             if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
                 continue
-            _, error, batches, hw, log_start, _ = result
+            _, error, batches, hw, log_start, _, diverging = result
             replica = fetch.replica
-            if awaited and not error and not self._truncate(fetch, offset, complete=True):
+            if state is not FETCHING and not error and not self._take_first(fetch, diverging, epoch):
                 continue
             if error:
-                if self._in_session and position[2] != NO_EPOCH and error in FENCES:
-                    self._host.reached(branch(self.rules, "session_epoch"))
-                self._on_error(fetch, name, error, epoch, now_us)
+                self._on_refused(fetch, position, error, epoch, now_us)
+            elif diverging:
+                self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
                 if hw != replica.hw:
                     replica.set_hw(hw)
@@ -441,6 +485,43 @@ class Fetcher:
                     replica.advance_log_start(log_start)
         self._in_session = True
         self.step(now_us)
+
+    def _on_refused(self, fetch: PartitionFetch, position: Position, error: str, epoch: int, now_us: int) -> None:
+        if self._in_session and position[2] != NO_EPOCH and error in FENCES:
+            self._host.reached(branch(self.rules, "session_epoch"))
+        self._on_error(fetch, position[0], error, epoch, now_us)
+
+    def _take_first(self, fetch: PartitionFetch, diverging: Diverging, asked_epoch: int) -> bool:
+        """Whether to take an answer that may be the one with which truncation is complete.
+
+        A leader that compares no epochs has said nothing: it is asked where the latest epoch ended.
+        """
+        if fetch.state is AWAITING:
+            return self._truncate(fetch, fetch.initial_offset, complete=True)
+        if diverging is None:
+            fetch.state = TRUNCATING
+            return False
+        if diverging == AGREES and asked_epoch == fetch.leader_epoch:
+            self._settle(fetch)
+        return True
+
+    def _truncate_on_fetch(self, fetch: PartitionFetch, position: Position, diverging: Diverging, now_us: int) -> None:
+        """Truncate as the leader's answer to a fetch says (AbstractFetcherThread.truncateOnFetchResponse).
+
+        Whether that was enough, the next fetch tells. If it changed nothing, as when entries of the epoch cache stay
+        that have no data (rule ``truncate_at_leo=keeps-epochs``), the same would go on at the speed of the network: the
+        back-off is observed.
+        """
+        assert diverging
+        self._host.reached(probes.FETCH_DIVERGES)
+        self._host.reached(branch(self.rules, "follower_truncation"))
+        fetch.rounds += 1
+        replica = fetch.replica
+        offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.initial_offset, *diverging)
+        if self._truncate(fetch, offset, complete=False):
+            fetch.state = COMPARING
+            if self._position(replica.name, fetch) == position:
+                self._delay(fetch, now_us)
 
     def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
         try:
@@ -531,10 +612,18 @@ class Fetcher:
             self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
         else:
             self._host.reached(probes.OUT_OF_RANGE_TRUNCATES)
-            self._truncate(fetch, leader_leo, complete=True)
+            if self._truncate(fetch, leader_leo, complete=False):
+                self._begin_fetching(fetch)
 
     def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
         if leader_start > fetch.replica.log.leo:
             self._host.reached(probes.OUT_OF_RANGE_ANEW)
             fetch.replica.truncate_fully(leader_start)
-        self._settle(fetch)
+        self._begin_fetching(fetch)
+
+    def _begin_fetching(self, fetch: PartitionFetch) -> None:
+        """What is left was not compared; with on-fetch that comes next, else it counts as complete."""
+        if self._truncates_on_fetch:
+            fetch.state = COMPARING
+        else:
+            self._settle(fetch)

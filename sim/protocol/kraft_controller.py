@@ -13,26 +13,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
-from sim.protocol import broker_heartbeats, probes
+from sim.protocol import broker_heartbeats, probes, reassignment, unclean_recovery
 from sim.protocol.alter_partition import Change, Result
 from sim.protocol.broker_heartbeats import CONTROLLED_SHUTDOWN, FENCED, SHUTDOWN_NOW, BrokerHeartbeats, Heartbeat
+from sim.protocol.isr_validation import IsrValidation
 from sim.protocol.messages import (
     DUPLICATE_BROKER_REGISTRATION,
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
-    FENCED_LEADER_EPOCH,
-    INELIGIBLE_REPLICA,
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NEW_LEADER_ELECTED,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
-    NOT_CONTROLLER,
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
 )
 from sim.protocol.metadata import (
     ELR_FEATURE,
@@ -44,14 +43,21 @@ from sim.protocol.metadata import (
     Value,
 )
 from sim.protocol.partition import NO_LEADER
-from sim.protocol.partition_change import DESIGNATED, ONLINE, PREFERRED, UNCLEAN, PartitionChange, Terms
+from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN, PartitionChange, Terms, without
+from sim.protocol.quorum_messages import ReplicaLogInfo
 from sim.protocol.rules import Rules
+from sim.protocol.unclean_recovery import RecoveryHost, UncleanRecovery
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+LONGEST_LOG: Final = {
+    "LONGEST_LOG_BALANCED": unclean_recovery.BALANCED,
+    "LONGEST_LOG_AGGRESSIVE": unclean_recovery.AGGRESSIVE,
+}
+"""Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
 
 
-class KraftControllerHost(Protocol):
+class KraftControllerHost(RecoveryHost, Protocol):
     """What a controller asks of the node that it lives in."""
 
     def append(self, records: list[Record]) -> None:
@@ -59,9 +65,6 @@ class KraftControllerHost(Protocol):
 
     def has_session(self, broker: int) -> bool:
         """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
-
-    def reached(self, probe: int) -> None:
-        """A probe was reached (`sim.protocol.probes`)."""
 
 
 class Registration(NamedTuple):
@@ -87,10 +90,11 @@ class KraftController:
         image: all that is committed; the controller goes on replaying what it commits into it.
         rules: of the controller.
         host: the node that it lives in.
-        config: values of ``min.insync.replicas`` and ``unclean.leader.election.enable`` while no record sets them.
+        config: values of configuration keys and features while no record sets them.
 
     Attributes:
         image: see above; to be read only.
+        recovery: unclean recoveries, None unless rule ``unclean_recovery`` has them.
     """
 
     def __init__(self, image: Image, rules: Rules, host: KraftControllerHost, config: Mapping[str, Value]) -> None:
@@ -98,8 +102,7 @@ class KraftController:
         self._rules = rules
         self._host = host
         self._config = config
-        self._checks_members = rules.isr_eligibility != "any"
-        self._checks_epochs = rules.isr_eligibility == "registered"
+        self._shows_shutdown = rules.isr_eligibility != "any"
         self._has_elr = rules.elr == "on"
         self._holds_isr = rules.isr_floor == "min-isr"
         self._elects_uncleanly = rules.unclean_recovery == "election"
@@ -107,6 +110,12 @@ class KraftController:
         self._transitions = rules.unclean_registration == "transitions"
         self._clears_elr = rules.min_isr_change == "clears-elr"
         self._terms = Terms(rules, host.reached, elr=self.elr_enabled)
+        self._validation = IsrValidation(image, rules, self._terms.decides)
+        self.recovery = (
+            None
+            if self._elects_uncleanly
+            else UncleanRecovery(self, host, takes_first=rules.unclean_recovery == "first-replies")
+        )
         self._heartbeats = BrokerHeartbeats(image)
 
     # What holds now.
@@ -114,18 +123,19 @@ class KraftController:
     @property
     def elr_enabled(self) -> bool:
         """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off."""
-        return self._has_elr and bool(self.image.settings.get(ELR_FEATURE, 1))
+        return self._has_elr and bool(self.value(ELR_FEATURE, 1))
 
     @property
     def unclean_enabled(self) -> bool:
         """``unclean.leader.election.enable``."""
-        return bool(self._value(UNCLEAN_ELECTION, False))
+        return bool(self.value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
         """Effective ``min.insync.replicas``: no more than there are replicas."""
-        return min(int(self._value(MIN_ISR, 1)), len(state.replicas))
+        return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
 
-    def _value(self, key: str, default: Value) -> Value:
+    def value(self, key: str, default: Value) -> Value:
+        """A configuration value: the one that was set last, or that of the configuration."""
         return self.image.settings.get(key, self._config.get(key, default))
 
     # Brokers.
@@ -133,8 +143,9 @@ class KraftController:
     def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
-        It is fenced at first. The same incarnation again gets the same answer. A session of the broker begins with a
-        successful answer; that of a former incarnation ends.
+        It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
+        session of the former is valid; a fenced broker has none (BrokerHeartbeatManager.hasValidSession). With
+        KIP-966's clean-up of former incarnations, one that is shutting down may be replaced at once.
 
         Args:
             broker: its id.
@@ -147,7 +158,7 @@ class KraftController:
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         replaceable = self._transitions and known.shutting_down
-        if self._host.has_session(broker) and not replaceable:
+        if not known.fenced and self._host.has_session(broker) and not replaceable:
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
@@ -172,7 +183,7 @@ class KraftController:
 
     def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChange:
         change = self._change(state, lambda other: other != broker and self.image.is_active(other))
-        change.isr = _minus(state.isr, broker)
+        change.isr = without(state.isr, (broker,))
         change.unclean = (broker,)
         return change
 
@@ -184,10 +195,10 @@ class KraftController:
             state.name,
             state.leader,
             state.leader_epoch,
-            _minus(state.isr, broker),
+            without(state.isr, (broker,)),
             state.partition_epoch + 1,
             state.replicas,
-            elr=_minus(state.elr, broker),
+            elr=without(state.elr, (broker,)),
             last_known_elr=state.last_known_elr,
             adding=state.adding,
             removing=state.removing,
@@ -276,7 +287,7 @@ class KraftController:
     def _relieved(self, known: BrokerRegistration) -> list[Record]:
         """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it."""
         self._host.reached(probes.BROKER_RELIEVED)
-        shown: list[Record] = [replace(known, shutting_down=True)] if self._checks_members else []
+        shown: list[Record] = [replace(known, shutting_down=True)] if self._shows_shutdown else []
         return [*shown, *self._removed(known.broker)]
 
     def _removed(self, broker: int) -> list[Record]:
@@ -294,7 +305,7 @@ class KraftController:
             if self._holds_isr:
                 self._host.reached(probes.ISR_HELD)
                 return change
-        change.isr = _minus(state.isr, broker)
+        change.isr = without(state.isr, (broker,))
         return change
 
     def _leads(self, broker: int) -> bool:
@@ -331,7 +342,7 @@ class KraftController:
         records: list[Record] = []
         for wanted in changes:
             name = wanted.partition.name
-            error = self._refusal(broker, wanted)
+            error = self._validation.refusal(broker, wanted)
             if error:
                 if error in probes.ALTERS:
                     self._host.reached(probes.ALTERS[error])
@@ -350,46 +361,13 @@ class KraftController:
         self._commit(records)
         return NONE, results
 
-    def _refusal(self, broker: int, wanted: Change) -> str:
-        """Why an ISR is refused (validateAlterPartitionData)."""
-        state = self.image.partitions.get(wanted.partition.name)
-        if state is None:
-            return UNKNOWN_TOPIC_OR_PARTITION
-        if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
-            return NOT_CONTROLLER
-        if wanted.leader_epoch < state.leader_epoch:
-            return FENCED_LEADER_EPOCH
-        if broker != state.leader:
-            return INVALID_REQUEST
-        if wanted.partition_epoch < state.partition_epoch:
-            return INVALID_UPDATE_VERSION
-        if not self._is_possible(wanted, state):
-            return INVALID_REQUEST
-        return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
-
-    def _is_possible(self, wanted: Change, state: PartitionRegistration) -> bool:
-        isr = wanted.isr
-        if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
-            return False
-        return not wanted.recovering or (state.recovering and len(isr) == 1)
-
-    def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
-        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay."""
-        if self._holds_isr and member in state.isr:
-            return True
-        epoch = wanted.broker_epochs.get(member, -1)
-        active = self.image.is_active(member)
-        same = active and epoch in (-1, self.image.brokers[member].broker_epoch)
-        if not same:
-            self._terms.decides("isr_eligibility")
-        return same or (active and not self._checks_epochs) or not self._checks_members
-
     def elect(self, name: str, kind: str, designated: int = NO_LEADER) -> str:
         """An administrator wants an election; returns an error.
 
         Args:
             name: the partition.
-            kind: `PREFERRED`; `UNCLEAN` or `DESIGNATED` for a partition without a leader.
+            kind: `PREFERRED`; or, for a partition without a leader, `UNCLEAN`, `DESIGNATED` or one of `LONGEST_LOG`,
+                which begins a recovery and returns.
             designated: whom to elect, for `DESIGNATED`.
         """
         state = self.image.partitions.get(name)
@@ -397,6 +375,11 @@ class KraftController:
             return UNKNOWN_TOPIC_OR_PARTITION
         if state.leader == state.replicas[0] if kind == PREFERRED else state.leader != NO_LEADER:
             return ELECTION_NOT_NEEDED
+        if kind in LONGEST_LOG:
+            if self.recovery is None:
+                return UNSUPPORTED_VERSION
+            self.recovery.force(state, LONGEST_LOG[kind])
+            return NONE
         if kind == DESIGNATED and designated not in state.replicas:
             return INVALID_REQUEST
         if kind == DESIGNATED and not self.image.is_active(designated):
@@ -404,11 +387,8 @@ class KraftController:
         change = self._change(state)
         change.election = kind
         change.designated = designated
-        records: list[Record] = []
-        self._add(records, change)
-        if not records:
+        if not self._commit_change(change):
             return PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ELIGIBLE_LEADERS_NOT_AVAILABLE
-        self._commit(records)
         return NONE
 
     @property
@@ -454,19 +434,11 @@ class KraftController:
             return UNKNOWN_TOPIC_OR_PARTITION
         if not self._is_assignment(replicas):
             return INVALID_REPLICA_ASSIGNMENT
-        adding = tuple(sorted(set(replicas) - set(state.replicas)))
-        removing = tuple(sorted(set(state.replicas) - set(replicas)))
         change = self._change(state)
-        change.election = ONLINE
-        change.replicas = (*replicas, *removing)
-        # What an earlier reassignment adds or removes stays unless this one does so itself, as in Kafka.
-        change.adding = adding or change.adding
-        change.removing = removing or change.removing
-        if adding:
+        reassignment.begin(change, replicas)
+        if change.adding:
             self._host.reached(probes.REASSIGNMENT_BEGINS)
-        records: list[Record] = []
-        self._add(records, change)
-        self._commit(records)
+        self._commit_change(change)
         return NONE
 
     def cancel_reassignment(self, name: str) -> str:
@@ -477,26 +449,43 @@ class KraftController:
         if not state.adding and not state.removing:
             return NO_REASSIGNMENT_IN_PROGRESS
         change = self._change(state)
-        change.replicas = _minus(state.replicas, *state.adding)
-        change.isr = _minus(state.isr, *state.adding)
+        error = reassignment.revert(change, unclean=self.unclean_enabled)
         too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
         if too_small:
             self._terms.decides("reassignment_completes")
         if too_small and self._terms.completion == "min-isr":
             self._host.reached(probes.CANCEL_REFUSED)
             return INVALID_REPLICA_ASSIGNMENT
-        if not change.isr:
-            if not self.unclean_enabled:
-                return INVALID_REPLICA_ASSIGNMENT
-            change.isr = change.replicas[:1]
-        change.adding = change.removing = ()
-        records: list[Record] = []
-        self._add(records, change)
-        self._commit(records)
-        return NONE
+        if not error:
+            self._commit_change(change)
+        return error
 
     def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
         return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= self.image.brokers.keys()
+
+    # Unclean recovery.
+
+    def activate(self) -> None:
+        """This controller became active: recoveries that are wanted begin, from the beginning."""
+        if self.recovery is not None:
+            self.recovery.look()
+
+    def log_info(self, info: ReplicaLogInfo) -> None:
+        """A replica tells how far its log goes."""
+        if self.recovery is not None:
+            self.recovery.log_info(info)
+
+    def recovery_timed_out(self, timer: int) -> None:
+        """See `RecoveryHost.recovery_due`."""
+        if self.recovery is not None:
+            self.recovery.timed_out(timer)
+
+    def elect_longest(self, name: str, broker: int) -> None:
+        """A recovery has found the longest log."""
+        change = self._change(self.image.partitions[name])
+        change.election = DESIGNATED
+        change.designated = broker
+        self._commit_change(change)
 
     # Settings.
 
@@ -543,19 +532,23 @@ class KraftController:
                 self._host.reached(probes.ELR_CLEARED)
         return after
 
+    def _commit_change(self, change: PartitionChange) -> bool:
+        """Commit a change alone; False if it changes nothing."""
+        records: list[Record] = []
+        self._add(records, change)
+        self._commit(records)
+        return bool(records)
+
     def _commit(self, records: list[Record]) -> None:
         if records:
             for record in records:
                 self.image.replay(record)
             self._host.append(records)
+            self.activate()
 
 
 def _refused(error: str) -> Result:
     return error, (), -1, -1
-
-
-def _minus(brokers: tuple[int, ...], *leaving: int) -> tuple[int, ...]:
-    return tuple(broker for broker in brokers if broker not in leaving)
 
 
 def _cleared(state: PartitionRegistration) -> PartitionRegistration:

@@ -41,8 +41,14 @@ LOG_TRUNCATION: Final = "LOG_TRUNCATION"
 UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
 UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
+DIVERGING_EPOCH: Final = "DIVERGING_EPOCH"
+"""No error code, and never sent: a fetch is answered with a diverging epoch (see `FetchResult`)."""
+
 NO_EPOCH: Final = -1
 """In a request: no leader epoch given, none is checked."""
+
+NO_BROKER_EPOCH: Final = -1
+"""Of a registration: there was none yet, or it is not known and not compared."""
 
 LATEST: Final = -1
 """ListOffsets: the LEO for a replica, the HW for a client."""
@@ -141,8 +147,16 @@ class FetchRequest:
         self.version = -1
 
 
-FetchResult = tuple[str, str, list[Batch], int, int, int]
-"""(partition, error, batches, the leader's HW, the leader's log start, the leader's epoch)"""
+Diverging = tuple[int, ...] | None
+"""(diverging epoch, its end offset); `AGREES` where there is none, None from a leader that compares no epochs."""
+AGREES: Final[tuple[int, ...]] = ()
+
+FetchResult = tuple[str, str, list[Batch], int, int, int, Diverging]
+"""(partition, error, batches, the leader's HW, the leader's log start, the leader's epoch, where the logs diverge)
+
+A leader compares epochs with rule ``follower_truncation=on-fetch``; that it does, a follower learns from Kafka's
+version negotiation (ApiVersions).
+"""
 
 
 class FetchReply:

@@ -11,9 +11,11 @@ from typing import Final, Protocol
 
 from sim.protocol import probes, producer_state
 from sim.protocol.batch import Batch
-from sim.protocol.epochs import UNDEFINED, EpochCache
+from sim.protocol.epochs import UNDEFINED, UNDEFINED_OFFSET, EpochCache
 from sim.protocol.log import Log
 from sim.protocol.messages import (
+    AGREES,
+    DIVERGING_EPOCH,
     EARLIEST,
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -22,6 +24,7 @@ from sim.protocol.messages import (
     LATEST,
     LOG_TRUNCATION,
     NEW_LEADER_ELECTED,
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -34,6 +37,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
+    Diverging,
     LeaderAndIsr,
     ProduceRequest,
 )
@@ -42,6 +46,7 @@ from sim.protocol.replica import Replica, ReplicaHost
 from sim.protocol.rules import Rules
 
 UNKNOWN_LEO: Final = -1
+UNREGISTERED: Final = -1
 NEVER_US: Final = -(1 << 62)
 NO_LEADER: Final = 0
 _ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
@@ -73,7 +78,16 @@ class PartitionHost(ReplicaHost, Protocol):
         """
 
     def is_alive(self, broker: int) -> bool:
-        """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``)."""
+        """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
+
+        In KRaft that is one that is neither fenced nor shutting down.
+        """
+
+    def registered_epoch(self, broker: int) -> int:
+        """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is not there, or fenced.
+
+        KRaftMetadataCache.getAliveBrokerEpoch.
+        """
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """A write is done with."""
@@ -106,7 +120,7 @@ class FollowerState:
 
     def __init__(self, broker: int, now_us: int, *, in_isr: bool) -> None:
         self.broker = broker
-        self.broker_epoch = -1
+        self.broker_epoch = NO_BROKER_EPOCH
         self.leo = UNKNOWN_LEO
         self.caught_up_us = now_us if in_isr else NEVER_US
         self.fetch_us = NEVER_US
@@ -132,6 +146,8 @@ class Partition(Replica):
     Attributes:
         isr: the ISR that was last persisted, as far as this broker knows.
         pending: the ISR that it proposed and that is neither persisted nor given up, () without one.
+        agrees: the last field of an answer to a fetch that shows no divergence (see `messages.FetchResult`).
+        checks_broker_epochs: whether a follower's fetch is compared with its registration (rule ``stale_fetch``).
         locked: a write of the ISR is under way, and nothing of the partition may move (leaderIsrUpdateLock).
         delayed: writes that wait for the HW: (HW needed, request, base offset), in order.
         epoch_start: LEO when the leader epoch began.
@@ -142,6 +158,7 @@ class Partition(Replica):
         "_answers_epochs",
         "_asks_controller",
         "_checks_alive",
+        "_checks_registration",
         "_compares_last_epoch",
         "_dedups",
         "_epoch_at_election",
@@ -154,7 +171,9 @@ class Partition(Replica):
         "_join_epoch_start",
         "_lag_us",
         "_names_epochs",
+        "agrees",
         "broker",
+        "checks_broker_epochs",
         "delayed",
         "epoch_start",
         "followers",
@@ -207,6 +226,7 @@ class Partition(Replica):
         self._checks_alive = rules.isr_eligibility == "alive" or (
             rules.isr_eligibility == "registered" and self._asks_controller
         )
+        self._checks_registration = rules.isr_eligibility == "registered" and self._asks_controller
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._guards_latest = rules.list_offsets_guard == "yes"
         self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
@@ -214,8 +234,10 @@ class Partition(Replica):
         self._compares_last_epoch = rules.fetch_fencing == "last-epoch"
         self._fences_truncation = rules.truncation_fencing == "yes"
         self._fences_clients = rules.list_offsets_fencing == "yes"
-        self._names_epochs = rules.follower_truncation == "leader-epoch-rounds"
+        self.agrees: Diverging = AGREES if rules.follower_truncation == "on-fetch" else None
+        self._names_epochs = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
         self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
+        self.checks_broker_epochs = rules.stale_fetch == "refused"
         self._dedups = rules.producer_dedup == "yes"
 
     # Leadership.
@@ -377,7 +399,12 @@ class Partition(Replica):
         last_epoch: int = NO_EPOCH,
         client: bool = False,
     ) -> str:
-        """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record."""
+        """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record.
+
+        Returns:
+            An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing
+            (Partition.readRecords).
+        """
         if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):
             error = self.check_epoch(current_leader_epoch)
             if error:
@@ -385,6 +412,8 @@ class Partition(Replica):
                 return error
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
+        if last_epoch != NO_EPOCH and self.agrees is not None:
+            return self._check_divergence(offset, last_epoch)
         log = self.log
         if not log.log_start <= offset <= log.leo:
             return OFFSET_OUT_OF_RANGE
@@ -394,6 +423,38 @@ class Partition(Replica):
                 self.process.reached(branch(self.rules, "fetch_fencing"))
                 return LOG_TRUNCATION
         return NONE
+
+    def _check_divergence(self, offset: int, last_epoch: int) -> str:
+        """Compare the epoch of the last record below a fetch offset with this log.
+
+        A fetch from below the log start is out of range, diverging or not; one from beyond the LEO diverges.
+        """
+        log = self.log
+        epochs = self.epochs.epochs
+        if epochs and epochs[-1] == last_epoch and log.log_start <= offset <= log.leo:
+            return NONE
+        found, end_offset = self.epochs.end_offset_for(last_epoch, log.leo)
+        if end_offset == UNDEFINED_OFFSET or offset < log.log_start:
+            return OFFSET_OUT_OF_RANGE
+        if found < last_epoch or end_offset < offset:
+            self.process.reached(branch(self.rules, "follower_truncation"))
+            return DIVERGING_EPOCH
+        return NONE
+
+    def diverging(self, last_epoch: int) -> tuple[int, int]:
+        """What a fetch is answered whose last record is of an epoch that ends elsewhere here: (epoch, end offset)."""
+        return self.epochs.end_offset_for(last_epoch, self.log.leo)
+
+    def is_stale(self, follower: int, broker_epoch: int) -> bool:
+        """Whether a follower's fetch is of an earlier registration than the leader's metadata shows.
+
+        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (Replica.updateFetchStateOrThrow,
+        KAFKA-15221); asked only with rule ``stale_fetch=refused``, after `check_fetch`.
+        """
+        if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
+            return False
+        self.process.reached(branch(self.rules, "stale_fetch"))
+        return True
 
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
@@ -455,7 +516,7 @@ class Partition(Replica):
         candidate = self.log.leo
         for state in self.followers.values():
             if state.leo < candidate and (
-                state.holds_hw or (now_us - state.caught_up_us <= self._lag_us and self._may_join(state.broker))
+                state.holds_hw or (now_us - state.caught_up_us <= self._lag_us and self._may_join(state))
             ):
                 candidate = state.leo
         if candidate > self.hw and self.set_hw(candidate):
@@ -468,8 +529,28 @@ class Partition(Replica):
 
     # ISR.
 
-    def _may_join(self, broker: int) -> bool:
-        return not self._checks_alive or self.process.is_alive(broker)
+    def _may_join(self, state: FollowerState) -> bool:
+        """Whether a follower is eligible (Partition.isReplicaIsrEligible)."""
+        if not self._checks_alive:
+            return True
+        return self.process.is_alive(state.broker) and self._is_registered(state)
+
+    def _is_registered(self, state: FollowerState) -> bool:
+        """Whether the registration that fetched is the one in the leader's metadata (KIP-903)."""
+        if not self._checks_registration:
+            return True
+        if state.leo == UNKNOWN_LEO:
+            return False
+        return state.broker_epoch in (NO_BROKER_EPOCH, self.process.registered_epoch(state.broker))
+
+    def broker_epochs(self, isr: tuple[int, ...], own: int) -> dict[int, int]:
+        """Broker epochs of the members of a proposed ISR, as an AlterPartition names them (KIP-903).
+
+        That of each follower's last fetch, -1 of those that have not fetched from this leader; `own` for the leader.
+        """
+        epochs = {broker: state.broker_epoch for broker, state in self.followers.items()}
+        epochs[self.broker] = own
+        return {broker: epochs.get(broker, NO_BROKER_EPOCH) for broker in isr}
 
     def _maybe_expand(self, state: FollowerState) -> bool:
         """Propose an ISR with a follower that is far enough (Partition.maybeExpandIsr).
@@ -487,6 +568,9 @@ class Partition(Replica):
             self.process.reached(branch(self.rules, "isr_eligibility"))
             if self._checks_alive:
                 return False
+        if not self._is_registered(state):
+            self.process.reached(branch(self.rules, "isr_eligibility"))
+            return False
         members = {*self.isr, state.broker}
         return self._propose(tuple(broker for broker in self.replicas if broker in members))
 

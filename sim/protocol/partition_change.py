@@ -129,7 +129,7 @@ class PartitionChange:
             self._terms.reached(probe)
         if bumps and leader in self.elr:
             self.isr = (leader,)
-            self.elr = _without(self.elr, (leader,))
+            self.elr = without(self.elr, (leader,))
         unclean = unclean and bumps
         if unclean:
             self.isr = (leader,)
@@ -146,8 +146,8 @@ class PartitionChange:
         """PartitionReassignmentReplicas.maybeCompleteReassignment."""
         if not self.removing and not self.adding:
             return
-        replicas = _without(self.replicas, self.removing)
-        isr = _without(self.isr, self.removing)
+        replicas = without(self.replicas, self.removing)
+        isr = without(self.isr, self.removing)
         if not replicas or (self.removing and not isr):
             return
         completes = {
@@ -172,12 +172,12 @@ class PartitionChange:
         if len(self.isr) >= self._min_isr:
             self.elr = self.last_known_elr = ()
             return
-        electable = [*self.elr, *_without(self.state.isr, self.elr)]
+        electable = [*self.elr, *without(self.state.isr, self.elr)]
         if terms.completion == "min-isr":  # KIP-966, other behaviors 4: only replicas of the final assignment.
             electable = [broker for broker in electable if broker in self.replicas]
-        self.elr = self._ordered(_without(_without(electable, self.isr), self.unclean))
-        known = [*electable, *_without(self.last_known_elr, electable)]
-        self.last_known_elr = self._ordered(_without(_without(known, self.isr), self.elr))
+        self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
+        known = [*electable, *without(self.last_known_elr, electable)]
+        self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
         if any(broker in self.unclean for broker in self.state.elr):
             terms.reached(probes.ELR_EJECTED)
             terms.decides("last_known_elr")
@@ -275,6 +275,7 @@ def _content(state: PartitionRegistration) -> tuple[object, ...]:
     )
 
 
-def _without(brokers: Iterable[int], leaving: Iterable[int]) -> Replicas:
+def without(brokers: Iterable[int], leaving: Iterable[int]) -> Replicas:
+    """Brokers in their order, but for some."""
     gone = tuple(leaving)
     return tuple(broker for broker in brokers if broker not in gone)

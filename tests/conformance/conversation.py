@@ -15,6 +15,8 @@ from sim.protocol.batch import Batch
 from sim.protocol.fetcher import Fetcher, PartitionFetch, State
 from sim.protocol.log import Log, UnexpectedAppendOffsetError
 from sim.protocol.messages import (
+    AGREES,
+    DIVERGING_EPOCH,
     NONE,
     EpochEndReply,
     EpochEndRequest,
@@ -82,7 +84,10 @@ class LeaderLogs:
         partition = self.partitions[name]
         error = partition.check_fetch(offset, epoch, last_epoch)
         batches = [] if error else partition.read_uncommitted(offset)[:1]
-        return name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch
+        diverging = partition.agrees
+        if error == DIVERGING_EPOCH:
+            error, diverging = NONE, partition.diverging(last_epoch)
+        return name, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch, diverging
 
     def offset(self, request: ListOffsetsRequest) -> tuple[str, int]:
         """See `Leader`."""
@@ -110,7 +115,7 @@ class Replies:
 
     def fetched(self, request: FetchRequest) -> list[FetchResult] | None:
         """See `Leader`."""
-        return [(name, NONE, [], self.hw, 0, epoch) for name, _, epoch, _ in request.positions]
+        return [(name, NONE, [], self.hw, 0, epoch, AGREES) for name, _, epoch, _ in request.positions]
 
     def offset(self, request: ListOffsetsRequest) -> tuple[str, int]:
         """See `Leader`."""
@@ -157,6 +162,8 @@ class Conversation:
         rules: the follower's.
         leader: who answers.
         host: what the follower's replicas tell, if they were made before.
+        truncating: whether partitions are put into the state of truncation though fetches find divergence, as some
+            source tests do; without effect where they begin in it.
 
     Attributes:
         now_us: simulated time; it passes only while all that is left to do waits for a back-off.
@@ -166,7 +173,10 @@ class Conversation:
         fetches: how many fetches were answered.
     """
 
-    def __init__(self, rules: Rules, leader: Leader, host: RecordingHost | None = None) -> None:
+    def __init__(
+        self, rules: Rules, leader: Leader, host: RecordingHost | None = None, *, truncating: bool = False
+    ) -> None:
+        self.truncating = truncating
         self.host = host or RecordingHost()
         self.leader = leader
         self.fetcher = Fetcher(LEADER, rules, self.host, backoff_us=BACKOFF_US)
@@ -190,7 +200,15 @@ class Conversation:
         replica.set_hw(hw if initial_offset is None else initial_offset)
         self.fetcher.add(replica, leader_epoch, self.now_us)
         replica.set_hw(hw)
+        if self.truncating:
+            self.truncate_first()
         self.fetcher.in_flight = busy
+
+    def truncate_first(self) -> None:
+        """Have the fetcher ask for epochs' ends before it fetches."""
+        for fetch in self.fetcher.partitions.values():
+            if fetch.state is State.COMPARING:
+                fetch.state = State.TRUNCATING
 
     def fetch_state(self, name: str) -> PartitionFetch | None:
         """The fetcher's state of a partition, None when it has none."""
@@ -243,6 +261,15 @@ class Conversation:
             self.fetcher.request_failed(request, self.now_us)
         else:
             self.fetcher.on_fetch_reply(FetchReply(request, results), self.now_us)
+
+    def answer_diverging(self, name: str, diverging: tuple[int, int]) -> None:
+        """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent."""
+        self.truncation_step()
+        request = self.fetcher.in_flight
+        assert isinstance(request, FetchRequest)
+        result: FetchResult = (name, NONE, [], 0, 0, request.leader_epochs[0], diverging)
+        self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
+        self.truncation_step()
 
     def _answer_list_offsets(self, request: ListOffsetsRequest) -> None:
         error, offset = self.leader.offset(request)

@@ -12,6 +12,7 @@ from sim.network import Node
 from sim.producer import Send
 from sim.protocol.fetcher import PartitionFetch
 from sim.protocol.messages import (
+    AGREES,
     NONE,
     EpochEndReply,
     EpochEndRequest,
@@ -202,7 +203,7 @@ class StandIn(Node):
         self._kernel.call_at(self._kernel.now_us + SECOND_US // 2, self.life, self._answer_fetch, request)
 
     def _answer_fetch(self, request: FetchRequest) -> None:
-        results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch) for name, _, epoch, _ in request.positions]
+        results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch, AGREES) for name, _, epoch, _ in request.positions]
         self._send(request.node, "on_fetch_reply", FetchReply(request, results))
 
     def _send(self, node: int, handler: str, reply: Any) -> None:

@@ -20,7 +20,7 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.partition import Partition
+from sim.protocol.partition import UNREGISTERED, Partition
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
 from sim.settings import broker_settings
@@ -34,6 +34,7 @@ ALTER_PARTITION: Final = LATEST.override(
     {"isr_update": "alter-partition", "isr_eligibility": "alive", "hw_needs_min_isr": "yes"}
 )
 """What later releases made of leaders, whose ISR changes go to the controller."""
+KRAFT: Final = MODES["kraft"].rules
 LEADER: Final = 1
 FOLLOWER: Final = 2
 
@@ -186,6 +187,10 @@ class RecordingHost:
     def is_alive(self, broker: int) -> bool:
         """See `PartitionHost`."""
         return True
+
+    def registered_epoch(self, broker: int) -> int:
+        """See `PartitionHost`."""
+        return UNREGISTERED
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `PartitionHost`."""

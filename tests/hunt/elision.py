@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from scenarios.scenario import Scenario
     from sim.config import Value
 
-FIXED: dict[str, Value] = {"sim.network.latency": "fixed", "sim.heartbeat.interval.ms": 5_753}
+FIXED: dict[str, Value] = {
+    "sim.network.latency": "fixed",
+    "sim.heartbeat.interval.ms": 5_753,
+    "broker.heartbeat.interval.ms": 1_951,
+}
 CHUNK = 100
 
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from faults.plan import Plan
 from reports import options
 from scenarios import catalogue
+from scenarios.scenario import Recorded
 from sim.config import NEVER
 from sim.errors import InputError
 
@@ -79,3 +83,16 @@ def test_modes_default_to_those_expected() -> None:
 def test_unknown_modes_get_a_hint() -> None:
     with pytest.raises(InputError, match="did you mean 'kip101'"):
         options.modes(catalogue.load("power"), ["kip10"])
+
+
+@pytest.mark.parametrize(("names", "everyone"), [(("kip320", "kraft"), False), ((), True)])
+def test_a_cluster_has_one_control_plane(names: tuple[str, ...], *, everyone: bool) -> None:
+    scenario = catalogue.load("mixed-versions")
+    with pytest.raises(InputError, match=r"mixed-versions does not run in kraft.*: its broker 2 is in mode hw"):
+        options.modes(scenario, names, everyone=everyone)
+    with pytest.raises(InputError, match=r"does not run in hw: its broker 1 is in mode kraft-3\.5, under KRaft"):
+        options.modes(replace(scenario, broker_modes={1: "kraft-3.5"}), ("hw", "elr"))
+    recorded = Recorded(Plan(), older={3: "kip101"})
+    with pytest.raises(InputError, match="broker 3 is in mode kip101"):
+        options.modes(replace(scenario, broker_modes={}, recorded=recorded), ("kraft",))
+    assert options.modes(scenario, ("kip101", "kip320-2.1")) == ("kip101", "kip320-2.1")

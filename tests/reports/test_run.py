@@ -66,6 +66,18 @@ def test_all_modes(highwater: Callable[..., Call]) -> None:
     assert [run["row"]["mode"] for run in call.json["runs"]] == list(MODES)
 
 
+@pytest.mark.parametrize("words", [("run",), ("replay", "--seed", "1"), ("sweep", "--seeds", "0..2", "--local", "1")])
+def test_control_planes_do_not_mix(highwater: Callable[..., Call], tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, *options = words
+    option = "--modes" if command == "sweep" else "--mode"
+    folder = [] if command == "run" else ["--output", tmp_path / "out"]
+    call = highwater(command, "mixed-versions", option, "kraft", *options, *folder)
+    assert (call.code, call.out) == (2, "")
+    assert call.err.startswith("highwater: mixed-versions does not run in kraft: its broker 2 is in mode hw")
+    assert call.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_early_warnings_are_shown_and_count_with_strict(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary")
     assert "Early warnings" in call.out

@@ -101,10 +101,15 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
     do = "cut"
     from = 1
     to = "control"
+    rules = { fetch_fencing = "no" }
     [[story]]
     step = "isr"
     isr = [1, 2]
     leader_epoch = 4
+    [[story]]
+    step = "elr"
+    elr = [2]
+    last_known_elr = []
     [[story]]
     step = "truncate"
     broker = 1
@@ -138,10 +143,17 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
         broker_modes={2: "kip101"},
         script=(
             Step("produce", params={"batch": "m1", "records": 3, "acks": "all"}),
-            Step("cut", Pattern("ack", batch="m1"), 2005, {"from": 1, "to": "control", "both_ways": True}),
+            Step(
+                "cut",
+                Pattern("ack", batch="m1"),
+                2005,
+                {"from": 1, "to": "control", "both_ways": True},
+                {"fetch_fencing": ("no",)},
+            ),
         ),
         story=(
             Probe(Pattern("isr", isr=(1, 2), leader_epoch=4)),
+            Probe(Pattern("elr", elr=(2,), last_known_elr=())),
             Probe(
                 Pattern("truncate", broker=1, offset=1),
                 {
@@ -452,3 +464,9 @@ def test_values_of_unknown_keys_are_not_repeated() -> None:
     found = problems(text)
     assert len(found) == 2
     assert "hunter2" not in "".join(found)
+
+
+def test_control_planes_do_not_mix() -> None:
+    text = (HEAD + SENDS + EXPECT).replace("brokers.count = 3", "brokers.count = 3\nbrokers.2.mode = 'kraft'")
+    with pytest.raises(InputError, match=r"^x\.toml: a does not run in hw: its broker 2 is in mode kraft, under KRaft"):
+        read(text, "x.toml")

@@ -28,6 +28,8 @@ RULES = RulesInForce(MODES["hw"].rules, {2: MODES["kip101"].rules})
         (Pattern("append", batch="m1"), False),
         (Pattern("append", batch="unsent"), False),
         (Pattern("append", offset=0), False),
+        (Pattern("append", elr=()), True),
+        (Pattern("append", elr=(1,)), False),
         (Pattern("append", leader_epoch=0), False),
         (Pattern("append", isr=(1,)), False),
     ],
@@ -80,7 +82,7 @@ def test_a_probe_is_about_the_rules_of_the_broker_that_it_names() -> None:
 
 
 def play(world: World, *lines: Step, seconds: float = 10) -> Script:
-    script = Script(lines, world.cluster, Injection(world.cluster), -1, {})
+    script = Script(lines, RULES, world.cluster, Injection(world.cluster), -1, {})
     world.cluster.journal.observers.append(script.observe)
     environment = Environment(world.cluster.kernel)
     environment.process(script.play(environment))
@@ -90,6 +92,16 @@ def play(world: World, *lines: Step, seconds: float = 10) -> Script:
 
 def do(action: str, when: Pattern | None = None, after_us: int = 0, **params: Any) -> Step:
     return Step(action, when, after_us, {name.rstrip("_"): value for name, value in params.items()})
+
+
+def test_lines_for_other_rules_of_the_mode_are_left_out_and_keep_their_numbers() -> None:
+    world = World().ready()
+    other = replace(do("produce", batch="m1"), rules={"follower_truncation": ("leader-epoch", "on-fetch")})
+    fitting = replace(do("produce", batch="m2"), rules={"follower_truncation": ("high-watermark", "on-fetch")})
+    play(world, other, fitting)
+    assert [step["record"] for step in world.of("append", broker=1)] == [0]
+    with pytest.raises(StoryError, match="script line 2 waited in vain"):
+        play(world, other, do("wait", Pattern("halt")), seconds=400)
 
 
 def test_lines_are_played_in_order_when_their_steps_happen() -> None:

@@ -14,6 +14,7 @@ from sim.protocol.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import (
+    DIVERGING_EPOCH,
     INVALID_UPDATE_VERSION,
     NONE,
     Ask,
@@ -27,7 +28,7 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
-from sim.protocol.partition import NEVER_US, NO_LEADER, Partition
+from sim.protocol.partition import NEVER_US, NO_LEADER, UNREGISTERED, Partition
 from tests.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Host:
 
     def is_alive(self, broker: int) -> bool:
         return True
+
+    def registered_epoch(self, broker: int) -> int:
+        return UNREGISTERED
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """What a leader's HW passes is committed."""
@@ -375,6 +379,8 @@ class Machine:
             return self._message(ListOffsetsReply(None, error, offset, partition.leader_epoch))  # type: ignore[arg-type]
         _, offset, epoch, last_epoch = request.positions[0]
         error = partition.check_fetch(offset, epoch, last_epoch)
+        if error == DIVERGING_EPOCH:
+            return self._fetched(partition, NONE, [], partition.diverging(last_epoch))
         if error:
             return self._fetched(partition, error, [])
         reply = None
@@ -387,8 +393,11 @@ class Machine:
         """An empty answer, once the fetch was counted and the ISR is settled."""
         return self._fetched(broker.partition, NONE, [])
 
-    def _fetched(self, partition: Partition, error: str, batches: list[Batch]) -> int:
-        result = (NAME, error, batches, partition.hw, partition.log.log_start, partition.leader_epoch)
+    def _fetched(
+        self, partition: Partition, error: str, batches: list[Batch], diverging: tuple[int, int] | None = None
+    ) -> int:
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        result = (NAME, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
         return self._message(FetchReply(None, [result]))  # type: ignore[arg-type]
 
     # Events: following.

@@ -23,6 +23,7 @@ from sim.protocol.consumer_position import (
     LogTruncation,
 )
 from sim.protocol.messages import (
+    AGREES,
     NO_EPOCH,
     NONE,
     EpochEndReply,
@@ -321,7 +322,7 @@ class Reader:
         request = fetches[-1]
         if "for_offset" in op:
             request = next(each for each in fetches if each.positions[0][1] == op["for_offset"])
-        result: Any = (_TOPIC, _error(op.get("error", "NONE")), batches_of(op.get("records", ())), 0, 0, 0)
+        result: Any = (_TOPIC, _error(op.get("error", "NONE")), batches_of(op.get("records", ())), 0, 0, 0, AGREES)
         self.consumer.on_fetch_reply(FetchReply(request, [result]))
 
 

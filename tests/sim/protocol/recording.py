@@ -8,7 +8,7 @@ from sim.protocol.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.log import Log
 from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
 from sim.protocol.modes import MODES
-from sim.protocol.partition import Partition
+from sim.protocol.partition import UNREGISTERED, Partition
 from sim.protocol.probes import PROBES
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Recorder:
         calls: in order, as tuples that begin with the name of the call.
         sent: the fetchers' requests.
         dead: brokers that are not alive.
+        registered: broker epochs of those whose registration is known.
         zookeeper: version that a write of the ISR has at once, None if it takes a while.
         probes: names of those that were reached.
     """
@@ -38,6 +39,7 @@ class Recorder:
         self.calls: list[tuple[Any, ...]] = []
         self.sent: list[Any] = []
         self.dead: set[int] = set()
+        self.registered: dict[int, int] = {}
         self.zookeeper: int | None = None
         self.probes: set[str] = set()
 
@@ -67,6 +69,9 @@ class Recorder:
 
     def is_alive(self, broker: int) -> bool:
         return broker not in self.dead
+
+    def registered_epoch(self, broker: int) -> int:
+        return self.registered.get(broker, UNREGISTERED)
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         self.calls.append(("answer", request.first_id, error, base_offset))
