@@ -299,6 +299,7 @@ class _Run:
             faults.burst_percent,
             faults.chain_percent,
             faults.rolling_percent,
+            faults.standing_percent,
         )
         incidents = draw_incidents(self.streams, mix, window_us)
         plan = draw_plan(self.streams, mix, limits, incidents)
