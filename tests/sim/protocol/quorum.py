@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sim.protocol.alter_partition import Change
 from sim.protocol.kraft_controller import KraftController
@@ -82,7 +83,6 @@ class Quorum:
         (state,) = self.image.partitions.values()
         return state
 
-    @property
     def lists(self) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Leader, ISR, ELR, last known ELR."""
         state = self.state
@@ -128,6 +128,10 @@ class Quorum:
         self.start(*(broker for broker in sorted(replicas) if broker not in self.image.brokers))
         assert not self.controller.create_partition(name, replicas)
         return self
+
+    def alter(self, *isr: int, **changed: Any) -> str:
+        """The leader of the only partition wants another ISR; returns the error."""
+        return self.request(*isr, name=self.state.name, **changed)[0]
 
     def request(
         self,
