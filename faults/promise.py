@@ -14,8 +14,9 @@ than min.insync.replicas (`faults.damage`): by unclean ends where the controller
 that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was switched off
 for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
 
-Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there is
-none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers that know them.
+Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
+is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
+that know them.
 
 No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): every
 leader judges by the ISR that it knows.

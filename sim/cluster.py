@@ -22,6 +22,7 @@ from sim.network import Network, Node
 from sim.producer import Producer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.kraft_controller import MIN_ISR
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.metadata import ELR_FEATURE
 from sim.protocol.partition import Partition
@@ -456,6 +457,31 @@ class Cluster:
         """An administrator asks for the preferred leader; False if there is no controller."""
         return self.control.prefer()
 
+    def elect(self, kind: str, desired: int) -> bool:
+        """An administrator asks for an election of some kind (`Quorum.elect`); False if nothing came of it."""
+        return isinstance(self.control, Quorum) and self.control.elect(kind, desired)
+
+    def lag_metadata(self, broker: int, by_us: int) -> bool:
+        """A broker hears so much later of what is committed; what is negative takes that back. False without KRaft."""
+        return isinstance(self.control, Quorum) and self.control.lag(broker, by_us)
+
+    def change_min_isr(self, value: int) -> bool:
+        """An administrator sets ``min.insync.replicas`` for a while; False if that is its value."""
+        changes = self._min_isrs
+        if value == changes[-1]:
+            return False
+        changes.append(value)
+        self.set_config(MIN_ISR, value)
+        return True
+
+    def restore_min_isr(self, value: int) -> None:
+        """Take the newest such change to that value back."""
+        changes = self._min_isrs
+        before = changes[-1]
+        changes.pop(len(changes) - 1 - changes[::-1].index(value))
+        if changes[-1] != before:
+            self.set_config(MIN_ISR, changes[-1])
+
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """An administrator asks for another assignment; False if it is in place or another one is asked for."""
         return self.control.reassign(replicas)
@@ -475,8 +501,9 @@ class Cluster:
     def _note_promises(self, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
         """What a promise of eligible leader replicas depends on."""
         ledger = self.journal.ledger
-        smallest = config["min.insync.replicas"]
+        smallest = config[MIN_ISR]
         assert isinstance(smallest, int)
+        self._min_isrs = [smallest]
         ledger.follows_leos = rules.elr == "on"
         ledger.elr_was_off = ledger.follows_leos and not config[ELR_FEATURE]
         ledger.min_isr(min(smallest, replication_factor), 0)
@@ -488,7 +515,7 @@ class Cluster:
             ledger.unclean_election = True
         if key == ELR_FEATURE and not value:
             ledger.elr_was_off = ledger.follows_leos
-        if key == "min.insync.replicas" and not self.kraft:
+        if key == MIN_ISR and not self.kraft:
             assert isinstance(value, int)
             ledger.min_isr(min(value, len(self.replicas)), self.kernel.now_us)
         self.control.set_config(key, value)

@@ -89,6 +89,7 @@ class Quorum(ControlPlane):
         self._watched: set[int] = set()
         self._unfenced: set[int] = set()
         self._sent_us: list[int] = []
+        self._late_us: dict[int, int] = {}
         self._failing_over = False
         self._forced = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
@@ -171,7 +172,22 @@ class Quorum(ControlPlane):
     def _push(self, broker: int, first: int) -> None:
         """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
         if first < len(self.log) and not self.network.link(broker, CONTROL).cuts:
-            self._send(broker, "on_metadata_records", MetadataRecords(first, self.log[first:]))
+            records = MetadataRecords(first, self.log[first:])
+            late_us = self._late_us.get(broker, 0)
+            if late_us:
+                self._kernel.call_at(self._kernel.now_us + late_us, self.life, self._arrive, (broker, records))
+            else:
+                self._send(broker, "on_metadata_records", records)
+
+    def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
+        """What was late is sent; who has had it since, by heartbeats, drops it."""
+        self._send(entry[0], "on_metadata_records", entry[1])
+
+    def lag(self, broker: int, by_us: int) -> bool:
+        """A broker gets records so much later from now on; what is negative takes that back."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self._late_us[broker] = self._late_us.get(broker, 0) + by_us
+        return True
 
     def _send(self, broker: int, handler: str, message: object) -> None:
         channel = self.reach(broker)
@@ -264,7 +280,8 @@ class Quorum(ControlPlane):
             want_shut_down=heartbeat.want_shut_down,
         )
         missing = heartbeat.metadata_offset
-        if missing < len(self.log) and self._sent_us[missing] < now_us - LOST_US:
+        lost_us = LOST_US + self._late_us.get(broker, 0)
+        if missing < len(self.log) and self._sent_us[missing] < now_us - lost_us:
             self._push(broker, missing)
         reply = BrokerHeartbeatReply(
             heartbeat.broker_epoch,
@@ -299,6 +316,7 @@ class Quorum(ControlPlane):
             and not known.fenced
             and not any(entry.shutting_down for entry in self.active.image.brokers.values())
             and metadata_offset == len(self.log)
+            and not self._late_us.get(broker)
         )
 
     def heard(self, broker: int, last_us: int) -> None:
