@@ -20,12 +20,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-<<<<<<< HEAD
-from scenarios import fields, mixing, problems
-=======
 from faults.admin_election import ELECTIONS
-from scenarios import fields, problems
->>>>>>> kpromise
+from scenarios import fields, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
 from sim.errors import InputError

@@ -12,14 +12,14 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sim.config import MIN_ISR, Value
+from sim.config import Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
 from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Record
+from sim.protocol.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.partition import NO_LEADER
 from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.quorum_messages import (

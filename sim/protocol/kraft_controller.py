@@ -35,6 +35,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import (
     ELR_FEATURE,
+    MIN_ISR,
     BrokerRegistration,
     Image,
     PartitionRegistration,
@@ -48,7 +49,6 @@ from sim.protocol.quorum_messages import ReplicaLogInfo
 from sim.protocol.rules import Rules
 from sim.protocol.unclean_recovery import RecoveryHost, UncleanRecovery
 
-MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 LONGEST_LOG: Final = {
     "LONGEST_LOG_BALANCED": unclean_recovery.BALANCED,
