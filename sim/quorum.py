@@ -373,6 +373,10 @@ class Quorum(ControlPlane):
         """See `RecoveryHost.ask_log_info`."""
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
 
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self._journal.metrics.recoveries(running, finished, manual, self._kernel.now_us)
+
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
         """A broker tells how far its log goes."""
         self.active.log_info(info)

@@ -40,6 +40,7 @@ class Quorum:
         asked: (broker, partition) of GetReplicaLogInfo.
         timers: (number, delay) of the timers that a recovery set.
         probes: names of those that were reached.
+        counters: of unclean recoveries: running, finished, waiting for an administrator.
     """
 
     def __init__(self, rules: Rules | str, config: Mapping[str, Value] = CONFIG) -> None:
@@ -50,6 +51,7 @@ class Quorum:
         self.asked: list[tuple[int, str]] = []
         self.timers: list[tuple[int, int]] = []
         self.probes: set[str] = set()
+        self.counters = (0, 0, 0)
         self._incarnation = 100
         self.controller = KraftController(Image(), self.rules, self, config)
 
@@ -64,6 +66,10 @@ class Quorum:
 
     def ask_log_info(self, broker: int, name: str) -> None:
         self.asked.append((broker, name))
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self.counters = (running, finished, manual)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
         self.timers.append((timer, after_us))

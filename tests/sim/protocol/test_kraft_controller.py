@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sim.protocol.kraft_controller import MIN_ISR, UNCLEAN_ELECTION
+from sim.protocol.kraft_controller import UNCLEAN_ELECTION
 from sim.protocol.messages import (
     DUPLICATE_BROKER_REGISTRATION,
     ELECTION_NOT_NEEDED,
@@ -27,7 +27,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
-from sim.protocol.metadata import ELR_FEATURE, PartitionRegistration
+from sim.protocol.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistration
 from sim.protocol.modes import mode
 from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.rules import Rules

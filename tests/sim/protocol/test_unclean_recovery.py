@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.kraft_controller import MIN_ISR, UNCLEAN_ELECTION
+from sim.protocol.kraft_controller import UNCLEAN_ELECTION
 from sim.protocol.messages import ELECTION_NOT_NEEDED, NONE
+from sim.protocol.metadata import MIN_ISR
 from sim.protocol.modes import mode
 from sim.protocol.unclean_recovery import (
     AGGRESSIVE,
