@@ -12,7 +12,7 @@ from typing import Final
 
 from sim.broker import SHUTDOWN, Broker
 from sim.client import Access
-from sim.config import MIN_ISR, Value
+from sim.config import Value
 from sim.consumer import Consumer
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
@@ -22,9 +22,8 @@ from sim.network import Network, Node
 from sim.producer import Producer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.kraft_controller import MIN_ISR
 from sim.protocol.messages import NO_EPOCH
-from sim.protocol.metadata import ELR_FEATURE
+from sim.protocol.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
 from sim.quorum import Quorum

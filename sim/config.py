@@ -14,7 +14,6 @@ from typing import Final
 from sim.errors import InputError, did_you_mean
 
 Value = int | str | bool
-MIN_ISR: Final = "min.insync.replicas"
 NEVER: Final = 9223372036854775807
 """Long.MAX_VALUE: Kafka's way to write "never"; scenario files may say ``"never"``."""
 

@@ -12,14 +12,14 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sim.config import MIN_ISR, Value
+from sim.config import Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
 from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Record
+from sim.protocol.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.partition import NO_LEADER
 from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.quorum_messages import (
@@ -373,6 +373,10 @@ class Quorum(ControlPlane):
         """See `RecoveryHost.ask_log_info`."""
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
 
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self._journal.metrics.recoveries(running, finished, manual, self._kernel.now_us)
+
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
         """A broker tells how far its log goes."""
         self.active.log_info(info)
@@ -385,6 +389,15 @@ class Quorum(ControlPlane):
         epoch, timer = entry
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)
+
+    @property
+    def waits_for_operator(self) -> bool:
+        """See `ControlPlane.waits_for_operator`: nobody is electable, remembered alone, or to be asked for its log."""
+        state = self.state
+        if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
+            return False
+        recovery = self.active.recovery
+        return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
 
     # What an administrator does here.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.config import MIN_ISR, Value
+from sim.config import Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import Kernel
@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     OPERATION_NOT_ATTEMPTED,
     LeaderAndIsr,
 )
+from sim.protocol.metadata import MIN_ISR
 from sim.protocol.partition import NO_LEADER
 
 ZOOKEEPER: Final = CONTROL

@@ -35,6 +35,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import (
     ELR_FEATURE,
+    MIN_ISR,
     BrokerRegistration,
     Image,
     PartitionRegistration,
@@ -48,7 +49,6 @@ from sim.protocol.quorum_messages import ReplicaLogInfo
 from sim.protocol.rules import Rules
 from sim.protocol.unclean_recovery import RecoveryHost, UncleanRecovery
 
-MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 LONGEST_LOG: Final = {
     "LONGEST_LOG_BALANCED": unclean_recovery.BALANCED,
@@ -65,6 +65,9 @@ class KraftControllerHost(RecoveryHost, Protocol):
 
     def has_session(self, broker: int) -> bool:
         """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
 
 
 class Registration(NamedTuple):
@@ -467,8 +470,10 @@ class KraftController:
 
     def activate(self) -> None:
         """This controller became active: recoveries that are wanted begin, from the beginning."""
-        if self.recovery is not None:
-            self.recovery.look()
+        recovery = self.recovery
+        if recovery is not None:
+            recovery.look()
+            self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
     def log_info(self, info: ReplicaLogInfo) -> None:
         """A replica tells how far its log goes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.config import Value
 from sim.kraft_broker import KRaftBroker
 from sim.protocol.metadata import BrokerRegistration, PartitionRegistration
 from sim.quorum import Quorum
@@ -229,3 +230,24 @@ def test_a_heartbeat_that_is_left_out_tells_how_far_the_broker_has_read() -> Non
     world.run(5)
     assert 1 not in world.cluster.running
     assert state(world).leader == 2
+
+
+def test_who_waits_for_an_administrator_is_counted() -> None:
+    config: dict[str, Value] = {"min.insync.replicas": 2, "unclean.recovery.strategy": "None"}
+    world = World("elr-recovery", config=config).ready()
+    for broker in (1, 2, 3):
+        world.cluster.kill(broker)
+    world.run(12)
+    for broker in (1, 2, 3):  # All of them unclean: nobody is electable.
+        world.cluster.start(broker)
+    world.run(5)
+    assert (state(world).leader, state(world).isr, state(world).elr) == (0, (), ())
+    series = world.cluster.journal.metrics.series()
+    assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 1
+    assert series["ElectableLeaders"][-1][1] == 0
+    assert quorum(world).elect("LONGEST_LOG_BALANCED")
+    world.run(310)
+    assert state(world).leader > 0
+    series = world.cluster.journal.metrics.series()
+    assert series["UncleanRecoveryFinishedCount"][-1][1] == 1
+    assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sim.protocol.alter_partition import Change
 from sim.protocol.kraft_controller import KraftController
@@ -39,6 +40,7 @@ class Quorum:
         asked: (broker, partition) of GetReplicaLogInfo.
         timers: (number, delay) of the timers that a recovery set.
         probes: names of those that were reached.
+        counters: of unclean recoveries: running, finished, waiting for an administrator.
     """
 
     def __init__(self, rules: Rules | str, config: Mapping[str, Value] = CONFIG) -> None:
@@ -49,6 +51,7 @@ class Quorum:
         self.asked: list[tuple[int, str]] = []
         self.timers: list[tuple[int, int]] = []
         self.probes: set[str] = set()
+        self.counters = (0, 0, 0)
         self._incarnation = 100
         self.controller = KraftController(Image(), self.rules, self, config)
 
@@ -63,6 +66,10 @@ class Quorum:
 
     def ask_log_info(self, broker: int, name: str) -> None:
         self.asked.append((broker, name))
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self.counters = (running, finished, manual)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
         self.timers.append((timer, after_us))
@@ -82,7 +89,6 @@ class Quorum:
         (state,) = self.image.partitions.values()
         return state
 
-    @property
     def lists(self) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Leader, ISR, ELR, last known ELR."""
         state = self.state
@@ -128,6 +134,10 @@ class Quorum:
         self.start(*(broker for broker in sorted(replicas) if broker not in self.image.brokers))
         assert not self.controller.create_partition(name, replicas)
         return self
+
+    def alter(self, *isr: int, **changed: Any) -> str:
+        """The leader of the only partition wants another ISR; returns the error."""
+        return self.request(*isr, name=self.state.name, **changed)[0]
 
     def request(
         self,
