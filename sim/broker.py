@@ -91,6 +91,39 @@ class Broker(Serving):
         zombie: its session expired, and it neither hears of that nor registers anew.
     """
 
+    __slots__ = (
+        "_answered_alike",
+        "_asked_us",
+        "_controller_epoch",
+        "_conversation",
+        "_decided_by",
+        "_exits",
+        "_fetchers",
+        "_isr_announced_us",
+        "_isr_changed_us",
+        "_journal",
+        "_loaded",
+        "_loaded_us",
+        "_noticed",
+        "_pending",
+        "_refused",
+        "_registering",
+        "_sent_us",
+        "_session",
+        "_shutdown",
+        "_shutdown_tries",
+        "_stalled",
+        "_topic",
+        "_watched",
+        "_watching_isr",
+        "checkpointing",
+        "incarnation",
+        "module",
+        "rules",
+        "storage",
+        "zombie",
+    )
+
     def __init__(
         self,
         broker: int,

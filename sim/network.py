@@ -45,16 +45,28 @@ class Node:
         patience_us: after which it gives up a fetch.
     """
 
-    timeout_us = 0
-    patience_us = 1 << 62
+    # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
+    __slots__ = (
+        "_freezes",
+        "frozen_us",
+        "life",
+        "network",
+        "node",
+        "out",
+        "patience_us",
+        "timeout_us",
+    )
+
     network: Network
-    frozen_us = 0
-    _freezes = 0
 
     def __init__(self, node: int) -> None:
         self.node = node
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
+        self.timeout_us = 0
+        self.patience_us = 1 << 62
+        self.frozen_us = 0
+        self._freezes = 0
 
     @property
     def frozen(self) -> bool:

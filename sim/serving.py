@@ -60,6 +60,21 @@ class Serving(Node):
         reached: notes a probe.
     """
 
+    __slots__ = (
+        "_parked_consumers",
+        "_parked_followers",
+        "broker_epoch",
+        "epoch_end_version",
+        "held",
+        "holding",
+        "kernel",
+        "known",
+        "live",
+        "partition",
+        "reached",
+        "settings",
+    )
+
     reached: Callable[[int], None]
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
