@@ -24,6 +24,7 @@ from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
+    NO_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     STALE_BROKER_EPOCH,
@@ -48,7 +49,7 @@ from sim.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from sim.protocol.partition import Partition
+from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.probes import branch
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
@@ -254,7 +255,7 @@ class Broker(Serving):
         self._to_zookeeper("on_register", self._registering)
 
     def _to_zookeeper(self, handler: str, message: object) -> None:
-        channel = self.reach(ZOOKEEPER)
+        channel = self.out.get(ZOOKEEPER) or self.reach(ZOOKEEPER)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)
 
@@ -446,7 +447,7 @@ class Broker(Serving):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        channel = self.reach(batch.controller)
+        channel = self.out.get(batch.controller) or self.reach(batch.controller)
         if channel is not None:
             channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
 
@@ -471,6 +472,7 @@ class Broker(Serving):
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
         before = self.known_leader
         self.known, self.live = state, live
+        self.known_leader = (state.leader, state.leader_epoch) if state.leader in live else (NO_LEADER, NO_EPOCH)
         if self.known_leader != before:
             self.network.changed()
 

@@ -120,7 +120,8 @@ class Client(Node):
 
     def channel(self) -> Channel | None:
         """The connection to the leader, None while there is none."""
-        return None if self.leader == NO_LEADER else self.reach(self.leader)
+        leader = self.leader
+        return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
 
     def succeeded(self) -> None:
         """A request was answered well: the back-off starts anew."""
