@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from faults import (
@@ -141,7 +141,7 @@ class Injection:
             there: the broker at which the step happened that it waited for, 0 if none.
         """
         if min(fault.targets) < 0:
-            fault = replace(fault, targets=tuple(self._found(target, fault.kind, there) for target in fault.targets))
+            fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
         for position, target in enumerate(targets):

@@ -83,10 +83,17 @@ class Fault:
 
     def waiting(self, trigger: Trigger) -> Fault:
         """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
+        return self._but(self.targets, trigger)
+
+    def aimed(self, targets: tuple[int, ...]) -> Fault:
+        """This fault, with the brokers that its targets' names stand for."""
+        return self._but(targets, self.trigger)
+
+    def _but(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
         return Fault(
             self.kind,
             self.at_us,
-            self.targets,
+            targets,
             self.lasts_us,
             self.delays_us,
             self.both_ways,

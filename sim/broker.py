@@ -20,6 +20,7 @@ from sim.protocol.epochs import EpochCache
 from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import (
+    NO_EPOCH,
     NOT_LEADER_OR_FOLLOWER,
     Ask,
     EpochEndReply,
@@ -33,7 +34,7 @@ from sim.protocol.messages import (
     Position,
     ProduceReply,
 )
-from sim.protocol.partition import UNREGISTERED, Partition
+from sim.protocol.partition import NO_LEADER, UNREGISTERED, Partition
 from sim.protocol.probes import branch
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
@@ -73,6 +74,28 @@ class Broker(Serving):
         checkpointing: whether it writes checkpoints: from the first decision on that it took.
         zombie: its session expired, and no sign of life of it arrives any more.
     """
+
+    __slots__ = (
+        "_answered_alike",
+        "_asked_us",
+        "_conversation",
+        "_exits",
+        "_fetchers",
+        "_journal",
+        "_loaded",
+        "_loaded_us",
+        "_refused",
+        "_sent_us",
+        "_stalled",
+        "_topic",
+        "_watched",
+        "_watching_isr",
+        "checkpointing",
+        "incarnation",
+        "rules",
+        "storage",
+        "zombie",
+    )
 
     def __init__(
         self,
@@ -243,6 +266,10 @@ class Broker(Serving):
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
         before = self.known_leader
         self.known, self.live = state, live
+        if state is not None and state.leader in live:
+            self.known_leader = (state.leader, state.leader_epoch)
+        else:
+            self.known_leader = (NO_LEADER, NO_EPOCH)
         if self.known_leader != before:
             self.network.changed()
 

@@ -56,6 +56,22 @@ class Consumer(Client):
         raised: whether the application was told of an error that only a seek or a restart ends.
     """
 
+    __slots__ = (
+        "_ask",
+        "_carries_epochs",
+        "_committed",
+        "_fetch",
+        "_known",
+        "_lookup",
+        "_reset",
+        "_shows",
+        "_validates",
+        "_validation",
+        "at",
+        "paused",
+        "raised",
+    )
+
     def __init__(
         self, node: int, access: Access, *, position: int = 0, shows: Callable[[list[Batch]], None] | None = None
     ) -> None:

@@ -203,7 +203,8 @@ class ControllerModule:
                     self._send(broker, queue)
 
     def _send(self, broker: int, queue: _Queue) -> None:
-        channel = self._node.reach(broker)
+        node = self._node
+        channel = node.out.get(broker) or node.reach(broker)
         if channel is None:
             return  # Sent when the broker is up (`peer_up`), or never.
         queue.sent_us = self._kernel.now_us

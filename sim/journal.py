@@ -33,28 +33,28 @@ from sim.trace import STEPS, Step
 
 CLIENTS: Final = 1_000
 """Clients have node ids above this."""
-_PACK = Struct("<qBhiqq").pack
-_CODE = {step: code for code, step in enumerate(STEPS)}
-_APPEND = _CODE["append"]
-_TRUNCATE = _CODE["truncate"]
-_REPLICATED = _CODE["replicated"]
-_HW = _CODE["hw"]
-_ELECTED = _CODE["elected"]
-_ISR = _CODE["isr"]
-_LEAD = _CODE["lead"]
-_FOLLOW = _CODE["follow"]
-_SETTLED = _CODE["settled"]
-_ACK = _CODE["ack"]
-_ACKNOWLEDGES = _CODE["acknowledges"]
-_PRODUCER_ID = _CODE["producer-id"]
-_READ = _CODE["read"]
-_END_OFFSET = _CODE["end-offset"]
-_RECOVERED = _CODE["recovered"]
-_CONTROLLER = _CODE["controller"]
-_EPOCH_RAISED = _CODE["epoch-raised"]
-_ELR = _CODE["elr"]
+_PACK: Final = Struct("<qBhiqq").pack
+_CODE: Final = {step: code for code, step in enumerate(STEPS)}
+_APPEND: Final = _CODE["append"]
+_TRUNCATE: Final = _CODE["truncate"]
+_REPLICATED: Final = _CODE["replicated"]
+_HW: Final = _CODE["hw"]
+_ELECTED: Final = _CODE["elected"]
+_ISR: Final = _CODE["isr"]
+_LEAD: Final = _CODE["lead"]
+_FOLLOW: Final = _CODE["follow"]
+_SETTLED: Final = _CODE["settled"]
+_ACK: Final = _CODE["ack"]
+_ACKNOWLEDGES: Final = _CODE["acknowledges"]
+_PRODUCER_ID: Final = _CODE["producer-id"]
+_READ: Final = _CODE["read"]
+_END_OFFSET: Final = _CODE["end-offset"]
+_RECOVERED: Final = _CODE["recovered"]
+_CONTROLLER: Final = _CODE["controller"]
+_EPOCH_RAISED: Final = _CODE["epoch-raised"]
+_ELR: Final = _CODE["elr"]
 _STANDS_STILL: Final = {"pause": 1, "disk-stalled": 1, "resume": -1, "disk-works": -1}
-_LOSSES = {
+_LOSSES: Final = {
     "power-loss": probes.SUFFIX_LOST,
     "corrupt-tail": probes.CRC_DROPS,
     "disk-replaced": probes.DISK_LOST,

@@ -44,6 +44,20 @@ class KRaftBroker(Broker):
         fenced: whether it is, for all that the controller has told it.
     """
 
+    __slots__ = (
+        "_asked",
+        "_beats",
+        "_previous_broker_epoch",
+        "_published",
+        "_registering",
+        "_retry_us",
+        "_sender",
+        "_unpublished",
+        "_wants_shut_down",
+        "fenced",
+        "image",
+    )
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.image = Image()
@@ -106,7 +120,7 @@ class KRaftBroker(Broker):
     # Heartbeats.
 
     def _to_controller(self, handler: str, message: object) -> None:
-        channel = self.reach(CONTROL)
+        channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)
 

@@ -190,7 +190,7 @@ class Quorum(ControlPlane):
         return True
 
     def _send(self, broker: int, handler: str, message: object) -> None:
-        channel = self.reach(broker)
+        channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
             channel.send(getattr(channel.target, handler), message)
 

@@ -56,12 +56,29 @@ class Serving(Node):
         broker_epoch: of its registration, -1 before the first: until then it answers nobody.
         known: the partition's state as its metadata has it, None before any arrived.
         live: registered brokers with their broker epochs, as its metadata has them.
+        known_leader: leader and leader epoch, as it tells clients; a leader that it does not know to live is none.
         holding: whether what needs the partition has to wait: before registration, while the ISR is being written (the
             writer holds leaderIsrUpdateLock), while the disk does not answer.
         held: what waits, with its handlers.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
         reached: notes a probe.
     """
+
+    __slots__ = (
+        "_parked_consumers",
+        "_parked_followers",
+        "broker_epoch",
+        "epoch_end_version",
+        "held",
+        "holding",
+        "kernel",
+        "known",
+        "known_leader",
+        "live",
+        "partition",
+        "reached",
+        "settings",
+    )
 
     reached: Callable[[int], None]
 
@@ -74,6 +91,7 @@ class Serving(Node):
         self.broker_epoch = -1
         self.known: LeaderAndIsr | None = None
         self.live: dict[int, int] = {}
+        self.known_leader = (NO_LEADER, NO_EPOCH)
         self.holding = True
         self.held: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._parked_followers: list[FetchRequest] = []
@@ -309,14 +327,6 @@ class Serving(Node):
         reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
         self._reply(request.node, "on_list_offsets_reply", reply)
 
-    @property
-    def known_leader(self) -> tuple[int, int]:
-        """Leader and leader epoch as clients are told; a leader that this broker does not know to live is none."""
-        known = self.known
-        if known is None or known.leader not in self.live:
-            return NO_LEADER, NO_EPOCH
-        return known.leader, known.leader_epoch
-
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads."""
         if self.broker_epoch < 0:
@@ -326,6 +336,6 @@ class Serving(Node):
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Any) -> None:
-        channel = self.reach(node)
+        channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(getattr(channel.target, handler), reply)

@@ -51,6 +51,20 @@ class ZooKeeperBroker(Broker):
         module: its controller module.
     """
 
+    __slots__ = (
+        "_controller_epoch",
+        "_decided_by",
+        "_isr_announced_us",
+        "_isr_changed_us",
+        "_noticed",
+        "_pending",
+        "_registering",
+        "_session",
+        "_shutdown",
+        "_shutdown_tries",
+        "module",
+    )
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
@@ -94,7 +108,7 @@ class ZooKeeperBroker(Broker):
         self._to_zookeeper("on_register", self._registering)
 
     def _to_zookeeper(self, handler: str, message: object) -> None:
-        channel = self.reach(ZOOKEEPER)
+        channel = self.out.get(ZOOKEEPER) or self.reach(ZOOKEEPER)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)
 
@@ -249,7 +263,7 @@ class ZooKeeperBroker(Broker):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        channel = self.reach(batch.controller)
+        channel = self.out.get(batch.controller) or self.reach(batch.controller)
         if channel is not None:
             channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
 

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING
 from sim.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sim.protocol.messages import LeaderAndIsr
     from sim.protocol.partition import Partition
 
@@ -83,8 +81,8 @@ class Quorum:
         waited_for = (state.broker for state in partition.followers.values() if state.holds_hw)
         return {partition.broker, *partition.isr, *waited_for}
 
-    def _compare(self, partition: Partition, quorum: Iterable[int], now_us: int) -> bool:
-        outside = sorted(set(self._isr).difference(quorum))
+    def _compare(self, partition: Partition, quorum: set[int], now_us: int) -> bool:
+        outside = [member for member in self._isr if member not in quorum]
         if outside:
             detail = (
                 f"broker {partition.broker} leads and waits for {sorted(quorum)}, "

@@ -331,7 +331,9 @@ class UpdateMetadataRequest(ControlRequest):
     needs_partition = False
 
     def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        super().__init__(controller_epoch, broker_epoch, state)
+        self.controller_epoch = controller_epoch
+        self.broker_epoch = broker_epoch
+        self.state = state
         self.live = live
 
 
