@@ -107,7 +107,6 @@ class Broker(Serving):
         super().__init__(broker, settings, kernel)
         self.reached = journal.coverage.reached
         self.incarnation = incarnation
-        self.patience_us = settings.socket_timeout_us
         self.storage = storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
@@ -120,6 +119,8 @@ class Broker(Serving):
         self._exits = exits
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
+        self._fetches_again = False
+        """While an answer is taken that had nothing: what is sent then may be left out (`sim.idle`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
@@ -165,7 +166,7 @@ class Broker(Serving):
         self._loaded_us = self.kernel.now_us - 1  # Task isr-expiration is scheduled first (ReplicaManager.startup).
         self._loaded(self)
         self._register()
-        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
 
     def _note_recovery(self, log: Log, hw: int, *, clean: bool, epochs: int) -> None:
         """Probes of a log that was loaded; `epochs` is how many more its cache has than the file had."""
@@ -264,7 +265,7 @@ class Broker(Serving):
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
-        self.kernel.call_at(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.heartbeat_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -272,7 +273,7 @@ class Broker(Serving):
 
     def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if self.zombie or self._session < 0 or self._pending or not channel.is_clear(self.kernel.now_us):
+        if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.heartbeat_us:
             return False
         zookeeper: Any = channel.target
         partition = self.partition
@@ -285,7 +286,7 @@ class Broker(Serving):
         """See `sim.idle.Pinger`."""
         if arrives_us >= 0:
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
-        self.kernel.call_at(next_us, self.life, self._ping, None)
+        self.kernel.call_first(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
@@ -310,6 +311,17 @@ class Broker(Serving):
         request = Request(self.node, operation, done, lasting=lasting)
         self._pending.append(request)
         self._send_request(request)
+        pings = self.network.idle.pings.get(self.node)
+        if pings is not None and pings.next_us(self.kernel.now_us) <= self._answered_by_us():
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # It would be asked again with that ping.
+
+    def _answered_by_us(self) -> int:
+        """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
+        there = self.reach(ZOOKEEPER)
+        assert there is not None
+        back = there.target.reach(self.node)
+        there_us = there.latest_us()
+        return there_us if back is None else there_us + back.latest_us() - self.kernel.now_us
 
     def _send_request(self, request: Request) -> None:
         if self._session >= 0 and not self.zombie:
@@ -730,7 +742,8 @@ class Broker(Serving):
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             request.version = self.network.version
-            channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
+            send = channel.send_beside if self._fetches_again else channel.send
+            send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
             self._watch(fetcher)
         return request
 
@@ -785,13 +798,15 @@ class Broker(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
 
-    def gives_up_us(self, peer: int) -> int:
-        """See `Node.gives_up_us`."""
-        return self._sent_us[peer] + self.settings.socket_timeout_us
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:
+        """See `Node.waits_for`."""
+        timeout_us = self.settings.socket_timeout_us
+        return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
-    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
-        """See `sim.idle.Asker`."""
-        self._watch_from(request.leader, sent_us)
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        """See `sim.idle.Asker`; the first of these fetches may have arrived long before it began to wait."""
+        leader = request.leader
+        self._watch_from(leader, sent_us if answers else self._sent_us[leader])
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -810,6 +825,9 @@ class Broker(Serving):
         return self.settings.fetch_backoff_us
 
     def _time_out(self, entry: tuple[int, int]) -> None:
+        if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
+            self.kernel.call_at(self.kernel.now_us, self.life, self._time_out, entry)
+            return
         leader, until_us = entry
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
@@ -848,9 +866,12 @@ class Broker(Serving):
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
-            if reply.results[0][1] == NOT_LEADER_OR_FOLLOWER:
+            result = reply.results[0]
+            if result[1] == NOT_LEADER_OR_FOLLOWER:
                 self._refused[request.leader] = request.version
+            self._fetches_again = not (result[1] or result[2])
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
+            self._fetches_again = False
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""

@@ -147,6 +147,10 @@ class Pings:
         self._sent_us = sent_us
         self._interval_us = interval_us
 
+    def next_us(self, now_us: int) -> int:
+        """When the next ping is sent."""
+        return now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
+
     def settle(self, now_us: int) -> None:
         """Ping for real from now on."""
         interval_us = self._interval_us

@@ -87,6 +87,10 @@ class Kernel:
         heappush(self._queue, key)
         self._entries[key] = (gate, handler, argument)
 
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at`, before the calls of that time: for what goes round (`sim.idle`)."""
+        self.add(at_us, 0, gate, handler, argument)
+
     def plain_queue(self) -> tuple[list[int] | None, dict[int, tuple[Gate, Handler, Any]], Iterator[int]]:
         """Queue, calls and next numbers for who schedules much and saves himself `call_at`. No queue in kernels that do
         more than that in `call_at`.
@@ -185,6 +189,10 @@ class ShuffledKernel(Kernel):
         """See `Kernel.call_at`."""
         self.add(at_us, 1 + self._bits(30), gate, handler, argument)
 
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_first`; here it may come later."""
+        self.call_at(at_us, gate, handler, argument)
+
 
 class PriorityKernel(Kernel):
     """Breaks ties by a random priority of the receiver, lowered at a few random moments (PCT).
@@ -216,3 +224,7 @@ class PriorityKernel(Kernel):
             priority = self._priorities[owner] = (1 << 31) + drop
         self._calls += 1
         self.add(at_us, priority, gate, handler, argument)
+
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_first`; here it may come later."""
+        self.call_at(at_us, gate, handler, argument)

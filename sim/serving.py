@@ -134,7 +134,7 @@ class Serving(Node):
     def _await_expiry(self, request: FetchRequest) -> None:
         if not self._goes_round(request):
             expires_us = request.parked_us + self._wait_us(request)
-            self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+            self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -148,13 +148,18 @@ class Serving(Node):
             self.held.append((self._expire_fetch, entry))
         elif self.kernel.now_us > parked_us + self._wait_us(request) or not self._goes_round(request):
             self.left(request)
-            self._reply_fetch(request, NONE, [])
+            channel = self.out.get(request.node) or self.reach(request.node)
+            if channel is not None:
+                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))  # type: ignore[attr-defined]
 
     # Fetches that go round: see `sim.idle`.
 
     def _goes_round(self, request: FetchRequest) -> bool:
         """Whether a fetch that waits would only be answered with nothing, sent again, and so on; if so, it is left out
         from now on.
+
+        That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
+        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
         """
         if self.holding or not request.parked:
             return False
@@ -178,20 +183,24 @@ class Serving(Node):
             idle.messages += 2
             return False
         there, back = asker.out.get(self.node), self.reach(request.node)
+        if there is None or back is None:
+            return False
         wait_us = self._wait_us(request)
-        if there is None or back is None or there.usual_us + wait_us + back.usual_us >= asker.patience_us:
-            return False
-        answered_us = request.parked_us + wait_us
-        if not (back.is_clear(answered_us) and there.is_clear(answered_us + back.usual_us)):
-            return False
-        if answered_us + back.usual_us >= asker.gives_up_us(self.node):
+        answer_us = wait_us + back.usual_us
+        if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
             return False
         parked = self._parked(request)
         parked.remove(request)
         parked.append(request)  # Those that arrived together arrive in this order again.
-        result: FetchResult = (partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch)
-        idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
+        idle.fetches[request] = Fetch(self, asker, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
+
+    @property
+    def _nothing_new(self) -> FetchResult:
+        """The answer to a fetch that waited in vain."""
+        partition = self.partition
+        assert partition is not None
+        return partition.name, NONE, [], partition.hw, partition.log.log_start, partition.leader_epoch
 
     def refetched(self, request: FetchRequest, at_us: int) -> None:
         """See `sim.idle.Server`."""
@@ -202,7 +211,7 @@ class Serving(Node):
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """See `sim.idle.Server`."""
-        self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
         """See `sim.idle.Server`."""
