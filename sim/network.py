@@ -1,9 +1,10 @@
 """Directed links between nodes, and the connections that live on them.
 
 A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
-dies with either; what was under way on it is gone. Messages of one connection never overtake each other. A message
-that arrives while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs
-nothing: its timers and what arrives for it are held, and handed over in their order when it resumes.
+dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
+that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
+answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and handed
+over in their order when it resumes.
 """
 
 from __future__ import annotations
