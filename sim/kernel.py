@@ -42,8 +42,10 @@ class Gate:
 
 
 ALWAYS: Final = Gate()
+FIRST: Final = 0
+"""Tie key of SimPy's URGENT events, and of calls that come before others."""
 CALL: Final = 1
-"""Tie key of a call; SimPy's URGENT events (0) come before it."""
+"""Tie key of a call."""
 _RANK: Final = 24
 """Bits of the number of an entry; no run has as many."""
 SHIFT: Final = _RANK + 2
@@ -88,8 +90,13 @@ class Kernel:
         self._entries[key] = (gate, handler, argument)
 
     def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """`call_at`, before the calls of that time: for what goes round (`sim.idle`)."""
-        self.add(at_us, 0, gate, handler, argument)
+        """`call_at`, before other calls of that time, for what may be left out (`sim.idle`); in kernels that break ties
+        in another way, or do more in `call_at`, only that.
+        """
+        if type(self) is Kernel:
+            self.add(at_us, FIRST, gate, handler, argument)
+        else:
+            self.call_at(at_us, gate, handler, argument)
 
     def plain_queue(self) -> tuple[list[int] | None, dict[int, tuple[Gate, Handler, Any]], Iterator[int]]:
         """Queue, calls and next numbers for who schedules much and saves himself `call_at`. No queue in kernels that do
@@ -189,10 +196,6 @@ class ShuffledKernel(Kernel):
         """See `Kernel.call_at`."""
         self.add(at_us, 1 + self._bits(30), gate, handler, argument)
 
-    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """See `Kernel.call_first`; here it may come later."""
-        self.call_at(at_us, gate, handler, argument)
-
 
 class PriorityKernel(Kernel):
     """Breaks ties by a random priority of the receiver, lowered at a few random moments (PCT).
@@ -224,7 +227,3 @@ class PriorityKernel(Kernel):
             priority = self._priorities[owner] = (1 << 31) + drop
         self._calls += 1
         self.add(at_us, priority, gate, handler, argument)
-
-    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """See `Kernel.call_first`; here it may come later."""
-        self.call_at(at_us, gate, handler, argument)

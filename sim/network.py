@@ -3,8 +3,8 @@
 A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
 dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
 that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
-answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and handed
-over in their order when it resumes.
+answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
+handed over in their order when it resumes.
 """
 
 from __future__ import annotations
@@ -198,16 +198,16 @@ class Channel(Gate):
         link = self._link
         arrival_us = self._kernel.now_us + link.table[self._bits(8)]
         if not link.loss or self._chance() * 1_000 >= link.loss:
-            self._kernel.call_first(arrival_us, self, handler, message)
+            self.deliver_at(arrival_us, handler, message)
 
     def send_usually(self, handler: Handler, message: Any) -> None:
         """`send_beside` what is never worth a drawn latency."""
         link = self._link
         if not link.loss or self._chance() * 1_000 >= link.loss:
-            self._kernel.call_first(self._kernel.now_us + link.table[USUAL], self, handler, message)
+            self.deliver_at(self._kernel.now_us + link.table[USUAL], handler, message)
 
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
-        """Deliver what was left out when it was sent, and arrives at that time."""
+        """Deliver what may be left out, and arrives at that time."""
         self._kernel.call_first(arrival_us, self, handler, message)
 
     def latest_us(self) -> int:

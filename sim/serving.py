@@ -37,7 +37,7 @@ from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.probes import branch
 from sim.settings import BrokerSettings
 
-_arrival = attrgetter("parked_us")
+_arrival = attrgetter("parked_us", "node")
 
 
 class Serving(Node):
@@ -189,9 +189,6 @@ class Serving(Node):
         answer_us = wait_us + back.usual_us
         if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
             return False
-        parked = self._parked(request)
-        parked.remove(request)
-        parked.append(request)  # Those that arrived together arrive in this order again.
         idle.fetches[request] = Fetch(self, asker, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
 
@@ -226,7 +223,9 @@ class Serving(Node):
         return self._parked_followers if request.replica >= 0 else self._parked_consumers
 
     def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
-        """Fetches that wait at present, in the order in which they arrived; they are taken off the list."""
+        """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
+        ids; they are taken off the list.
+        """
         if self.network.idle.fetches:
             self.network.idle.settle_waiting(parked, self.kernel.now_us)
         waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]
