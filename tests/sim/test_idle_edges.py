@@ -198,3 +198,22 @@ def test_what_is_asked_over_a_slow_connection_is_repeated_with_a_ping(late_us: i
         found.append((answers, has_reached(small, probes.REQUEST_REPEATED), small.steps))
     assert found[0] == found[1]
     assert found[0][1] is (late_us >= 0)
+
+
+def test_fetches_that_arrive_together_are_answered_in_one_order() -> None:
+    """Whichever of them was simulated last."""
+    found = []
+    for elision in (True, False):
+        small = World("kip320", config={**FIXED, "sim.elision": elision})
+        for follower in (2, FOLLOWER):
+            for ends in ((1, follower), (follower, 1)):
+                small.cluster.network.link(*ends).table = (300,) * 256
+        small.ready().write(seconds=5)
+        small.cluster.network.settle(2)
+        small.run(2)
+        small.write()
+        found.append(small.steps)
+    assert found[0] == found[1]
+    appends = [step for step in found[0] if step["step"] == "append" and step["offset"] == 1]
+    assert [step["broker"] for step in appends] == [1, 2, FOLLOWER]
+    assert appends[1]["t"] == appends[2]["t"]
