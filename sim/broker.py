@@ -81,6 +81,7 @@ class Broker(Serving):
         "_conversation",
         "_exits",
         "_fetchers",
+        "_fetches_again",
         "_journal",
         "_loaded",
         "_loaded_us",
@@ -113,7 +114,6 @@ class Broker(Serving):
         super().__init__(broker, settings, kernel)
         self.reached = journal.coverage.reached
         self.incarnation = incarnation
-        self.patience_us = settings.socket_timeout_us
         self.storage = storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
@@ -125,6 +125,8 @@ class Broker(Serving):
         self._exits = exits
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
+        self._fetches_again = False
+        """While an answer is taken that had nothing: what is sent then may be left out (`sim.idle`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
@@ -421,7 +423,8 @@ class Broker(Serving):
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             request.version = self.network.version
-            channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
+            send = channel.send_beside if self._fetches_again else channel.send
+            send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
             self._watch(fetcher)
         return request
 
@@ -476,13 +479,15 @@ class Broker(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
 
-    def gives_up_us(self, peer: int) -> int:
-        """See `Node.gives_up_us`."""
-        return self._sent_us[peer] + self.settings.socket_timeout_us
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:
+        """See `Node.waits_for`."""
+        timeout_us = self.settings.socket_timeout_us
+        return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
-    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
-        """See `sim.idle.Asker`."""
-        self._watch_from(request.leader, sent_us)
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        """See `sim.idle.Asker`; the first of these fetches may have arrived long before it began to wait."""
+        leader = request.leader
+        self._watch_from(leader, sent_us if answers else self._sent_us[leader])
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -501,6 +506,9 @@ class Broker(Serving):
         return self.settings.fetch_backoff_us
 
     def _time_out(self, entry: tuple[int, int]) -> None:
+        if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
+            self.kernel.call_at(self.kernel.now_us, self.life, self._time_out, entry)
+            return
         leader, until_us = entry
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
@@ -537,9 +545,12 @@ class Broker(Serving):
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
-            if reply.results[0][1] == NOT_LEADER_OR_FOLLOWER:
+            result = reply.results[0]
+            if result[1] == NOT_LEADER_OR_FOLLOWER:
                 self._refused[request.leader] = request.version
+            self._fetches_again = not (result[1] or result[2])
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
+            self._fetches_again = False
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""

@@ -45,8 +45,10 @@ class Gate:
 
 
 ALWAYS: Final = Gate()
+FIRST: Final = 0
+"""Tie key of SimPy's URGENT events, and of calls that come before others."""
 CALL: Final = 1
-"""Tie key of a call; SimPy's URGENT events (0) come before it."""
+"""Tie key of a call."""
 _RANK: Final = 24
 """Bits of the number of an entry; no run has as many."""
 SHIFT: Final = _RANK + 2
@@ -92,6 +94,15 @@ class Kernel:
         key: Key = (at_us << SHIFT) + number
         push(self._queue, key)
         self._entries[key] = (gate, handler, argument)
+
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at`, before other calls of that time, for what may be left out (`sim.idle`); in kernels that break ties
+        in another way, or do more in `call_at`, only that.
+        """
+        if type(self) is Kernel:
+            self.add(at_us, FIRST, gate, handler, argument)
+        else:
+            self.call_at(at_us, gate, handler, argument)
 
     def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
         """Queue and calls for who schedules much and saves himself `call_at`; no queue in kernels in which that does

@@ -143,7 +143,7 @@ class KRaftBroker(Broker):
     def _beat_after(self, wait_us: int) -> None:
         """The next heartbeat is due after that time, and none before."""
         self._beats += 1
-        self.kernel.call_at(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
+        self.kernel.call_first(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
 
     def _beat_if(self, number: int) -> None:
         if number == self._beats:
@@ -166,7 +166,9 @@ class KRaftBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this heartbeat and those after it will arrive and tell nothing that anybody waits for."""
-        if self.zombie or self.fenced or self._wants_shut_down or not channel.is_clear(self.kernel.now_us):
+        if self.zombie or self.fenced or self._wants_shut_down:
+            return False
+        if channel.usual_us >= self.settings.heartbeat_us:
             return False
         controller: Any = channel.target
         return self.network.steady(self.node, CONTROL) and controller.has_heard(

@@ -1,9 +1,10 @@
 """Directed links between nodes, and the connections that live on them.
 
 A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
-dies with either; what was under way on it is gone. Messages of one connection never overtake each other. A message
-that arrives while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs
-nothing: its timers and what arrives for it are held, and handed over in their order when it resumes.
+dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
+that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
+answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
+handed over in their order when it resumes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ class Node:
         network: what it is part of, once it has joined.
         frozen_us: since when it stands still, while it is `frozen`.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
-        patience_us: after which it gives up a fetch.
     """
 
     # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
@@ -52,7 +52,6 @@ class Node:
         "network",
         "node",
         "out",
-        "patience_us",
         "timeout_us",
     )
 
@@ -63,7 +62,6 @@ class Node:
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
         self.timeout_us = 0
-        self.patience_us = 1 << 62
         self.frozen_us = 0
         self._freezes = 0
 
@@ -121,9 +119,9 @@ class Node:
         """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
         return False
 
-    def gives_up_us(self, peer: int) -> int:  # noqa: ARG002 - for subclasses
-        """When it gives up the fetch that is under way to a peer."""
-        return 1 << 62
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether it does not give up a fetch that a peer answers at that time, nor those that then take so long."""
+        return True
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
         """See `sim.idle.Asker`."""
@@ -205,21 +203,26 @@ class Channel(Gate):
             push(queue, key)
             self._calls[key] = (self, handler, message)
 
+    def send_beside(self, handler: Handler, message: Any) -> None:
+        """`send` what may be left out (`sim.idle`): it neither waits for other messages nor holds them up."""
+        link = self._link
+        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
+        if not link.loss or self._chance() * 1_000 >= link.loss:
+            self.deliver_at(arrival_us, handler, message)
+
     def send_usually(self, handler: Handler, message: Any) -> None:
-        """`send` what also goes on while it is left out (`sim.idle`): no latency is drawn for it, in no case."""
+        """`send_beside` what is never worth a drawn latency."""
         link = self._link
         if not link.loss or self._chance() * 1_000 >= link.loss:
-            arrival_us = self._kernel.now_us + self.usual_us
-            self.deliver_at(max(arrival_us, self._last_us + 1), handler, message)
-
-    def is_clear(self, sent_us: int) -> bool:
-        """Whether nothing that is under way now delays what is sent at that time."""
-        return self._last_us < sent_us + self.usual_us
+            self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
 
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
-        """Deliver what was sent before, and arrives at that time; perhaps before what was sent later."""
-        self._last_us = max(self._last_us, arrival_us)
-        self._kernel.call_at(arrival_us, self, handler, message)
+        """Deliver what may be left out, and arrives at that time."""
+        self._kernel.call_first(arrival_us, self, handler, message)
+
+    def latest_us(self) -> int:
+        """When what is sent now arrives at the latest."""
+        return max(self._kernel.now_us + self._link.table[-1], self._last_us + 1)
 
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""

@@ -289,7 +289,9 @@ class Quorum(ControlPlane):
             is_fenced=answer.is_fenced,
             should_shut_down=answer.should_shut_down,
         )
-        self._send(broker, "on_heartbeat_reply", reply)
+        channel = self.reach(broker)
+        if channel is not None:
+            channel.send_usually(channel.target.on_heartbeat_reply, reply)  # type: ignore[attr-defined]
         if self.state.partition_epoch < 0:
             self._create()
 

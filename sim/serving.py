@@ -40,7 +40,7 @@ from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.probes import branch
 from sim.settings import BrokerSettings
 
-_arrival = attrgetter("parked_us")
+_arrival = attrgetter("parked_us", "node")
 
 
 class Serving(Node):
@@ -158,7 +158,7 @@ class Serving(Node):
     def _await_expiry(self, request: FetchRequest) -> None:
         if not self._goes_round(request):
             expires_us = request.parked_us + self._wait_us(request)
-            self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+            self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -172,13 +172,18 @@ class Serving(Node):
             self.held.append((self._expire_fetch, entry))
         elif self.kernel.now_us > parked_us + self._wait_us(request) or not self._goes_round(request):
             self.left(request)
-            self._reply_fetch(request, NONE, [])
+            channel = self.out.get(request.node) or self.reach(request.node)
+            if channel is not None:
+                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))  # type: ignore[attr-defined]
 
     # Fetches that go round: see `sim.idle`.
 
     def _goes_round(self, request: FetchRequest) -> bool:
         """Whether a fetch that waits would only be answered with nothing, sent again, and so on; if so, it is left out
         from now on.
+
+        That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
+        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
         """
         if self.holding or not request.parked:
             return False
@@ -202,21 +207,22 @@ class Serving(Node):
             idle.messages += 2
             return False
         there, back = asker.out.get(self.node), self.reach(request.node)
+        if there is None or back is None:
+            return False
         wait_us = self._wait_us(request)
-        if there is None or back is None or there.usual_us + wait_us + back.usual_us >= asker.patience_us:
+        answer_us = wait_us + back.usual_us
+        if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
             return False
-        answered_us = request.parked_us + wait_us
-        if not (back.is_clear(answered_us) and there.is_clear(answered_us + back.usual_us)):
-            return False
-        if answered_us + back.usual_us >= asker.gives_up_us(self.node):
-            return False
-        parked = self._parked(request)
-        parked.remove(request)
-        parked.append(request)  # Those that arrived together arrive in this order again.
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        result: FetchResult = (partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees)
-        idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
+        idle.fetches[request] = Fetch(self, asker, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
+
+    @property
+    def _nothing_new(self) -> FetchResult:
+        """The answer to a fetch that waited in vain."""
+        partition = self.partition
+        assert partition is not None
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
 
     def refetched(self, request: FetchRequest, at_us: int) -> None:
         """See `sim.idle.Server`."""
@@ -227,7 +233,7 @@ class Serving(Node):
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """See `sim.idle.Server`."""
-        self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
         """See `sim.idle.Server`."""
@@ -242,7 +248,9 @@ class Serving(Node):
         return self._parked_followers if request.replica >= 0 else self._parked_consumers
 
     def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
-        """Fetches that wait at present, in the order in which they arrived; they are taken off the list."""
+        """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
+        ids; they are taken off the list.
+        """
         if self.network.idle.fetches:
             self.network.idle.settle_waiting(parked, self.kernel.now_us)
         waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]

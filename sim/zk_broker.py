@@ -83,7 +83,7 @@ class ZooKeeperBroker(Broker):
         """See `Broker.logs_loaded`."""
         self._isr_announced_us = self.kernel.now_us
         self._register()
-        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     @property
     def ready(self) -> bool:
@@ -151,7 +151,7 @@ class ZooKeeperBroker(Broker):
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
-        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -159,7 +159,7 @@ class ZooKeeperBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if self.zombie or self._session < 0 or self._pending or not channel.is_clear(self.kernel.now_us):
+        if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.ping_us:
             return False
         zookeeper: Any = channel.target
         partition = self.partition
@@ -172,7 +172,7 @@ class ZooKeeperBroker(Broker):
         """See `sim.idle.Pinger`."""
         if arrives_us >= 0:
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
-        self.kernel.call_at(next_us, self.life, self._ping, None)
+        self.kernel.call_first(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
@@ -197,6 +197,17 @@ class ZooKeeperBroker(Broker):
         request = Request(self.node, operation, done, lasting=lasting)
         self._pending.append(request)
         self._send_request(request)
+        pings = self.network.idle.pings.get(self.node)
+        if pings is not None and pings.next_us(self.kernel.now_us) <= self._answered_by_us():
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # It would be asked again with that ping.
+
+    def _answered_by_us(self) -> int:
+        """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
+        there = self.reach(ZOOKEEPER)
+        assert there is not None
+        back = there.target.reach(self.node)
+        there_us = there.latest_us()
+        return there_us if back is None else there_us + back.latest_us() - self.kernel.now_us
 
     def _send_request(self, request: Request) -> None:
         if self._session >= 0 and not self.zombie:
