@@ -49,6 +49,7 @@ _HW: Final = Rules(
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
+    broker_metadata="last-arrived",
     stop_replica="unchecked",
     list_offsets_guard="no",
     list_offsets_fencing="no",
@@ -96,6 +97,7 @@ _REPAIRED: Final = _KIP320.override(
         "isr_eligibility": "registered",
         "registration_epoch": "bumped",
         "missed_bounce": "noticed",
+        "broker_metadata": "last-sent",
     }
 )
 
