@@ -9,6 +9,10 @@ member of the persisted ISR is up that has not itself lost the record by a crash
 excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
 runs and that its session is open: that is what Kafka's documentation calls alive.
 
+A leader that was deposed without noticing (it stood still, say) may still raise its HW: by what it was told before, and
+by an ISR that is none any more. What only such a leader commits counts as committed when it was deposed: by the time
+its HW moves, those who told it may have lost the record and be back, as members of an ISR that never promised it.
+
 Divergence: a mode that looks for the largest common epoch (KIP-279) promises that there is none whatever was lost or
 elected; older ones under P0. What idempotent producers are promised is promised by brokers that know them.
 
@@ -90,7 +94,7 @@ class Promise:
         return True
 
     def _is_excused(self, first_id: int) -> bool:
-        committed_us = self._ledger.commits.get(first_id)
+        committed_us = self._ledger.commits_deposed.get(first_id, self._ledger.commits.get(first_id))
         if committed_us is None:
             return False
         fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]
