@@ -125,7 +125,7 @@ class Limits:
         all_brokers: the brokers that may get a replica.
         triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
         target: who is struck, 0 if that is to be drawn.
-        peer: the other end of a link, -1 if that is to be drawn.
+        peer: the other end of a link, a broker or a name, None if that is to be drawn.
     """
 
     brokers: tuple[int, ...]
@@ -138,7 +138,7 @@ class Limits:
     all_brokers: tuple[int, ...]
     triggered: bool = False
     target: int = 0
-    peer: int = -1
+    peer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
     source = aim(stream, limits)
     ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
     target = choice(stream, [node for node in ends if node != source])
-    if limits.peer >= 0:
+    if limits.peer is not None:
         target = limits.peer
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))

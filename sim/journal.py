@@ -239,7 +239,7 @@ class Journal:
             while batches and batches[-1].last_offset >= hw:
                 batches.pop()
             self.ledger.committed_with(partition.min_insync_replicas, batches)
-            self.ledger.commit(batches, now_us)
+            self.ledger.commit(batches, now_us, broker)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
             self._quorum.committed(partition, now_us)
         elif hw < previous:
@@ -301,6 +301,7 @@ class Journal:
         """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
+        self.ledger.elected(leader, self._kernel.now_us)
         if by_isr and leader > 0 and leader not in self.ledger.isr:
             self.ledger.unclean_election = True
         self._completeness.elected(epoch)
@@ -319,7 +320,10 @@ class Journal:
             self._isr_changes(len(isr) - len(self.ledger.isr), len(isr))
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
         if self.armed:
-            self._fire("isr", _moved(self.ledger.isr, isr))
+            moved = _moved(self.ledger.isr, isr)
+            self._fire("isr", moved)
+            if len(isr) > len(self.ledger.isr):
+                self._fire("joined", moved)
         self.ledger.isr_history.append((now_us, isr))
         self._completeness.isr(isr, now_us)
         self._quorum.persisted(isr, epoch, now_us)
@@ -448,6 +452,7 @@ class Journal:
                     record=batch.first_id + start - batch.base_offset,
                     leader_epoch=leader_epoch,
                     position=before,
+                    batch_epoch=batch.leader_epoch,
                 )
                 before = batch.last_offset + 1
         ledger.expose(leader_epoch, end)

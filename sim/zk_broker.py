@@ -56,6 +56,7 @@ class ZooKeeperBroker(Broker):
         "_decided_by",
         "_isr_announced_us",
         "_isr_changed_us",
+        "_metadata_sent",
         "_noticed",
         "_pending",
         "_registering",
@@ -73,6 +74,7 @@ class ZooKeeperBroker(Broker):
         self._registering: Register | None = None
         self._pending: deque[Request] = deque()
         self._controller_epoch = 0
+        self._metadata_sent = (0, 0)
         self._decided_by = 0
         self._isr_changed_us = -1
         self._isr_announced_us = 0
@@ -288,10 +290,16 @@ class ZooKeeperBroker(Broker):
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
         """Learn who leads and who lives, for clients; the error, if any.
 
-        Leader epochs are not compared, so metadata can go back.
+        Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
         """
         error = self._check_control(request)
         if not error:
+            sent = request.controller_epoch, request.number
+            if sent < self._metadata_sent:
+                self.reached(branch(self.rules, "broker_metadata"))
+                if self.rules.broker_metadata == "last-sent":
+                    return error
+            self._metadata_sent = sent
             self._know(request.state, request.live)
         return error
 

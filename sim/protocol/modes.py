@@ -49,6 +49,7 @@ _HW: Final = Rules(
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
+    broker_metadata="last-arrived",
     stop_replica="unchecked",
     list_offsets_guard="no",
     list_offsets_fencing="no",
@@ -109,12 +110,14 @@ _REPAIRED: Final = _KIP320.override(
         "isr_eligibility": "registered",
         "registration_epoch": "bumped",
         "missed_bounce": "noticed",
+        "broker_metadata": "last-sent",
     }
 )
 
 _KRAFT_3_5: Final = _KIP320.override(
     {
         "control_plane": "kraft",
+        "broker_metadata": "last-sent",
         "follower_truncation": "on-fetch",
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
