@@ -15,8 +15,9 @@ from sim.idle import Pings
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.alter_partition import AlterPartitionSender, Change
+from sim.protocol.fetcher import stops_fetcher
 from sim.protocol.metadata import Image, PartitionRegistration, Setting
-from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.partition import Partition
 from sim.protocol.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -274,7 +275,7 @@ class KRaftBroker(Broker):
                 partition.become_leader(state, self.kernel.now_us)
                 self._watch_isr()
             self.network.changed()
-        elif state.leader_epoch > partition.leader_epoch and state.leader == NO_LEADER:
+        elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
             self._await_leader(partition, state)
         elif state.leader_epoch > partition.leader_epoch:
             self._follow(partition, state)
@@ -282,7 +283,7 @@ class KRaftBroker(Broker):
             partition.become_follower(state)
 
     def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
-        """Nobody leads: stop fetching (ReplicaManager.applyLocalFollowersDelta)."""
+        """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
         self._fetchers.clear()
         partition.become_follower(state)
         self.wake_all()
@@ -304,8 +305,7 @@ class KRaftBroker(Broker):
         self.network.settle_fetches(self.node)
         self._watch_isr()
         self._journal.isr_sent(partition, isr)
-        epochs = {member: state.broker_epoch for member, state in partition.followers.items() if member in isr}
-        epochs[self.node] = self.broker_epoch
+        epochs = partition.broker_epochs(isr, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)
 
