@@ -68,24 +68,23 @@ class ConsistentReads:
         log = self._log
         if log is None:
             return
+        gone: dict[int, int] = {}
         for shown in reads:
             batch = shown.batch
             if batch.first_id in self._reported:
                 continue
-            gone = [
-                batch.first_id + offset - batch.base_offset
-                for offset in range(max(shown.from_offset, log.log_start), batch.last_offset + 1)
-                if not _stands(log, batch.first_id + offset - batch.base_offset, offset)
-            ]
-            ids = frozenset(gone) - self._ledger.deleted
-            if ids:
-                self._reported.add(batch.first_id)
-                record = min(ids)
-                detail = (
-                    f"a consumer was shown record {record} at offset {batch.base_offset + record - batch.first_id}, "
-                    f"and broker {self._leader}, which leads in leader epoch {self._epoch}, does not have it there"
-                )
-                self._ledger.warnings.append(Violation("inconsistent-read", now_us, detail, ids))
+            first = batch.first_id - batch.base_offset
+            for offset in range(max(shown.from_offset, log.log_start), batch.last_offset + 1):
+                if first + offset not in self._ledger.deleted and not _stands(log, first + offset, offset):
+                    gone[first + offset] = offset
+                    self._reported.add(batch.first_id)
+        if gone:
+            record, offset = next(iter(gone.items()))
+            detail = (
+                f"broker {self._leader} leads in leader epoch {self._epoch} without {len(gone)} records where "
+                f"a consumer was shown them, the first of them record {record} at offset {offset}"
+            )
+            self._ledger.warnings.append(Violation("inconsistent-read", now_us, detail, frozenset(gone)))
 
 
 def _stands(log: Log, record: int, offset: int) -> bool:
