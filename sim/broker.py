@@ -193,8 +193,9 @@ class Broker(Serving):
 
     def _delete_partition(self) -> None:
         """The broker is no replica any more: log and checkpoints are deleted."""
+        removed = self.storage.log.batches[:]
         self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
-        self._journal.deleted(self.node, self.partition)
+        self._journal.deleted(self.node, self.partition, removed)
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""

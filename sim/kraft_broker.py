@@ -237,7 +237,9 @@ class KRaftBroker(Broker):
         for message in messages:
             if message.first > image.offset:
                 continue  # Something before it is lost, and will come again.
-            for record in message.records[image.offset - message.first :]:
+            fresh = message.records[image.offset - message.first :]
+            self._journal.replayed_metadata(self.node, image.offset, fresh)
+            for record in fresh:
                 image.replay(record)
                 if isinstance(record, Setting):
                     changed[record.key] = record.value

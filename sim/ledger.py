@@ -250,18 +250,23 @@ class Ledger:
         """A process runs."""
         self._running[broker] = incarnation
 
-    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> None:
-        """A process registered, and perhaps has an open session with that."""
+    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> bool:
+        """A process registered, and perhaps has an open session with that; returns whether it has."""
         if self._running.get(broker) == incarnation:
             self.registrations.setdefault(broker, []).append(now_us)
-        if opens:
-            self.unfenced(broker, incarnation, now_us)
+        return opens and self.unfenced(broker, incarnation, now_us)
 
-    def unfenced(self, broker: int, incarnation: int, now_us: int) -> None:
-        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing."""
+    def unfenced(self, broker: int, incarnation: int, now_us: int) -> bool:
+        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing.
+
+        Returns:
+            Whether the incarnation runs.
+        """
         periods = self.up.setdefault(broker, [])
-        if self._running.get(broker) == incarnation and not (periods and periods[-1][1] is None):
+        runs = self._running.get(broker) == incarnation
+        if runs and not (periods and periods[-1][1] is None):
             periods.append((now_us, None))
+        return runs
 
     @property
     def isr(self) -> tuple[int, ...]:
