@@ -31,6 +31,8 @@ THERE: Final = -6
 """As a target: the broker at which the step happened that a trigger waited for; else who leads."""
 AGAIN: Final = -7
 """As a target: the broker that was struck last; else who leads."""
+FOLLOWERS: Final = -8
+"""As the only target: each replica that does not lead, and runs; none of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Fault:
         targets: brokers, or a name such as `LEADER`; of a link, source and target (0: ZooKeeper, which also stands
             for the whole cluster).
         lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
-        delays_us: for several targets, how long after the strike each is hit (empty: all at once).
+        delays_us: for several targets, how long after the strike each is hit (empty: all at once; the last delay is
+            also that of targets beyond it).
         both_ways: for a link, whether the other direction is concerned, too.
         value: how much, in the unit of its kind: us, batches, or parts of a thousand.
         replicas: for a reassignment, the new assignment.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import controlled_restart
+from faults import controlled_restart, standing
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
 from sim.control import CONTROL
@@ -25,7 +25,8 @@ LONE: Final = "lone"
 BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
-SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5)}
+STANDING: Final = "standing"
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -167,6 +168,7 @@ class Mix:
         burst_percent: of incidents, those that are bursts.
         chain_percent: of incidents, those that are chains.
         rolling_percent: of incidents, those that are rolling restarts; they count as one fault.
+        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
     """
 
     kinds: tuple[str, ...]
@@ -175,6 +177,7 @@ class Mix:
     burst_percent: int = 0
     chain_percent: int = 0
     rolling_percent: int = 0
+    standing_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,12 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> li
         percent = stream.random() * 100
         at_us = integer(stream, start, start + width)
         style = LONE
-        for other, share in ((BURST, mix.burst_percent), (CHAIN, mix.chain_percent), (ROLLING, mix.rolling_percent)):
+        for other, share in (
+            (BURST, mix.burst_percent),
+            (CHAIN, mix.chain_percent),
+            (ROLLING, mix.rolling_percent),
+            (STANDING, mix.standing_percent),
+        ):
             if 0 <= percent < share:
                 style = other
             percent -= share
@@ -249,6 +257,10 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             names = (LEADER,) if moved < SURE else (LEADER, LEADER, ISR_MEMBER, 0)
             faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
             moved += faults[-incident.faults].targets == (LEADER,)
+            continue
+        if incident.style == STANDING:
+            own = streams(f"standing:{len(faults)}")
+            faults += standing.draw(own, incident.faults, mix.kinds, limits, incident.at_us)
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))

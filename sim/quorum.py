@@ -407,6 +407,15 @@ class Quorum(ControlPlane):
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)
 
+    @property
+    def waits_for_operator(self) -> bool:
+        """See `ControlPlane.waits_for_operator`: nobody is electable, remembered alone, or to be asked for its log."""
+        state = self.state
+        if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
+            return False
+        recovery = self.active.recovery
+        return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
+
     # What an administrator does here.
 
     def prefer(self) -> bool:

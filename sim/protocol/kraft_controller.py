@@ -111,6 +111,7 @@ class KraftController:
         self._elects_uncleanly = rules.unclean_recovery == "election"
         self._reads_shutdown = rules.clean_shutdown == "checked"
         self._transitions = rules.unclean_registration == "transitions"
+        self._keeps_elr = rules.min_isr_change == "keeps-elr"
         self._clears_elr = rules.min_isr_change == "clears-elr"
         self._terms = Terms(rules, host.reached, elr=self.elr_enabled)
         self._validation = IsrValidation(image, rules, self._terms.decides)
@@ -510,7 +511,8 @@ class KraftController:
             for state in self.image.partitions.values():
                 if state.elr or state.last_known_elr:
                     self._terms.decides("min_isr_change")
-                    if self._clears_elr:
+                    enough = len(state.isr) >= min(int(value), len(state.replicas))
+                    if self._clears_elr or (enough and not self._keeps_elr):
                         self._host.reached(probes.ELR_CLEARED)
                         records.append(_cleared(state))
         self._commit(records)

@@ -148,6 +148,7 @@ _ELR_RECOVERY: Final = _ELR.override(
     {
         "reassignment_completes": "min-isr",
         "last_known_elr": "ejected-members",
+        "min_isr_change": "clears-if-enough",
         "unclean_recovery": "log-inspection",
     }
 )

@@ -285,9 +285,10 @@ RULES: Final[dict[str, RuleSpec]] = {
         "LogManager.shutdown; KAFKA-15375 (3.6), KAFKA-10471",
     ),
     "min_isr_change": RuleSpec(
-        ("keeps-elr", "clears-elr"),
-        "Whether a change of min.insync.replicas clears the ELR.",
-        "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0)",
+        ("keeps-elr", "clears-elr", "clears-if-enough"),
+        "Whether a change of min.insync.replicas clears the ELR: never, always, or if the ISR is as large as the new "
+        "value asks. If it is always cleared, who left a small ISR is forgotten though the ISR is still small.",
+        "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0); KIP-966 other behaviors 2 (no release)",
     ),
     "unclean_registration": RuleSpec(
         ("removes", "transitions"),

@@ -35,6 +35,7 @@ from tests.sim.protocol.quorum import Quorum
 
 ELR = mode("elr").rules
 KRAFT = mode("kraft").rules
+RECOVERY = mode("elr-recovery").rules
 SNAPSHOT = mode("elr-4.0-snapshot").rules
 
 
@@ -269,6 +270,26 @@ def test_a_change_of_min_isr_clears_the_elr(rules: Rules, leader: int, elr: tupl
     quorum.fence(1)
     assert quorum.lists()[0] == leader
     assert quorum.lists()[2] == elr
+
+
+@pytest.mark.parametrize(
+    ("rules", "min_isr", "elr"),
+    [
+        (SNAPSHOT, 3, (2,)),
+        (ELR, 3, ()),
+        (RECOVERY, 3, (2,)),
+        (RECOVERY, 1, ()),
+    ],
+)
+def test_an_elr_that_is_still_needed_is_kept_by_the_text_of_the_kip(
+    rules: Rules, min_isr: int, elr: tuple[int, ...]
+) -> None:
+    """Who left the ISR of one has all that is committed: while it is forgotten, one loss is one too many."""
+    quorum = three(rules)
+    quorum.fence(3)
+    assert quorum.alter(1) == NONE
+    quorum.controller.set(MIN_ISR, min_isr)
+    assert quorum.lists() == (1, (1,), elr, ())
 
 
 def test_the_feature_is_switched_off_and_on() -> None:
