@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from faults import (
+    admin_election,
     controlled_restart,
     controller_failover,
     controller_pause,
@@ -17,6 +18,8 @@ from faults import (
     duplicate,
     kill,
     lossy,
+    metadata_lag,
+    min_isr_change,
     pause,
     power_loss,
     preferred_election,
@@ -79,6 +82,9 @@ INJECTORS: Final[dict[str, Injector]] = {
         controller_pause,
         preferred_election,
         reassignment,
+        metadata_lag,
+        min_isr_change,
+        admin_election,
     )
 }
 _LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})

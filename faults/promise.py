@@ -9,8 +9,14 @@ member of the persisted ISR is up that has not itself lost the record by a crash
 excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
 runs and that its session is open: that is what Kafka's documentation calls alive.
 
-Divergence: a mode that looks for the largest common epoch (KIP-279) promises that there is none whatever was lost or
-elected; older ones under P0. What idempotent producers are promised is promised by brokers that know them.
+``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas are damaged
+than min.insync.replicas (`faults.damage`): by unclean ends where the controller goes by what it knows of them, by ends
+that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was switched off
+for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
+
+Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
+is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
+that know them.
 
 No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): every
 leader judges by the ISR that it knows.
@@ -18,11 +24,25 @@ leader judges by the ISR that it knows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from faults.damage import Damage
 from sim.checkers import EARLY_WARNINGS
+from sim.config import Value
 from sim.ledger import End, Ledger, Violation
 from sim.protocol.rules import Rules
 
 FOREVER_US = 1 << 62
+UNKNOWN = -1
+"""Whether a run is inside, where the mode has no eligible leader replicas."""
+
+
+def elects_uncleanly(config: Mapping[str, Value], rules: Rules) -> bool:
+    """Whether the configuration lets replicas lead that are known to lack records."""
+    strategy = config["unclean.recovery.strategy"]
+    if rules.unclean_recovery != "election" and strategy != "default":
+        return strategy == "Aggressive"
+    return bool(config["unclean.leader.election.enable"])
 
 
 class Promise:
@@ -39,22 +59,25 @@ class Promise:
         self._ledger = ledger
         self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
         self._hw_waits = rules.hw_needs_min_isr == "yes"
-        self._never_diverges = rules.follower_truncation == "leader-epoch-rounds"
+        self._never_diverges = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
         self._deduplicates = rules.producer_dedup == "yes"
         self._lossy = [end for end in ledger.ends if end.lost]
         self._changes = self._times_of_change()
         self._judged: dict[tuple[object, ...], bool] = {}
-        self._excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}
-        self._sizes = {batch.first_id: batch.count for end in self._lossy for batch in end.lost.values()}
-        self._excused_ids = frozenset(
-            first + position
-            for first, excused in self._excused.items()
-            if excused
-            for position in range(self._sizes[first])
-        )
+        self._has_elr = rules.elr == "on"
+        self._goes_by_logs = rules.unclean_recovery != "election"
+        self._unclean = self._lossy_ids = frozenset[int]()
+        if self._has_elr:
+            damage = Damage(ledger)
+            self._unclean, self._lossy_ids = damage.excused(lossy=False), damage.excused(lossy=True)
+        self._excused_ids = self._lossy_ids if self._goes_by_logs else self._unclean
+        if not self._has_elr or ledger.elr_was_off:
+            self._excused_ids |= self._excused_by_isr()
         self._acked_all = frozenset(
             record
-            for ack in (ledger.acks if self._lossy or ledger.violations else ())
+            for ack in (
+                ledger.acks if self._excused_ids or self._unclean or self._lossy_ids or ledger.violations else ()
+            )
             if ack.acks == -1
             for record in range(ack.first_id, ack.first_id + ack.count)
         )
@@ -62,6 +85,19 @@ class Promise:
     def run_inside(self) -> bool:
         """Whether all records that were acknowledged with acks=all are inside."""
         return self._p0 and not (self._acked_all & self._excused_ids)
+
+    @property
+    def inside_unclean(self) -> int:
+        """Whether they are (1 or 0) if damage is what unclean ends do; `UNKNOWN` in a mode without ELR."""
+        return self._by_damage(self._unclean)
+
+    @property
+    def inside_lossy(self) -> int:
+        """Whether they are (1 or 0) if damage is what ends do that lose the record; `UNKNOWN` in a mode without ELR."""
+        return self._by_damage(self._lossy_ids)
+
+    def _by_damage(self, excused: frozenset[int]) -> int:
+        return int(self._p0 and not (self._acked_all & excused)) if self._has_elr else UNKNOWN
 
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
@@ -88,6 +124,13 @@ class Promise:
             promised = violation.ids if self._hw_waits else violation.ids & self._acked_all
             return bool(promised - self._excused_ids)
         return True
+
+    def _excused_by_isr(self) -> frozenset[int]:
+        excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}
+        sizes = {batch.first_id: batch.count for end in self._lossy for batch in end.lost.values()}
+        return frozenset(
+            first + position for first, is_one in excused.items() if is_one for position in range(sizes[first])
+        )
 
     def _is_excused(self, first_id: int) -> bool:
         committed_us = self._ledger.commits.get(first_id)

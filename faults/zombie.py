@@ -1,4 +1,8 @@
-"""Zombie: a broker's session ends, and the broker neither notices nor registers anew for a while (KAFKA-6879)."""
+"""Zombie: a broker's session ends, and the broker neither notices nor registers anew for a while (KAFKA-6879).
+
+Its pings or, in KRaft, its heartbeats do not arrive meanwhile, and nothing else is wrong: metadata and data flow as
+ever (KIP-966, trade-off 3a: fenced though it could serve).
+"""
 
 from __future__ import annotations
 

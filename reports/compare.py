@@ -271,8 +271,9 @@ def _words(text: str) -> frozenset[str]:
 def _comparison(scenario: str, by: str, fixed: dict[str, Value], groups: Sequence[tuple[str, _Runs]]) -> Comparison:
     every = [run for _, runs in groups for run in runs.values()]
     kinds = [ANY, *sorted({kind for run in every for kind in run.kinds})]
-    measured = all(number != UNKNOWN for run in every for number in run.availability)
-    measures = AVAILABILITY if measured else ()
+    measures = tuple(
+        name for at, name in enumerate(AVAILABILITY) if all(run.availability[at] != UNKNOWN for run in every)
+    )
     decided = [(name, {seed: run for seed, run in runs.items() if run.verdict != "error"}) for name, runs in groups]
     return Comparison(
         scenario,
@@ -302,7 +303,7 @@ def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Seq
             sum(run.rounds[1] for run in runs),
             sum(run.rounds[2] for run in runs),
         ),
-        availability=tuple(_level(place, measure, runs) for place, measure in enumerate(measures) if runs),
+        availability=tuple(_level(measure, runs) for measure in measures if runs),
     )
 
 
@@ -313,7 +314,8 @@ def _rate(kind: str, runs: Sequence[_Run], runs_inside: int) -> Rate:
     return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
 
 
-def _level(place: int, measure: str, runs: Sequence[_Run]) -> Level:
+def _level(measure: str, runs: Sequence[_Run]) -> Level:
+    place = AVAILABILITY.index(measure)
     numbers = [run.availability[place] for run in runs]
     return Level(measure, fmean(numbers), median(numbers), max(numbers))
 
@@ -328,7 +330,7 @@ def _pair(a: tuple[str, _Runs], b: tuple[str, _Runs], kinds: Iterable[str], meas
         equal,
         _share(equal, len(pairs)),
         tuple(_paired(kind, pairs) for kind in kinds),
-        tuple(_difference(place, measure, pairs) for place, measure in enumerate(measures) if pairs),
+        tuple(_difference(measure, pairs) for measure in measures if pairs),
     )
 
 
@@ -338,7 +340,8 @@ def _paired(kind: str, pairs: Sequence[tuple[_Run, _Run]]) -> Paired:
     return Paired(kind, table[True, True], only_a, only_b, table[False, False], mcnemar(only_a, only_b))
 
 
-def _difference(place: int, measure: str, pairs: Sequence[tuple[_Run, _Run]]) -> Difference:
+def _difference(measure: str, pairs: Sequence[tuple[_Run, _Run]]) -> Difference:
+    place = AVAILABILITY.index(measure)
     numbers = [(first.availability[place], second.availability[place]) for first, second in pairs]
     mean, low, high = mean_difference([one - other for one, other in numbers])
     return Difference(measure, fmean(one for one, _ in numbers), fmean(other for _, other in numbers), mean, low, high)

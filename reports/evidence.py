@@ -13,6 +13,7 @@ from scenarios import rows
 from sim import trace
 from sim.config import shown
 from sim.errors import InputError
+from sim.metrics import integral_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ TOPIC_CONFIGS: Final = {
 """Settings that a topic may have -> their name there."""
 SEGMENT: Final = "00000000000000000000.log.txt"
 ROW: Final = "row.json"
+METRICS_VERSION: Final = 1
+"""``schema_version`` of metrics.json."""
 
 
 def prepare(folder: Path) -> None:
@@ -67,6 +70,7 @@ def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
         _write_lines(folder / "trace.jsonl", _trace(result))
         _write_lines(folder / "history.txt", history(result))
         (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")
+        _write_json(folder / "metrics.json", _metrics(result))
         for replica in result.replicas:
             _write_broker(folder / f"broker-{replica.broker}", replica)
 
@@ -95,6 +99,16 @@ def _trace(result: RunResult) -> Iterator[str]:
     yield from map(json.dumps, result.trace or ())
 
 
+def _metrics(result: RunResult) -> dict[str, Any]:
+    """Series of (time in us, value from then on), and what each sums up to over the time that counts."""
+    return {
+        "schema_version": METRICS_VERSION,
+        "window_us": list(result.window_us),
+        "series": result.metrics,
+        "integral_ms": {name: integral_ms(points, result.window_us) for name, points in result.metrics.items()},
+    }
+
+
 def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
     """The partition as the control plane keeps it at the end."""
     state = result.partition
@@ -109,6 +123,8 @@ def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
         controller_epoch=state.controller_epoch,
+        elr=state.elr,
+        last_known_elr=state.last_known_elr,
     )
 
 

@@ -127,6 +127,8 @@ class Topic:
         leader_epoch: raised with each leader.
         partition_epoch: raised with each change (the version of ZooKeeper's state node).
         controller_epoch: of the controller that decided last.
+        elr: eligible leader replicas, None where there is no such thing (KIP-966).
+        last_known_elr: whom an election may fall back on.
     """
 
     name: str
@@ -137,6 +139,8 @@ class Topic:
     leader_epoch: int = 0
     partition_epoch: int = 0
     controller_epoch: int = 0
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
 def describe(topic: Topic) -> str:
@@ -152,8 +156,8 @@ def describe(topic: Topic) -> str:
         "Leader": "none" if topic.leader is None else topic.leader,
         "Replicas": ",".join(map(str, topic.replicas)),
         "Isr": ",".join(map(str, topic.isr)),
-        "Elr": "N/A",
-        "LastKnownElr": "N/A",
+        "Elr": _known(topic.elr),
+        "LastKnownElr": _known(topic.last_known_elr),
         **{label: getattr(topic, name) for label, name in _EPOCHS.items()},
     }
     return f"{_fields(head)}\n\t{_fields(partition)}\n"
@@ -175,9 +179,15 @@ def read_describe(text: str) -> Topic:
             isr=_brokers(partition["Isr"]),
             configs=dict(_pair(pair) for pair in head["Configs"].split(",") if pair),
             **{name: int(partition[label]) for label, name in _EPOCHS.items()},
+            elr=None if partition["Elr"] == "N/A" else _brokers(partition["Elr"]),
+            last_known_elr=None if partition["LastKnownElr"] == "N/A" else _brokers(partition["LastKnownElr"]),
         )
     except KeyError as error:
         raise ValueError(f"description has no field {error}") from error
+
+
+def _known(brokers: tuple[int, ...] | None) -> str:
+    return "N/A" if brokers is None else ",".join(map(str, brokers))
 
 
 def _fields(fields: Mapping[str, object]) -> str:

@@ -143,7 +143,8 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "session-expiry": Action("end a broker's session while its process lives", {"broker": _BROKER}, fault=True),
     "zombie": Action(
-        "end a broker's session, which it does not notice; without for_ms until the end",
+        "end a broker's session, which it does not notice: nothing but pings or heartbeats is missing; without for_ms "
+        "until the end",
         {"broker": _BROKER, "for_ms": Param("ms")},
         fault=True,
     ),
@@ -154,6 +155,22 @@ ACTIONS: Final[dict[str, Action]] = {
     "preferred-election": Action("ask for the first replica to lead", fault=True),
     "reassignment": Action(
         "give the partition other replicas", {"replicas": Param("brokers", required=True)}, fault=True
+    ),
+    "metadata-lag": Action(
+        "in KRaft, let a broker replay the metadata log so many ms late; without for_ms until the end",
+        {"broker": _BROKER, "by_ms": Param("ms", required=True), "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "min-isr-change": Action(
+        "set min.insync.replicas to a value; without for_ms until the end",
+        {"value": Param("count", required=True), "for_ms": Param("ms")},
+        fault=True,
+    ),
+    "admin-election": Action(
+        "in KRaft, ask for a leader where there is none: longest-log-balanced, longest-log-aggressive, unclean or "
+        "designated, which names a broker",
+        {"election": Param("election", required=True), "broker": Param("broker")},
+        fault=True,
     ),
 }
 """Value of `do` -> what it does and takes."""

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from scenarios.grid import sql_type
 
-SCHEMA_VERSION: Final = 3
-"""Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3."""
+SCHEMA_VERSION: Final = 4
+"""Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3.
+Version 3 lacks what is inside by damage, `last_standing`, and the last two measures of availability.
+"""
 
 COLUMNS: Final[dict[str, str]] = {
     # Key.
@@ -22,6 +24,8 @@ COLUMNS: Final[dict[str, str]] = {
     "verdict": "string",  # ok | violation | stalled | error
     "expected": "boolean",  # agrees with the scenario's [expect]
     "inside": "boolean",  # all acked records inside the mode's promise
+    "inside_unclean": "int",  # 1 or 0: all of them inside, where damage is unclean ends (`faults.damage`); -1: no ELR
+    "inside_lossy": "int",  # the same where damage is ends that lost the record
     "violations": "string",  # kinds, sorted, joined by commas; empty when none
     "violations_inside": "string",  # the kinds of `violations` that are inside the promise
     "warnings": "string",  # kinds of early warnings, sorted, joined by commas; among `violations` where they count
@@ -48,6 +52,7 @@ COLUMNS: Final[dict[str, str]] = {
     "acks1_lost": "int",  # acked with acks=1 and gone: counted, never a violation
     "stale_reads": "int",
     "relocated": "int",  # acked, present at another offset only
+    "last_standing": "int",  # records_lost that a last replica standing lacked when it was chosen (`sim.last_standing`)
     # Availability, from the end of warm-up until healing (`sim.availability`); -1 in rows of older versions.
     "window_ms": "bigint",  # how long that is
     "leaderless_ms": "bigint",  # time without a leader that can be written to
@@ -55,6 +60,8 @@ COLUMNS: Final[dict[str, str]] = {
     "batches_refused_after_append": "int",  # acks=all, told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once
     "hw_wait_ms": "bigint",  # since the first election or fault: time in which an acks=all write waited for the HW
     "hw_wait_max_ms": "bigint",  # the longest stretch of that in which the HW did not advance
+    "under_min_isr_ms": "bigint",  # time with an ISR smaller than min.insync.replicas (`sim.metrics`)
+    "acks1_hidden_ms": "bigint",  # as hw_wait_ms: time in which a batch acked with acks=1 was not readable yet
     "events": "int",
     "sim_us": "bigint",  # simulated time at the end
     "coverage": "string",  # probes and pairs that were reached: see scenarios/coverage.py
@@ -70,10 +77,14 @@ AVAILABILITY: Final = (
     "hw_wait_max_ms",
     "batches_refused",
     "batches_refused_after_append",
+    "under_min_isr_ms",
+    "acks1_hidden_ms",
 )
 """Columns that say how available a run was: less is better."""
+BY_DAMAGE: Final = ("inside_unclean", "inside_lossy")
+"""Columns that say whether a run is inside, by what counts as damage."""
 UNKNOWN: Final = -1
-"""Stands in those columns of rows that were written before they existed."""
+"""Stands in those columns of rows that were written before they existed, and of modes that have no such thing."""
 
 Row = dict[str, Any]
 

@@ -21,11 +21,11 @@ from simpy.events import Event
 from faults.injection import Injection
 from faults.plan import Limits, Plan
 from faults.power_loss import SPREAD_US
-from faults.promise import Promise
+from faults.promise import Promise, elects_uncleanly
 from faults.swarm import Mix, draw_incidents, draw_plan
 from scenarios import coverage, final_logs
 from scenarios.final_logs import VALIDATION_IDS
-from scenarios.rows import Row
+from scenarios.rows import UNKNOWN, Row
 from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
@@ -38,7 +38,9 @@ from sim.config import Value, resolve
 from sim.convergence import Convergence
 from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
+from sim.metrics import Series
 from sim.producer import Send
+from sim.protocol.metadata import PartitionRegistration
 from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
@@ -73,7 +75,9 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """How things stood for the partition at the end, as the control plane keeps it; `leader` 0 is none."""
+    """How things stood for the partition at the end, as the control plane keeps it; `leader` 0 is none, ELR None where
+    there is no such thing.
+    """
 
     leader: int
     leader_epoch: int
@@ -81,6 +85,8 @@ class PartitionView:
     partition_epoch: int
     controller_epoch: int
     replicas: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -97,6 +103,8 @@ class RunResult:
         warnings: early warnings; those that count are among the violations, too.
         partition: leader, ISR and epochs at the end.
         replicas: final logs.
+        metrics: Kafka's metrics of the partition as time series: name -> [(time in us, value from then on)].
+        window_us: the time over which availability is counted.
         settings: the configuration that was in force, drawn keys included.
         rules: rule values that replaced the mode's.
         sends: the producer's batches: (first record, records, acks, due in us).
@@ -113,6 +121,8 @@ class RunResult:
     violations: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, Any]] = field(default_factory=list)
     replicas: list[ReplicaView] = field(default_factory=list)
+    metrics: dict[str, Series] = field(default_factory=dict)
+    window_us: tuple[int, int] = (0, 0)
     settings: dict[str, Value] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     sends: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -170,9 +180,11 @@ class _Run:
         self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
         self.sends: list[Send] = []
         self.waited = Waiting()
+        self.hidden_us = 0
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
+        self.inside_unclean = self.inside_lossy = UNKNOWN
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
@@ -307,7 +319,7 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        self.waited = self._waiting()
+        self.waited, self.hidden_us = self._waiting()
         cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         if failure is not None:
@@ -326,9 +338,9 @@ class _Run:
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         cluster.journal.divergence.final(live, now_us)
-        unclean_election = bool(self.config["unclean.leader.election.enable"])
-        promise = Promise(ledger, self.rules, unclean_election=unclean_election)
+        promise = Promise(ledger, self.rules, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
+        self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
         for violation in (*ledger.violations, *ledger.warnings):
             violation.inside = promise.covers(violation)
@@ -336,8 +348,10 @@ class _Run:
         final = {broker: storage.log for broker, storage in cluster.storages.items()}
         final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
-    def _waiting(self) -> Waiting:
-        """What acks=all writes waited for the HW, from the first election or fault on."""
+    def _waiting(self) -> tuple[Waiting, int]:
+        """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
+        were acked with acks=1 were hidden from consumers.
+        """
         availability, commits = self.cluster.journal.availability, self.cluster.journal.ledger.commits
         end_us = availability.window_us[1]
         disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
@@ -349,7 +363,11 @@ class _Run:
             for send in self.sends or self.script.sends
             if send.acks == -1
         ]
-        return waiting(writes, sorted(commits.values()), (min(disturbed, default=end_us), end_us))
+        window_us = (min(disturbed, default=end_us), end_us)
+        hidden = [
+            (ack.at_us, commits.get(ack.first_id, end_us)) for ack in self.cluster.journal.ledger.acks if ack.acks == 1
+        ]
+        return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, (), window_us).total_us
 
     # What is kept.
 
@@ -371,6 +389,8 @@ class _Run:
             "verdict": "error" if error else "violation" if violations else "ok",
             "expected": expected,
             "inside": self.inside,
+            "inside_unclean": self.inside_unclean,
+            "inside_lossy": self.inside_lossy,
             "violations": ",".join(kinds),
             "violations_inside": ",".join(sorted({entry.kind for entry in violations if entry.inside})),
             "warnings": ",".join(sorted({entry.kind for entry in ledger.warnings})),
@@ -398,17 +418,26 @@ class _Run:
             "acks1_lost": self.losses.acks1_lost,
             "stale_reads": ledger.stale_reads,
             "relocated": self.losses.relocated,
+            "last_standing": self._last_standing(),
             "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
             "leaderless_ms": availability.leaderless_us // 1_000,
             "batches_refused": len(availability.refused),
             "batches_refused_after_append": len(availability.refused_after_append),
             "hw_wait_ms": self.waited.total_us // 1_000,
             "hw_wait_max_ms": self.waited.longest_us // 1_000,
+            "under_min_isr_ms": journal.metrics.under_min_isr_us(availability.window_us) // 1_000,
+            "acks1_hidden_ms": self.hidden_us // 1_000,
             "events": self.kernel.events,
             "sim_us": self.kernel.now_us,
             "coverage": coverage.column(journal.coverage, injection.realised),
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
+
+    def _last_standing(self) -> int:
+        """Records among those that are lost by which a last replica standing was short."""
+        journal = self.cluster.journal
+        lost = [violation.ids for violation in journal.ledger.violations if violation.kind == "committed-loss"]
+        return len(journal.last_standing.taken.intersection(*lost)) if lost else 0
 
     def _replay_line(self, digest: str) -> str:
         recorded = self.scenario.recorded
@@ -451,6 +480,9 @@ class _Run:
 
     def partition(self) -> PartitionView:
         state = self.cluster.control.state
+        elr = last_known_elr = None
+        if isinstance(state, PartitionRegistration) and self.rules.elr == "on":
+            elr, last_known_elr = state.elr, state.last_known_elr
         return PartitionView(
             state.leader,
             state.leader_epoch,
@@ -458,6 +490,8 @@ class _Run:
             state.partition_epoch,
             state.controller_epoch,
             state.replicas,
+            elr,
+            last_known_elr,
         )
 
     def result(self, error: str, trace: list[Step] | None) -> RunResult:
@@ -471,6 +505,8 @@ class _Run:
             violations=_entries(self.cluster.journal.ledger.violations),
             warnings=_entries(self.cluster.journal.ledger.warnings),
             replicas=self.replicas(),
+            metrics=self.cluster.journal.metrics.series(),
+            window_us=self.cluster.journal.availability.window_us,
             settings=self.config,
             rules=self.overrides,
             sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],

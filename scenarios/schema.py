@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from faults.admin_election import ELECTIONS
 from scenarios import fields, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
@@ -98,6 +99,7 @@ PARAMS: Final[dict[str, Any]] = {
     "endpoint": Annotated[Any, _check(fields.endpoint)],
     "offset": Natural,
     "ms": Natural,
+    "election": Annotated[str, _word("election", ELECTIONS)],
     "permille": Annotated[int, Field(ge=0, le=1_000)],
     "flag": bool,
     "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from simpy.events import Event
 
+from faults.admin_election import ELECTIONS
 from faults.injection import Injection
 from faults.plan import CONTROLLER, LEADER, Fault
 from scenarios.scenario import Pattern, Probe
@@ -262,6 +263,13 @@ _IMPLIED: Final = {
 """Who is struck by faults whose script lines name nobody; else the cluster as a whole."""
 
 
+def _amount(params: Mapping[str, Any]) -> int:
+    """How much, in the unit of the fault's kind."""
+    if "election" in params:
+        return tuple(ELECTIONS).index(params["election"])
+    return next((int(params[name]) for name in ("permille", "batches", "value") if name in params), 0)
+
+
 def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
     """The fault that a script line is about."""
     if "from" in params:
@@ -280,6 +288,6 @@ def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
         targets,
         lasts_ms * 1_000 if lasts_ms >= 0 else -1,
         both_ways="from" in params and params.get("both_ways", True),
-        value=by_us or params.get("permille", params.get("batches", 0)),
+        value=by_us or _amount(params),
         replicas=tuple(params.get("replicas", ())),
     )

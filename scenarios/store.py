@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from scenarios import rows as row_columns
 from scenarios.grid import sql_type
-from scenarios.rows import AVAILABILITY, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
 
 _NEUTRAL: Final = {"string": "", "bigint": 0, "boolean": False, "int": 0}
 """SQL type -> what stands in a column that did not exist when a row was written."""
+_UNKNOWN: Final = frozenset({*AVAILABILITY, "window_ms", *BY_DAMAGE, "last_standing"})
+"""Columns of numbers of which an older row says nothing, which is not the same as 0."""
 
 
 def schema(grid: Iterable[str] = ()) -> pa.Schema:
@@ -210,7 +212,7 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         table = file.read([name for name in schema.names if name in file.schema_arrow.names])
     for name in schema.names:
         if name not in table.column_names:  # A part of an older version.
-            value = UNKNOWN if name in (*AVAILABILITY, "window_ms") else _NEUTRAL[_kind(name)]
+            value = UNKNOWN if name in _UNKNOWN else _NEUTRAL[_kind(name)]
             table = table.append_column(name, pa.array([value] * len(table), schema.field(name).type))
     # The cast drops what Spark says about columns and would undo dictionary types.
     return table.select(schema.names).cast(schema)

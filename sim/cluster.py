@@ -23,6 +23,7 @@ from sim.producer import Producer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH
+from sim.protocol.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.partition import Partition
 from sim.protocol.rules import Rules
 from sim.quorum import Quorum
@@ -114,6 +115,7 @@ class Cluster:
         replication_factor = config["default.replication.factor"]
         assert isinstance(replication_factor, int)
         self.kraft = client_rules.control_plane == "kraft" and not scripted
+        self._note_promises(config, replication_factor, client_rules)
         replicas = tuple(range(1, replication_factor + 1))
         self.control = (
             self._quorum(config, replicas, client_rules)
@@ -131,13 +133,15 @@ class Cluster:
     def _zookeeper(
         self, config: Mapping[str, Value], replicas: tuple[int, ...], control: type[ZooKeeper]
     ) -> ControlPlane:
-        session_ms = config["zookeeper.session.timeout.ms"]
+        session_ms, min_isr = config["zookeeper.session.timeout.ms"], config[MIN_ISR]
         assert isinstance(session_ms, int)
+        assert isinstance(min_isr, int)
         return control(
             TOPIC,
             replicas,
             len(self.settings),
             session_us=session_ms * 1_000,
+            min_isr=min_isr,
             kernel=self.kernel,
             journal=self.journal,
         )
@@ -266,7 +270,7 @@ class Cluster:
             return True
         lost = loses()
         self._lost[broker] += lost
-        self.journal.lost_later(broker, kind, lost)
+        self.journal.lost_later(broker, kind, lost, marker=self.storages[broker].clean_shutdown)
         return bool(lost)
 
     def pause(self, node: int) -> bool:
@@ -384,12 +388,15 @@ class Cluster:
                 self._close_session(broker, process)
             elif kind == "exit":
                 storage.close_cleanly(None)
+        elif kind == SHUTDOWN and process.rules.control_plane == "kraft":
+            storage.close_unloaded(process.rules, process.broker_epoch)
         lost = loses()
         self._lost[broker] += lost
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
-        self.journal.ended(broker, kind, lost)
+        marked = kind == SHUTDOWN and partition is not None and process.broker_epoch >= 0
+        self.journal.ended(broker, kind, lost, unclean=not marked)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
@@ -449,6 +456,31 @@ class Cluster:
         """An administrator asks for the preferred leader; False if there is no controller."""
         return self.control.prefer()
 
+    def elect(self, kind: str, desired: int) -> bool:
+        """An administrator asks for an election of some kind (`Quorum.elect`); False if nothing came of it."""
+        return isinstance(self.control, Quorum) and self.control.elect(kind, desired)
+
+    def lag_metadata(self, broker: int, by_us: int) -> bool:
+        """A broker hears so much later of what is committed; what is negative takes that back. False without KRaft."""
+        return isinstance(self.control, Quorum) and self.control.lag(broker, by_us)
+
+    def change_min_isr(self, value: int) -> bool:
+        """An administrator sets ``min.insync.replicas`` for a while; False if that is its value."""
+        changes = self._min_isrs
+        if value == changes[-1]:
+            return False
+        changes.append(value)
+        self.set_config(MIN_ISR, value)
+        return True
+
+    def restore_min_isr(self, value: int) -> None:
+        """Take the newest such change to that value back."""
+        changes = self._min_isrs
+        before = changes[-1]
+        changes.pop(len(changes) - 1 - changes[::-1].index(value))
+        if changes[-1] != before:
+            self.set_config(MIN_ISR, changes[-1])
+
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """An administrator asks for another assignment; False if it is in place or another one is asked for."""
         return self.control.reassign(replicas)
@@ -465,10 +497,26 @@ class Cluster:
         self.journal.ledger.deleted.update(deleted)
         return True
 
+    def _note_promises(self, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
+        """What a promise of eligible leader replicas depends on."""
+        ledger = self.journal.ledger
+        smallest = config[MIN_ISR]
+        assert isinstance(smallest, int)
+        self._min_isrs = [smallest]
+        ledger.follows_leos = rules.elr == "on"
+        ledger.elr_was_off = ledger.follows_leos and not config[ELR_FEATURE]
+        ledger.min_isr(min(smallest, replication_factor), 0)
+
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""
-        if key == "unclean.leader.election.enable" and value:
-            self.journal.ledger.unclean_election = True
+        ledger = self.journal.ledger
+        if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
+            ledger.unclean_election = True
+        if key == ELR_FEATURE and not value:
+            ledger.elr_was_off = ledger.follows_leos
+        if key == MIN_ISR and not self.kraft:
+            assert isinstance(value, int)
+            ledger.min_isr(min(value, len(self.replicas)), self.kernel.now_us)
         self.control.set_config(key, value)
 
     # Links.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sim.config import Value
+from sim.journal import Journal
 from sim.network import Node
 from sim.protocol.messages import LeaderAndIsr
 
@@ -18,6 +19,10 @@ CONTROL: Final = 0
 
 class ControlPlane(Node):
     """See the module.
+
+    Args:
+        min_isr: ``min.insync.replicas``.
+        journal: where what is persisted is noted.
 
     Attributes:
         state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
@@ -30,10 +35,21 @@ class ControlPlane(Node):
     state: LeaderAndIsr
     controller = 0
 
-    def __init__(self) -> None:
+    def __init__(self, min_isr: int, journal: Journal) -> None:
         super().__init__(CONTROL)
+        self._min_isr = min_isr
+        self._journal = journal
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
+
+    def decided(self) -> None:
+        """`state` is another one, or ``min.insync.replicas``: tell whoever keeps account of that."""
+        self._journal.decided(self.state, min(self._min_isr, len(self.state.replicas)))
+
+    def min_isr_changed(self, min_isr: int) -> None:
+        """``min.insync.replicas`` has another value."""
+        self._min_isr = min_isr
+        self.decided()
 
     # Faults.
 

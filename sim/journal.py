@@ -21,7 +21,9 @@ from sim.checkers.log_matching import LogMatching
 from sim.checkers.quorum import Quorum
 from sim.coverage import Coverage
 from sim.kernel import Kernel
+from sim.last_standing import LastStanding
 from sim.ledger import Ack, End, Ledger, Shown
+from sim.metrics import Metrics
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
@@ -68,11 +70,13 @@ class Journal:
     Attributes:
         ledger: the facts for verdicts.
         availability: what clients had to wait for.
+        metrics: Kafka's, of the partition.
         coverage: what was reached.
         armed: who waits for which of `sim.trace.MOMENTS`; empty while nobody does.
         divergence: the incremental checker of that name.
         observers: called with each step as a dict.
         elections: leaders chosen by the control plane.
+        last_standing: what leaders lacked who had been the last members of the ISR.
         rounds: completed truncations that took one, two, and more answers about epochs.
         truncations: truncations that removed records.
     """
@@ -90,7 +94,9 @@ class Journal:
         "coverage",
         "divergence",
         "elections",
+        "last_standing",
         "ledger",
+        "metrics",
         "observers",
         "rounds",
         "truncations",
@@ -101,12 +107,14 @@ class Journal:
         self._buffer = bytearray()
         self.ledger = Ledger()
         self.availability = Availability()
+        self.metrics = Metrics()
         self.coverage = Coverage(kernel)
         self.divergence = Divergence(self.ledger)
         self._completeness = Completeness(self.ledger)
         self._epoch_leaders = EpochLeaders(self.ledger)
         self._log_matching = LogMatching(self.ledger)
         self._quorum = Quorum(self.ledger)
+        self.last_standing = LastStanding(self.ledger)
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self.observers: list[Callable[[Step], None]] = []
         self.armed: dict[str, list[Callable[[int], None]]] = {}
@@ -120,6 +128,7 @@ class Journal:
         self.armed.clear()
         self.divergence.dispose()
         self._quorum.dispose()
+        self.last_standing.dispose()
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
@@ -159,6 +168,8 @@ class Journal:
         self._buffer += _PACK(now_us, _APPEND, broker, batch.leader_epoch, batch.base_offset, batch.first_id)
         if self.ledger.missing:
             self.ledger.appended(broker, batch, now_us)
+        if self.ledger.follows_leos:
+            self.ledger.leo(broker, batch.last_offset + 1, now_us)
         self._log_matching.appended(broker, replica.log, batch, now_us)
         if self.armed:
             self._fire("append", broker)
@@ -187,6 +198,8 @@ class Journal:
                 return
             self._nothing_removed[broker] = (leo, partition.leader_epoch)
         self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
+        if self.ledger.follows_leos:
+            self.ledger.leo(broker, leo, self._kernel.now_us)
         if removed:
             self.coverage.reached(probes.TRUNCATION_REMOVES)
             if removed[0].base_offset < leo:
@@ -225,6 +238,7 @@ class Journal:
             batches = partition.log.read(previous)
             while batches and batches[-1].last_offset >= hw:
                 batches.pop()
+            self.ledger.committed_with(partition.min_insync_replicas, batches)
             self.ledger.commit(batches, now_us)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
             self._quorum.committed(partition, now_us)
@@ -283,14 +297,15 @@ class Journal:
 
     # Control plane.
 
-    def elected(self, leader: int, epoch: int) -> None:
-        """A leader was chosen, 0 for none."""
+    def elected(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
+        """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
-        if leader > 0 and leader not in self.ledger.isr:
+        if by_isr and leader > 0 and leader not in self.ledger.isr:
             self.ledger.unclean_election = True
         self._completeness.elected(epoch)
         self._quorum.elected(epoch)
+        self.last_standing.elected(leader)
         self.availability.elected(leader, epoch, self._kernel.now_us)
         if self.armed:
             self._fire("elected", leader)
@@ -317,6 +332,10 @@ class Journal:
         if size == 1:
             self.coverage.reached(probes.ISR_SINGLE)
 
+    def decided(self, state: LeaderAndIsr, min_isr: int) -> None:
+        """The control plane's decision is complete, or what it means for min ISR has changed; that is no step."""
+        self.metrics.decided(state, min_isr, self._kernel.now_us)
+
     def isr_sent(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """A leader asks for another ISR; that is no step before it is persisted."""
         if self.armed:
@@ -335,6 +354,7 @@ class Journal:
     def epoch_raised(self, leader: int, epoch: int) -> None:
         """The leader epoch was raised, and nothing else."""
         self.coverage.reached(probes.EPOCH_RAISED)
+        self.last_standing.elected(leader)
         self._buffer += _PACK(self._kernel.now_us, _EPOCH_RAISED, leader, epoch, 0, 0)
         if self.observers:
             self._tell("epoch-raised", broker=leader, leader_epoch=epoch)
@@ -495,19 +515,19 @@ class Journal:
 
     # Processes and faults.
 
-    def ended(self, broker: int, kind: str, lost: list[Batch]) -> None:
-        """An incarnation ended; these batches went with it."""
+    def ended(self, broker: int, kind: str, lost: list[Batch], *, unclean: bool = True) -> None:
+        """An incarnation ended; these batches went with it. `unclean`: see `sim.ledger.End`."""
         now_us = self._kernel.now_us
         in_isr = broker in self.ledger.isr
-        self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr))
+        self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr, unclean))
         self.divergence.ended(broker)
         self._completeness.ended(broker)
         self.availability.ended(broker, now_us)
         self._lost(broker, kind, lost)
 
-    def lost_later(self, broker: int, kind: str, lost: list[Batch]) -> None:
-        """A machine lost power, or data in some other way, while its process was down."""
-        self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost})
+    def lost_later(self, broker: int, kind: str, lost: list[Batch], *, marker: bool = True) -> None:
+        """A machine lost power, or data in some other way, while its process was down; see `Ledger.lost_later`."""
+        self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost}, marker=marker)
         self._lost(broker, kind, lost)
 
     def _lost(self, broker: int, kind: str, lost: list[Batch]) -> None:
@@ -532,6 +552,9 @@ class Journal:
         self.divergence.loaded(broker, replica)
         self._completeness.loaded(broker, replica)
         self._log_matching.loaded(broker, replica)
+        self.last_standing.loaded(broker, replica.log)
+        if self.ledger.follows_leos:
+            self.ledger.leo(broker, replica.log.leo, self._kernel.now_us)
         if self.observers:
             ids = [record for batch in lost for record in batch.ids()]
             self._tell(
@@ -548,6 +571,9 @@ class Journal:
         self.coverage.reached(probes.REPLICA_DELETED)
         self.divergence.ended(broker)
         self.divergence.loaded(broker, replica)
+        self.last_standing.loaded(broker, replica.log)
+        if self.ledger.follows_leos:
+            self.ledger.leo(broker, 0, self._kernel.now_us)
         self.availability.leads_no_more(broker, self._kernel.now_us)
         self._note("deleted", broker)
 

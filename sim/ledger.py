@@ -63,6 +63,7 @@ class End:
         lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
             twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.
+        unclean: whether no clean-shutdown marker that carries its broker epoch is left.
         regained: first id -> when the broker had that batch again.
         forgotten_us: when its session ended, which may be later; None as long as it is open.
     """
@@ -72,6 +73,7 @@ class End:
     kind: str
     lost: dict[int, Batch]
     in_isr: bool
+    unclean: bool = True
     regained: dict[int, int] = field(default_factory=dict)
     forgotten_us: int | None = None
 
@@ -94,11 +96,17 @@ class Ledger:
         up: broker -> when its process ran with an open session: [(opened, ended or None)].
         registrations: broker -> when its processes registered, while they ran.
         elr: eligible leader replicas, as persisted.
+        elr_was_off: whether the feature was off at some time, though the release has it.
+        follows_leos: whether `leos` is kept.
+        leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
+        min_isrs: (time, effective ``min.insync.replicas``), as the control plane has it.
+        committed_under: first id -> the leader's own value, of batches that were committed under a smaller one.
+        assignments: (time, replicas), where a control plane tells of changes.
         violations: found so far.
         warnings: early warnings so far.
         missing: broker -> first id -> ends that lost that batch, until the broker has it again.
-        unclean_election: whether unclean election was switched on during the run, or a replica outside the ISR was
-            elected.
+        unclean_election: whether unclean election was switched on during the run, or a replica was elected that must
+            be taken to lack records, because somebody preferred that to waiting.
         synced_lost: whether batches became unreadable although they had been fsynced.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
     """
@@ -117,6 +125,12 @@ class Ledger:
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.registrations: dict[int, list[int]] = {}
         self.elr: tuple[int, ...] = ()
+        self.elr_was_off = False
+        self.follows_leos = False
+        self.leos: dict[int, list[tuple[int, int]]] = {}
+        self.min_isrs: list[tuple[int, int]] = []
+        self.committed_under: dict[int, int] = {}
+        self.assignments: list[tuple[int, tuple[int, ...]]] = []
         self.violations: list[Violation] = []
         self.unclean_election = False
         self.warnings: list[Violation] = []
@@ -157,8 +171,26 @@ class Ledger:
                 self._committed.add(batch)
                 self.committed.append(batch)
 
+    def committed_with(self, min_isr: int, batches: list[Batch]) -> None:
+        """These batches were committed by a leader with this effective min ISR; told before `commit`."""
+        if self.min_isrs and min_isr < self.min_isrs[-1][1]:
+            for batch in batches:
+                if batch.first_id not in self.commits:
+                    self.committed_under[batch.first_id] = min_isr
+
+    def min_isr(self, size: int, now_us: int) -> None:
+        """The effective min ISR, which may be what it was."""
+        if not self.min_isrs or self.min_isrs[-1][1] != size:
+            self.min_isrs.append((now_us, size))
+
+    def leo(self, broker: int, leo: int, now_us: int) -> None:
+        """A log has another LEO (`leos`)."""
+        self.leos.setdefault(broker, []).append((now_us, leo))
+
     def ended(self, end: End) -> None:
         """An incarnation is over."""
+        if self.follows_leos:
+            self.leo(end.broker, -1, end.at_us)
         self.ends.append(end)
         self._running.pop(end.broker, None)
         self._note_missing(end, end.lost)
@@ -177,10 +209,14 @@ class Ledger:
         if periods and periods[-1][1] is None:
             periods[-1] = (periods[-1][0], now_us)
 
-    def lost_later(self, broker: int, lost: dict[int, Batch]) -> None:
-        """A machine whose process was down already lost its page cache: that belongs to the process's end."""
+    def lost_later(self, broker: int, lost: dict[int, Batch], *, marker: bool = True) -> None:
+        """A machine whose process was down already lost its page cache: that belongs to the process's end.
+
+        So does a clean-shutdown marker that went with it (`marker`: it did not).
+        """
         for end in reversed(self.ends):
             if end.broker == broker:
+                end.unclean = end.unclean or not marker
                 end.lost.update(lost)
                 self._note_missing(end, lost)
                 return

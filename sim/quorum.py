@@ -19,9 +19,9 @@ from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
 from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.metadata import BrokerRegistration, Image, PartitionRegistration, Record
+from sim.protocol.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.partition import NO_LEADER
-from sim.protocol.partition_change import PREFERRED
+from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -36,6 +36,10 @@ from sim.protocol.quorum_messages import (
 from sim.protocol.rules import Rules
 from sim.settings import QuorumSettings
 
+LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
+LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
+FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
+"""Kinds of elections by which an administrator takes it that records are lost."""
 LOST_US: Final = 1_000_000
 """Records that a broker has not replayed so long after they were sent were lost on their way."""
 
@@ -71,7 +75,7 @@ class Quorum(ControlPlane):
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__()
+        super().__init__(int(config["min.insync.replicas"]), journal)
         self.log: list[Record] = []
         self.epoch = 0
         self._topic = topic
@@ -80,15 +84,17 @@ class Quorum(ControlPlane):
         self._settings = settings
         self._config = config
         self._kernel = kernel
-        self._journal = journal
         self.reached = journal.coverage.reached
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self._unfenced: set[int] = set()
         self._sent_us: list[int] = []
+        self._late_us: dict[int, int] = {}
         self._failing_over = False
+        self._forced = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
+        self.decided()
         self._take_over()
 
     # The controller.
@@ -147,7 +153,7 @@ class Quorum(ControlPlane):
             self._heard_us[broker] = self._kernel.now_us
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `ControllerHost.append`: commit records, and let everybody have them."""
+        """See `KraftControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log)
         now_us = self._kernel.now_us
         for record in records:
@@ -157,6 +163,7 @@ class Quorum(ControlPlane):
                 self._note_partition(record)
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
+        self._note_min_isr()
         for broker in sorted(self._heard_us):
             self._push(broker, first)
         if self.changed is not None:
@@ -165,7 +172,22 @@ class Quorum(ControlPlane):
     def _push(self, broker: int, first: int) -> None:
         """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
         if first < len(self.log) and not self.network.link(broker, CONTROL).cuts:
-            self._send(broker, "on_metadata_records", MetadataRecords(first, self.log[first:]))
+            records = MetadataRecords(first, self.log[first:])
+            late_us = self._late_us.get(broker, 0)
+            if late_us:
+                self._kernel.call_at(self._kernel.now_us + late_us, self.life, self._arrive, (broker, records))
+            else:
+                self._send(broker, "on_metadata_records", records)
+
+    def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
+        """What was late is sent; who has had it since, by heartbeats, drops it."""
+        self._send(entry[0], "on_metadata_records", entry[1])
+
+    def lag(self, broker: int, by_us: int) -> bool:
+        """A broker gets records so much later from now on; what is negative takes that back."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self._late_us[broker] = self._late_us.get(broker, 0) + by_us
+        return True
 
     def _send(self, broker: int, handler: str, message: object) -> None:
         channel = self.reach(broker)
@@ -176,14 +198,30 @@ class Quorum(ControlPlane):
         old, journal = self.state, self._journal
         self.state = record
         if record.leader != old.leader:
-            journal.elected(record.leader, record.leader_epoch)
+            if record.leader:
+                self._note_forced(record.leader, old)
+            journal.elected(record.leader, record.leader_epoch, by_isr=False)
         elif record.leader_epoch > old.leader_epoch:
             journal.epoch_raised(record.leader, record.leader_epoch)
         if record.isr != old.isr:
             journal.isr(record.isr, record.leader_epoch)
+        if record.replicas != old.replicas:
+            journal.ledger.assignments.append((self._kernel.now_us, record.replicas))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
+        self.decided()
+
+    def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
+        """An administrator who preferred any leader to none got one that nothing speaks for."""
+        candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
+        if self._forced and leader not in candidates:
+            self._journal.ledger.unclean_election = True
+        self._forced = False
+
+    def _note_min_isr(self) -> None:
+        if isinstance(self.state, PartitionRegistration):
+            self._journal.ledger.min_isr(self.active.min_isr(self.state), self._kernel.now_us)
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
@@ -214,7 +252,7 @@ class Quorum(ControlPlane):
             self._push(broker, 0)
 
     def has_session(self, broker: int) -> bool:
-        """See `ControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         heard_us = self._heard_us.get(broker)
         return heard_us is not None and heard_us + self._settings.session_us > self._kernel.now_us
@@ -242,7 +280,8 @@ class Quorum(ControlPlane):
             want_shut_down=heartbeat.want_shut_down,
         )
         missing = heartbeat.metadata_offset
-        if missing < len(self.log) and self._sent_us[missing] < now_us - LOST_US:
+        lost_us = LOST_US + self._late_us.get(broker, 0)
+        if missing < len(self.log) and self._sent_us[missing] < now_us - lost_us:
             self._push(broker, missing)
         reply = BrokerHeartbeatReply(
             heartbeat.broker_epoch,
@@ -277,6 +316,7 @@ class Quorum(ControlPlane):
             and not known.fenced
             and not any(entry.shutting_down for entry in self.active.image.brokers.values())
             and metadata_offset == len(self.log)
+            and not self._late_us.get(broker)
         )
 
     def heard(self, broker: int, last_us: int) -> None:
@@ -330,15 +370,19 @@ class Quorum(ControlPlane):
     # Unclean recovery.
 
     def ask_log_info(self, broker: int, name: str) -> None:
-        """See `ControllerHost.ask_log_info`."""
+        """See `RecoveryHost.ask_log_info`."""
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self._journal.metrics.recoveries(running, finished, manual, self._kernel.now_us)
 
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
         """A broker tells how far its log goes."""
         self.active.log_info(info)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
-        """See `ControllerHost.recovery_due`."""
+        """See `RecoveryHost.recovery_due`."""
         self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
 
     def _recovery_due(self, entry: tuple[int, int]) -> None:
@@ -354,7 +398,13 @@ class Quorum(ControlPlane):
 
     def elect(self, kind: str, desired: int = NO_LEADER) -> bool:
         """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
-        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.elect(self._topic, kind, desired)
+        if self.frozen or self.state.partition_epoch < 0:
+            return False
+        before, self._forced = self._forced, self._forced or kind in FORCED
+        error = self.active.elect(self._topic, kind, desired)
+        if error:
+            self._forced = before
+        return not error
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """See `ControlPlane.reassign`."""
@@ -365,4 +415,7 @@ class Quorum(ControlPlane):
         self.perform(self._set_config, (key, value))
 
     def _set_config(self, change: tuple[str, Value]) -> None:
-        self.active.set(*change)
+        key, value = change
+        self.active.set(key, value)
+        if key == MIN_ISR:
+            self.min_isr_changed(int(value))

@@ -97,8 +97,8 @@ class Storage:
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
         clean_shutdown: the marker ``.kafka_cleanshutdown``: whether it is there.
-        clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if that had
-            none, or without a marker.
+        clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if
+            that had none, or without a marker.
     """
 
     __slots__ = (
@@ -229,19 +229,18 @@ class Storage:
         self.log_start_file.content = self.log.log_start
         self._mark(broker_epoch)
 
-    def close_unloaded(self, rules: Rules, broker_epoch: int, *, loading: bool) -> None:
+    def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
         """A process stops in order before its logs are loaded (LogManager.shutdown).
 
-        A marker that was there when loading began comes back. With rule ``clean_shutdown_file=always`` there is one in
+        A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
         any case, and lies: recovery will be skipped though nobody looked at the log, and a registration that names the
         broker epoch in it counts as clean (KAFKA-15375). Nothing is flushed.
 
         Args:
             rules: the process's rules.
             broker_epoch: see `close_cleanly`.
-            loading: whether loading had begun.
         """
-        if rules.clean_shutdown_file == "always" or (loading and self.clean_shutdown):
+        if rules.clean_shutdown_file == "always" or self.clean_shutdown:
             self._mark(broker_epoch)
 
     def _mark(self, broker_epoch: int) -> None:
@@ -321,9 +320,9 @@ class Storage:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).
 
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
-        reads it before (BrokerServer.startup, LogManager.readBrokerEpochFromCleanShutdownFiles). Without it the segments from the recovery point on are
-        scanned, and epochs missing from the cache are taken from the batches. In any case the cache is cut to
-        [log start, LEO], which is recomputed from the data.
+        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker the segments from the
+        recovery point on are scanned, and epochs missing from the cache are taken from the batches. In any case the
+        cache is cut to [log start, LEO], which is recomputed from the data.
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).

@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     OPERATION_NOT_ATTEMPTED,
     LeaderAndIsr,
 )
+from sim.protocol.metadata import MIN_ISR
 from sim.protocol.partition import NO_LEADER
 
 ZOOKEEPER: Final = CONTROL
@@ -152,6 +153,7 @@ class ZooKeeper(ControlPlane):
         replicas: its assignment, the preferred leader first.
         brokers: how many brokers there are; when all have registered, an administrator creates the topic.
         session_us: ``zookeeper.session.timeout.ms`` in us.
+        min_isr: ``min.insync.replicas``.
         kernel: time and timers.
         journal: where what is persisted is noted.
 
@@ -170,10 +172,11 @@ class ZooKeeper(ControlPlane):
         brokers: int,
         *,
         session_us: int,
+        min_isr: int,
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__()
+        super().__init__(min_isr, journal)
         self.sessions: dict[int, Session] = {}
         self.controller = 0
         self.controller_epoch = 0
@@ -185,10 +188,10 @@ class ZooKeeper(ControlPlane):
         self._watches_brokers = False
         self._session_us = session_us
         self._kernel = kernel
-        self._journal = journal
         self._reached = journal.coverage.reached
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
         journal.isr(replicas, -1)
+        self.decided()
 
     # Sessions.
 
@@ -471,6 +474,7 @@ class ZooKeeper(ControlPlane):
             self._journal.isr(isr, leader_epoch)
         elif leader == old.leader and leader_epoch > old.leader_epoch:
             self._journal.epoch_raised(leader, leader_epoch)
+        self.decided()
         if self.changed is not None:
             self.changed()
 
@@ -492,6 +496,9 @@ class ZooKeeper(ControlPlane):
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are told."""
         self.config[key] = value
+        if key == MIN_ISR:
+            assert isinstance(value, int)
+            self.min_isr_changed(value)
         for broker in sorted(self.sessions):
             self._notify(broker, "on_config_changed", (key, value))
 

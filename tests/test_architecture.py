@@ -74,7 +74,9 @@ GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},
     **{f"sim.{name}": "host" for name in HOSTS},
     **dict.fromkeys(("sim.cluster", "sim.convergence"), "cluster"),
-    **dict.fromkeys(("sim.errors", "sim.trace", "sim.ledger", "sim.availability"), "fact"),
+    **dict.fromkeys(
+        ("sim.errors", "sim.trace", "sim.ledger", "sim.last_standing", "sim.availability", "sim.metrics"), "fact"
+    ),
 }
 BELOW = {
     "fact": {"fact", "protocol"},

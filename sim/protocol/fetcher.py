@@ -145,6 +145,15 @@ def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: Lea
     return decision.leader != leader
 
 
+def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
+    """Whether a follower that replays another state of its partition stops fetching (in KRaft).
+
+    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
+    (ReplicaManager.applyLocalFollowersDelta).
+    """
+    return decision.leader == 0 or (shutting_down and broker not in decision.isr)
+
+
 def truncation_state(
     epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
 ) -> tuple[int, bool]:

@@ -35,6 +35,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import (
     ELR_FEATURE,
+    MIN_ISR,
     BrokerRegistration,
     Image,
     PartitionRegistration,
@@ -48,7 +49,6 @@ from sim.protocol.quorum_messages import ReplicaLogInfo
 from sim.protocol.rules import Rules
 from sim.protocol.unclean_recovery import RecoveryHost, UncleanRecovery
 
-MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 LONGEST_LOG: Final = {
     "LONGEST_LOG_BALANCED": unclean_recovery.BALANCED,
@@ -65,6 +65,9 @@ class KraftControllerHost(RecoveryHost, Protocol):
 
     def has_session(self, broker: int) -> bool:
         """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
 
 
 class Registration(NamedTuple):
@@ -143,8 +146,9 @@ class KraftController:
     def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
-        It is fenced at first. The same incarnation again gets the same answer. A session of the broker begins with a
-        successful answer; that of a former incarnation ends.
+        It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
+        session of the former is valid; a fenced broker has none (BrokerHeartbeatManager.hasValidSession). With
+        KIP-966's clean-up of former incarnations, one that is shutting down may be replaced at once.
 
         Args:
             broker: its id.
@@ -157,7 +161,7 @@ class KraftController:
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         replaceable = self._transitions and known.shutting_down
-        if self._host.has_session(broker) and not replaceable:
+        if not known.fenced and self._host.has_session(broker) and not replaceable:
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
@@ -466,8 +470,10 @@ class KraftController:
 
     def activate(self) -> None:
         """This controller became active: recoveries that are wanted begin, from the beginning."""
-        if self.recovery is not None:
-            self.recovery.look()
+        recovery = self.recovery
+        if recovery is not None:
+            recovery.look()
+            self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
     def log_info(self, info: ReplicaLogInfo) -> None:
         """A replica tells how far its log goes."""

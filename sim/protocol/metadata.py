@@ -14,6 +14,7 @@ from typing import Final
 from sim.protocol.messages import LeaderAndIsr
 
 Value = int | str | bool
+MIN_ISR: Final = "min.insync.replicas"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 

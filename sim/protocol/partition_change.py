@@ -167,6 +167,12 @@ class PartitionChange:
     def _populate_elr(self) -> None:
         """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable."""
         terms = self._terms
+        if (
+            len(self.isr) < self._min_isr
+            and terms.elr == (terms.rules.elr == "on")
+            and without(self.state.isr, self.isr)
+        ):
+            terms.decides("elr")
         if not terms.elr:
             return
         if len(self.isr) >= self._min_isr:
@@ -187,12 +193,15 @@ class PartitionChange:
         if self.election == DESIGNATED and not self._is_valid(self.designated):
             return Elected(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
         valid = [broker for broker in self.replicas if self._is_valid(broker)]
-        first = self.designated if self.election == DESIGNATED else self.state.leader
         if self.election == PREFERRED and self.replicas[0] in valid:
-            first = self.replicas[0]
+            return Elected(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
         if valid:
+            first = self.designated if self.election == DESIGNATED else self.state.leader
             leader = first if first in valid else valid[0]
-            return Elected(leader, False, probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR)
+            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
+            return Elected(leader, unclean=False, probe=probe)
+        if not self.isr and not self.elr:
+            self._terms.decides("unclean_recovery")
         if self._is_last_known_elected():
             return Elected(self.state.last_known_elr[0], unclean=True, probe=probes.ELECTED_LAST_KNOWN)
         if self.election == UNCLEAN:

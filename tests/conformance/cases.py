@@ -15,10 +15,13 @@ TABLES: Final = (
     "hwm_and_isr",
     "zk_leader_election",
     "consumer_truncation",
+    "elr_partition_change",
 )
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1
-_KEYS: Final = frozenset({"id", "kind", "source", "given", "ops", "applies_to", "note", "derived", "expect"})
+_KEYS: Final = frozenset(
+    {"id", "kind", "source", "given", "ops", "steps", "op", "change", "applies_to", "note", "derived", "expect"}
+)
 
 
 class TableError(Exception):
@@ -115,12 +118,14 @@ def _read(path: Path) -> Iterator[Case]:
             content["id"],
             content.get("kind", table["area"]),
             content["given"],
-            tuple(content.get("ops") or [_only_op(content)]),
+            tuple(content.get("ops") or content.get("steps") or [_only_op(content)]),
             frozenset(content.get("applies_to", ())),
         )
 
 
 def _only_op(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a case without operations says, as one: named by what is given."""
+    """What a case without a list of operations says, as one: named by itself, or by what is given."""
     given = content["given"]
+    if "op" in content:
+        return {key: content[key] for key in ("op", "change", "expect")}
     return {"op": given.get("election", given.get("event")), "expect": content["expect"]}

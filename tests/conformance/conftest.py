@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.cases import BUNDLED, TableError, other_files, read_cases
-from tests.conformance.waiting import rules_for, waiting_reason
+from tests.conformance.runs import rules_for
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Case
@@ -35,18 +35,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each case and each set of rules that it is run under."""
     if "case" in metafunc.fixturenames:
         runs = [
-            pytest.param(case, rules, id=f"{case.id}-{name}", marks=_marks(case))
+            pytest.param(case, rules, id=f"{case.id}-{name}")
             for case in _cases(metafunc.config)
             for name, rules in rules_for(case).items()
         ]
         metafunc.parametrize(("case", "rules"), runs)
-
-
-def _marks(case: Case) -> list[pytest.MarkDecorator]:
-    waits = waiting_reason(case)
-    if waits is not None:
-        return [pytest.mark.skip(reason=f"waits: {waits}")]
-    return []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -162,6 +162,8 @@ class Conversation:
         rules: the follower's.
         leader: who answers.
         host: what the follower's replicas tell, if they were made before.
+        truncating: whether partitions are put into the state of truncation though fetches find divergence, as some
+            source tests do; without effect where they begin in it.
 
     Attributes:
         now_us: simulated time; it passes only while all that is left to do waits for a back-off.
@@ -171,7 +173,10 @@ class Conversation:
         fetches: how many fetches were answered.
     """
 
-    def __init__(self, rules: Rules, leader: Leader, host: RecordingHost | None = None) -> None:
+    def __init__(
+        self, rules: Rules, leader: Leader, host: RecordingHost | None = None, *, truncating: bool = False
+    ) -> None:
+        self.truncating = truncating
         self.host = host or RecordingHost()
         self.leader = leader
         self.fetcher = Fetcher(LEADER, rules, self.host, backoff_us=BACKOFF_US)
@@ -195,7 +200,15 @@ class Conversation:
         replica.set_hw(hw if initial_offset is None else initial_offset)
         self.fetcher.add(replica, leader_epoch, self.now_us)
         replica.set_hw(hw)
+        if self.truncating:
+            self.truncate_first()
         self.fetcher.in_flight = busy
+
+    def truncate_first(self) -> None:
+        """Have the fetcher ask for epochs' ends before it fetches."""
+        for fetch in self.fetcher.partitions.values():
+            if fetch.state is State.COMPARING:
+                fetch.state = State.TRUNCATING
 
     def fetch_state(self, name: str) -> PartitionFetch | None:
         """The fetcher's state of a partition, None when it has none."""
@@ -248,6 +261,15 @@ class Conversation:
             self.fetcher.request_failed(request, self.now_us)
         else:
             self.fetcher.on_fetch_reply(FetchReply(request, results), self.now_us)
+
+    def answer_diverging(self, name: str, diverging: tuple[int, int]) -> None:
+        """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent."""
+        self.truncation_step()
+        request = self.fetcher.in_flight
+        assert isinstance(request, FetchRequest)
+        result: FetchResult = (name, NONE, [], 0, 0, request.leader_epochs[0], diverging)
+        self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
+        self.truncation_step()
 
     def _answer_list_offsets(self, request: ListOffsetsRequest) -> None:
         error, offset = self.leader.offset(request)

@@ -108,11 +108,11 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 def test_tables_of_another_folder_are_run(tmp_path: Path) -> None:
     _write(tmp_path)
-    (tmp_path / "elr_partition_change.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "raft_votes.json").write_text("{}", encoding="utf-8")
     tests = Path(__file__).with_name("test_tables.py")
     words = ["-m", "pytest", str(tests), "--tables", str(tmp_path), "-p", "no:cacheprovider"]
     root = tests.parents[2]
     run = subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
     assert "1 passed" in run.stdout
-    assert run.stdout.count("conformance: no driver for elr_partition_change.json") == 1
+    assert run.stdout.count("conformance: no driver for raft_votes.json") == 1

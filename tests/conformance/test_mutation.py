@@ -20,14 +20,18 @@ import pytest
 from sim.protocol.alter_partition import AlterPartitionSender
 from sim.protocol.consumer_position import ConsumerPosition
 from sim.protocol.epochs import UNDEFINED, EpochCache
+from sim.protocol.fetcher import Fetcher
+from sim.protocol.isr_validation import IsrValidation
+from sim.protocol.kraft_controller import KraftController
 from sim.protocol.log import Log
 from sim.protocol.messages import NONE
 from sim.protocol.partition import Partition
+from sim.protocol.partition_change import NOBODY, PartitionChange
 from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case
 from tests.conformance.kinds import KINDS
-from tests.conformance.waiting import rules_for, waiting_reason
+from tests.conformance.runs import rules_for
 
 ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
     "assign": [(EpochCache, "assign", None)],
@@ -49,6 +53,13 @@ LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
 }
 """What a leader does, for the table ``hwm_and_isr``."""
+ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "find-divergence": [(Partition, "_check_divergence", NONE)],
+    "name-divergence": [(Partition, "diverging", UNDEFINED)],
+    "truncate-on-fetch": [(Fetcher, "_truncate_on_fetch", None)],
+    "compare-registrations": [(Partition, "is_stale", False), (Partition, "_is_registered", True)],
+}
+"""What leaders and followers do with the epochs in fetches, for the two tables about replication."""
 READING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "seek": [(ConsumerPosition, "seek_validated", None), (ConsumerPosition, "seek_unvalidated", None)],
     "doubt": [(ConsumerPosition, "leader_seen", False), (ConsumerPosition, "_validate", None)],
@@ -57,10 +68,24 @@ READING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "reset": [(ConsumerPosition, "request_reset", None)],
 }
 """What a consumer's position does, for the table ``consumer_truncation``."""
+CONTROLLING: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "build": [(PartitionChange, "build", None)],
+    "elect": [(PartitionChange, "elect", NOBODY)],
+    "populate-elr": [(PartitionChange, "_populate_elr", None)],
+    "complete-reassignment": [(PartitionChange, "_complete_reassignment", None)],
+    "remember-last-leader": [(PartitionChange, "_remember_last_leader", None)],
+    "validate": [(IsrValidation, "refusal", NONE)],
+    "fence": [(KraftController, "fence", None), (KraftController, "_removed", [])],
+    "unfence": [(KraftController, "_unfenced", [])],
+    "elect-leaders": [(KraftController, "elect", NONE), (KraftController, "_elect_in", 0)],
+}
+"""What a KRaft controller does, for the table ``elr_partition_change``."""
 SHARE: Final = 0.8
 FEWEST: Final = 20
 FEWEST_LEADING: Final = 5
+FEWEST_ON_FETCH: Final = 2
 FEWEST_READING: Final = 2
+FEWEST_CONTROLLING: Final = 3
 """Runs that must depend on each ability, lest a share of nothing pass."""
 
 
@@ -80,17 +105,14 @@ NAMED: Final = {kind: {key for case in CASES if case.kind == kind for key in cas
 
 
 def _runs(cases: list[Case]) -> Runs:
-    return {
-        f"{case.id}-{name}": (case, rules)
-        for case in cases
-        if waiting_reason(case) is None
-        for name, rules in rules_for(case).items()
-    }
+    return {f"{case.id}-{name}": (case, rules) for case in cases for name, rules in rules_for(case).items()}
 
 
 ALL: Final = _runs(CASES)
 ON_LEADERS: Final = _runs([case for case in CASES if case.table == "hwm_and_isr"])
+ON_REPLICATION: Final = _runs([case for case in CASES if case.table in ("follower_truncation", "hwm_and_isr")])
 ON_CONSUMERS: Final = _runs([case for case in CASES if case.table == "consumer_truncation"])
+ON_CONTROLLERS: Final = _runs([case for case in CASES if case.table == "elr_partition_change"])
 
 
 def _named(kind: str, sight: object) -> str:
@@ -143,12 +165,24 @@ def test_a_leader_that_leaves_something_undone_is_noticed(intact: dict[str, Outc
     _check(ON_LEADERS, intact, FEWEST_LEADING, *LEADING[ability])
 
 
+@pytest.mark.parametrize("ability", ON_FETCH)
+def test_a_fetch_whose_epochs_mean_nothing_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ON_REPLICATION, intact, FEWEST_ON_FETCH, *ON_FETCH[ability])
+
+
 @pytest.mark.parametrize("ability", READING)
 def test_a_position_that_leaves_something_undone_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
     _check(ON_CONSUMERS, intact, FEWEST_READING, *READING[ability])
 
 
-@pytest.mark.parametrize(("runs", "abilities"), [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING)])
+@pytest.mark.parametrize("ability", CONTROLLING)
+def test_a_controller_that_leaves_something_undone_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
+    _check(ON_CONTROLLERS, intact, FEWEST_CONTROLLING, *CONTROLLING[ability])
+
+
+@pytest.mark.parametrize(
+    ("runs", "abilities"), [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING), (ON_CONTROLLERS, CONTROLLING)]
+)
 def test_who_does_nothing_fails_its_table(runs: Runs, abilities: dict[str, list[tuple[type, str, object]]]) -> None:
     everything = [entry for ability in abilities.values() for entry in ability]
     outcomes = _outcomes(runs, *everything)

@@ -34,6 +34,7 @@ ALTER_PARTITION: Final = LATEST.override(
     {"isr_update": "alter-partition", "isr_eligibility": "alive", "hw_needs_min_isr": "yes"}
 )
 """What later releases made of leaders, whose ISR changes go to the controller."""
+KRAFT: Final = MODES["kraft"].rules
 LEADER: Final = 1
 FOLLOWER: Final = 2
 

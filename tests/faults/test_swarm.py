@@ -96,7 +96,7 @@ def test_every_fault_begins_and_strikes_within_the_window() -> None:
 def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
     mix = Mix(tuple(INJECTORS), (60, 60))
     enabled = [{fault.kind for fault in draw(seed, mix).faults} for seed in range(100)]
-    sizes = Counter(len(kinds) // 6 for kinds in enabled)
+    sizes = Counter(len(kinds) // 7 for kinds in enabled)
     assert min(sizes.values()) > 10
     assert len({frozenset(kinds) for kinds in enabled}) > 90
     shares = Counter(fault.kind for fault in draw(1, mix).faults)

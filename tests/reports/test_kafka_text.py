@@ -80,6 +80,11 @@ def test_describe_is_kafkas_and_the_epochs() -> None:
     )
 
 
+def test_describe_tells_no_elr_from_an_empty_one() -> None:
+    text = kafka_text.describe(Topic("orders", None, (1, 2, 3), (), elr=(3,), last_known_elr=()))
+    assert "\tIsr: \tElr: 3\tLastKnownElr: \t" in text
+
+
 def test_describe_says_none_where_nobody_leads() -> None:
     assert "\tLeader: none\t" in kafka_text.describe(Topic("orders", None, (1,), ()))
 
@@ -95,6 +100,8 @@ def test_describe_says_none_where_nobody_leads() -> None:
         leader_epoch=st.integers(-1, 99),
         partition_epoch=st.integers(-1, 99),
         controller_epoch=st.integers(0, 9),
+        elr=st.none() | BROKERS,
+        last_known_elr=st.none() | BROKERS,
     )
 )
 def test_describe_reads_back(topic: Topic) -> None:

@@ -58,6 +58,12 @@ def test_what_is_written_agrees_with_the_run(highwater: Callable[..., Call], her
     assert row == {"schema_version": rows.SCHEMA_VERSION, **replay["row"]}
     assert json.loads((folder / "plan.json").read_text())["schema_version"] == plan.SCHEMA_VERSION
     assert json.loads((folder / "trace.jsonl").read_text().splitlines()[0])["digest"] == row["digest"]
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["schema_version"] == 1
+    assert metrics["integral_ms"]["UnderMinIsrPartitionCount"] == row["under_min_isr_ms"]
+    assert [value for _, value in metrics["series"]["OfflinePartitionsCount"]][:2] == [1, 0]
+    assert min(value for _, value in metrics["series"]["ElectableLeaders"]) < 3
+    assert metrics["integral_ms"]["UnderReplicatedPartitions"] > 0
     for replica in replay["replicas"]:
         broker = folder / f"broker-{replica['broker']}"
         dumped = (broker / "highwater-0" / "00000000000000000000.log.txt").read_text()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sim.config import NEVER, resolve
 from sim.protocol.batch import Batch
+from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
 from sim.protocol.replica import Replica
 from sim.settings import broker_settings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 KIP101 = MODES["kip101"].rules
+KRAFT = MODES["kraft"].rules
 SECOND_US = 1_000_000
 DURABLE_AFTER_US = 35 * SECOND_US
 """Write-back is due after 30 s and runs every 5 s."""
@@ -189,6 +191,54 @@ def test_a_broker_that_knew_of_no_partition_leaves_the_hw_file_alone_when_it_is_
     machine.storage.close_cleanly(None)
     assert machine.storage.hw_file.content == 3
     assert machine.storage.clean_shutdown
+
+
+def test_the_marker_carries_the_broker_epoch_until_logs_are_loaded() -> None:
+    machine = Machine()
+    machine.storage.close_cleanly(0, 7)
+    assert machine.storage.clean_broker_epoch == 7
+    machine.start()
+    assert machine.storage.clean_broker_epoch == NO_BROKER_EPOCH
+    machine.storage.close_cleanly(0)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, NO_BROKER_EPOCH)
+
+
+def test_a_disk_that_replaces_another_has_no_marker() -> None:
+    machine = Machine()
+    machine.storage.close_cleanly(0, 7)
+    other = machine.storage.anew()
+    assert (other.clean_shutdown, other.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+
+
+def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
+    machine = Machine()
+    machine.write(3)
+    machine.storage.delete_log(machine.rules)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+
+
+def test_who_stops_before_its_logs_are_loaded_puts_back_the_marker_that_was_there() -> None:
+    machine = Machine(KRAFT)
+    machine.storage.close_cleanly(0, 7)
+    machine.storage.close_unloaded(KRAFT, 8)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, 8)
+
+
+@pytest.mark.parametrize(("rule", "trusted"), [("always", True), ("loaded-only", False)])
+def test_whether_it_leaves_one_that_lies_is_a_rule(rule: str, *, trusted: bool) -> None:
+    rules = KRAFT.override({"clean_shutdown_file": rule})
+    machine = Machine(rules)
+    machine.write(seconds=DURABLE_AFTER_US / SECOND_US)
+    machine.write()
+    assert machine.lose_power()
+    machine.storage.epoch_checkpoint.write([])
+    machine.storage.close_unloaded(rules, 8)
+    assert machine.storage.clean_broker_epoch == (8 if trusted else NO_BROKER_EPOCH)
+    machine.start()
+    assert machine.bases == [0]
+    # Nobody has looked at what is there: it is not scanned, and the epochs that it names are not taken.
+    assert machine.storage.recovery_point == (1 if trusted else 0)
+    assert machine.replica.epochs.entries == ([] if trusted else [(0, 0)])
 
 
 ACTIONS = st.lists(

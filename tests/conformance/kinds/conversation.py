@@ -85,21 +85,25 @@ class Rounds:
         follower, leader = given.part("follower"), given.part("leader")
         self.single = "partitions" not in follower
         self.names = [str(number) for number in range(1, follower.get("partitions", 1) + 1)]
+        self.offered = follower.get("fetch_offset", 0)
         self.rules = rules
         self.broken = str(follower.get("append_fails_for", ""))
         self.uncut = next((str(follower[key]) for key in follower if "trunc" in key and "fail" in key), "")
-        self.talk = Conversation(rules, LeaderLogs({}))
+        self.talk = Conversation(rules, LeaderLogs({}), truncating=follower.get("initial_state") == "truncating")
         for name in self.names:
             self._add(name, follower)
+        self.begins = self.talk.replicas[self.name].log.leo
         self.talk.leader = self.leader = FaultyLeader(
             {name: self._leader_partition(name, leader) for name in self.names}, leader
         )
         if follower.get("removed_before_truncation"):
             self.remove()
+        if self.leader.answers_unrequested:
+            self.talk.truncate_first()
 
     def _add(self, name: str, given: Fields) -> None:
         if given.get("initial_state", "truncating") != "truncating":
-            raise TableError(f"a fetcher never begins in state {given['initial_state']!r}")
+            raise TableError(f"a fetcher is never put into state {given['initial_state']!r}")
         replica = self._replica(name, batches_of(given.get("log", ())), given)
         self.talk.add(replica, given.get("leader_epoch", 0), given.get("fetch_offset"))
 
@@ -147,14 +151,26 @@ class Rounds:
 
     def rounds(self, op: Fields) -> None:
         """Several; how many depends on whether truncation has a phase of its own."""
-        op.get("n_truncate_on_fetch")
-        for _ in range(op.get("n_offsets_for_leader_epoch", op.get("n", 0))):
+        numbers = {
+            "leader-epoch-rounds": op.get("n_offsets_for_leader_epoch"),
+            "on-fetch": op.get("n_truncate_on_fetch"),
+        }
+        number = numbers.get(self.rules.follower_truncation)
+        number = op.get("n", 0) if number is None else number
+        if self.rules.follower_truncation == "on-fetch" and self.offered > self.begins:
+            number -= 1  # One for a fetch from beyond its LEO, where no fetcher here begins.
+        for _ in range(number):
             self.talk.round()
+
+    def diverge(self, op: Fields) -> None:
+        """The leader answers the fetch under way with a diverging epoch; then the next one is sent."""
+        self.talk.answer_diverging(self.name, (op["epoch"], op["end_offset"]))
 
     def round_while(self, op: Fields, change: Any) -> None:
         """One round, in which something happens before the reply to the epoch request arrives."""
         if "epoch" not in op["during"]:
             raise TableError(f"cannot interfere during {op['during']!r}")
+        self.talk.truncate_first()
         self.talk.meanwhile = change
         self.talk.round()
         if self.talk.meanwhile is not None:
@@ -174,7 +190,8 @@ class Rounds:
         self.talk.add(self.talk.replicas[self.name], op["leader_epoch"], op["offset"])
 
     def new_leader_epoch(self, op: Fields) -> None:
-        """A leader change for one of several partitions."""
+        """A leader change for one of several partitions. The source test has it truncate in both modes."""
+        self.talk.truncating = True
         self.talk.add(self.talk.replicas[str(op["partition"])], op["epoch"])
 
     def remove_and_show(self, _: Fields) -> Seen:
@@ -195,6 +212,12 @@ class Rounds:
         partition.set_hw(op["hw"])
 
     # What can be seen.
+
+    def _last_epoch(self) -> dict[str, int | None]:
+        """The epoch that the next fetch carries, where fetches do."""
+        if self.rules.follower_truncation != "on-fetch":
+            return {}
+        return {"last_fetched_epoch": self.talk.replicas[self.name].epochs.latest}
 
     def observe(self) -> Seen:
         """Everything that tables name."""
@@ -219,6 +242,7 @@ class Rounds:
             delayed=[talk.is_delayed(each) for each in self.names],
             all_partitions_delayed=all(talk.is_delayed(each) for each in self.names),
             slept_at_least_ms=Matching(talk.slept_us // 1_000, lambda least: talk.slept_us >= least * 1_000),
+            **self._last_epoch(),
             next_fetch_offset=request.positions[0][1] if isinstance(request, FetchRequest) else replica.log.leo,
             truncation_offset=talk.host.truncations[-1][1] if talk.host.truncations else None,
             truncation_complete=fetch is not None and fetch.state is FETCHING and bool(talk.host.settlements),
@@ -233,6 +257,7 @@ KIND = Kind(
         "round": Rounds.round,
         "rounds": Rounds.rounds,
         "run_until_quiet": lambda state, _: state.talk.run_until_quiet(),
+        "diverging_epoch_in_fetch_response": Rounds.diverge,
         "leader_epoch_becomes": Rounds.set_leader_epoch,
         "leader_log_replaced": Rounds.replace_leader_log,
         "add_partition_again": Rounds.add_again,

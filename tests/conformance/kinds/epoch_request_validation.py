@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.protocol.epochs import UNDEFINED
-from sim.protocol.messages import NO_EPOCH, EpochEndReply, EpochEndRequest
+from sim.protocol.messages import DIVERGING_EPOCH, NO_EPOCH, EpochEndReply, EpochEndRequest
 from tests.conformance.cases import Fields, TableError
-from tests.conformance.driving import Kind, Seen
+from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.simulated import ASKER, SECOND_US, RunningCluster, ScriptedBroker
 from tests.conformance.world import LEADER, entries_answering, epoch_of, make_cache, make_log, make_partition, records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from sim.protocol.partition import Partition
     from sim.protocol.rules import Rules
@@ -33,6 +33,23 @@ def _answer_of_anybody(partition: Partition, current: int, epoch: int) -> Seen:
     """What a follower would answer, too: nobody asks followers here, so that only the epoch check is there to use."""
     error = partition.check_epoch(current)
     return _seen(error, *(UNDEFINED if error else partition.epochs.end_offset_for(epoch, partition.log.leo)))
+
+
+def _lengths(epochs: Fields) -> tuple[dict[str, int], dict[str, int]]:
+    """Numbers for a table's epochs, and for its offsets ``S`` (where the second begins) and ``L`` (the LEO)."""
+    said = {name: epochs[name] for name in epochs}
+    if said != {"E1": "ends at S", "E2": "starts at S, LEO L"}:
+        raise TableError(f"a leader with epochs {said} is not understood")
+    return {"E1": 1, "E2": 2}, {"S": 10, "L": 20}
+
+
+def _offset(value: int | str, letters: Mapping[str, int]) -> int:
+    """A number, or one of the expressions that tables have for one."""
+    start, end = letters["S"], letters["L"]
+    offsets = {"S": start, "L": end, "L+(L-S)/2": end + (end - start) // 2, "S+(L-S)/2": start + (end - start) // 2}
+    if isinstance(value, str) and value not in offsets:
+        raise TableError(f"offset {value!r} is not understood")
+    return offsets[value] if isinstance(value, str) else value
 
 
 class Requests:
@@ -97,6 +114,34 @@ class Requests:
         answer = _answer if op.get("only_from_leader", True) else _answer_of_anybody
         return answer(self._subject(op), current, epoch)
 
+    def fetch(self, op: Fields) -> Seen:
+        """A consumer's fetch that carries a last epoch, to the leader of a log with two epochs of some length."""
+        epochs, letters = _lengths(self.given["leader_epochs"])
+        starts = [(epochs["E1"], 0), (epochs["E2"], letters["S"])]
+        partition = make_partition(
+            make_log(records(letters["L"], epochs["E2"])),
+            make_cache(starts),
+            self.rules,
+            hw=letters["L"],
+            leader_epoch=epochs["E2"],
+            leads=True,
+        )
+        last_epoch = epochs[op["last_fetched_epoch"]]
+        offset = _offset(op["fetch_offset"], letters)
+        error = partition.check_fetch(offset, epochs[op["current_leader_epoch"]], last_epoch, client=True)
+        answer = None
+        if error == DIVERGING_EPOCH:
+            error, answer = "", partition.diverging(last_epoch)
+        batches = [] if error or answer else partition.read_committed(offset)
+        return Seen(
+            error=error or "NONE",
+            records=sum(batch.count for batch in batches),
+            diverging=Matching(
+                answer,
+                lambda expected: answer == (expected and tuple({**epochs, **letters}[letter] for letter in expected)),
+            ),
+        )
+
     def restart(self, _: Fields) -> Seen:
         """A record before the first restart, and one after each; all of the only replica.
 
@@ -125,6 +170,7 @@ KIND = Kind(
     begin=Requests,
     ops={
         "end_offset_request": Requests.ask,
+        "consumer_fetch": Requests.fetch,
         "after_first_restart": Requests.restart,
         "after_second_restart": Requests.restart,
     },

@@ -9,9 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim.protocol.alter_partition import AlterPartitionSender, Change
-from sim.protocol.fetcher import restarts_fetcher
-from sim.protocol.messages import EARLIEST, LATEST, NO_EPOCH, NONE, LeaderAndIsr, ProduceRequest
-from sim.protocol.partition import NEVER_US
+from sim.protocol.fetcher import Fetcher, restarts_fetcher, stops_fetcher
+from sim.protocol.messages import (
+    EARLIEST,
+    LATEST,
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    LeaderAndIsr,
+    ProduceRequest,
+)
+from sim.protocol.partition import NEVER_US, NO_LEADER, FollowerState
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import (
@@ -28,6 +37,8 @@ from tests.conformance.world import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sim.protocol.partition import Partition
     from sim.protocol.rules import Rules
 
@@ -46,6 +57,21 @@ def some(count: int) -> Matching:
     return Matching(count, lambda expected: count > 0 if expected == "some" else count == expected)
 
 
+BROKER_EPOCHS = {"old": 10, "stale": 10, "new": 20, "current": 20, "own": 30}
+"""Numbers for tables' words."""
+
+
+def broker_epoch_of(value: int | str) -> int:
+    """A number, or what stands for a word.
+
+    Raises:
+        TableError: it is another word.
+    """
+    if isinstance(value, str) and value not in BROKER_EPOCHS:
+        raise TableError(f"broker epoch {value!r} is not understood")
+    return BROKER_EPOCHS[value] if isinstance(value, str) else value
+
+
 class Leading(RecordingHost):
     """The state of a case.
 
@@ -55,6 +81,7 @@ class Leading(RecordingHost):
         requested: the change that was sent last.
         writes: how many writes of the ISR succeed at once: versions that ZooKeeper has then.
         dead: brokers that are not alive in the leader's metadata.
+        registered: broker epochs that the leader's metadata shows, one look after the other; the last one stays.
     """
 
     def __init__(self, given: Fields, rules: Rules) -> None:
@@ -65,6 +92,7 @@ class Leading(RecordingHost):
         self.requested: Change | None = None
         self.writes: list[int] = []
         self.dead: set[int] = set()
+        self.registered: list[int] = [BROKER_EPOCHS["current"]]
         for word in ("mode", "isr_update_path"):
             given.get(word)  # They decide about the rules.
         batches = batches_of(given.get("log_before_leader", given.get("log", ())))
@@ -97,9 +125,14 @@ class Leading(RecordingHost):
         """See `PartitionHost`."""
         return broker not in self.dead
 
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+    def registered_epoch(self, broker: int) -> int:
         """See `PartitionHost`."""
-        epochs = {member: partition.followers[member].broker_epoch for member in isr if member in partition.followers}
+        return self.registered.pop(0) if len(self.registered) > 1 else self.registered[0]
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost`. With a ZooKeeper nobody names broker epochs."""
+        names_own = self.rules.isr_eligibility == "registered"
+        epochs = partition.broker_epochs(isr, BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         if self.rules.isr_update == "alter-partition":
             self.sender.submit(change, self.now_us)
@@ -175,10 +208,30 @@ class Leading(RecordingHost):
         self.writes = self._versions(op.get("zookeeper_write"))
         error = partition.check_fetch(offset, NO_EPOCH, client=consumer)
         batches = partition.read_committed(offset) if consumer else partition.read_uncommitted(offset)
+        changed = {}
         if not error and not consumer:
             replica = op["replica"] if "replica" in op else partition.replicas[-1]
-            partition.follower_fetched(replica, NO_EPOCH, offset, partition.leader_epoch, self.now_us)
-        return Seen(error=error or "NONE", records=some(sum(batch.count for batch in batches)))
+            before = self._known(replica)
+            error = self._count(replica, offset, op)
+            changed = {f"replica_{replica}_state": "unchanged" if self._known(replica) == before else "changed"}
+        return Seen(error=error or "NONE", records=some(sum(batch.count for batch in batches)), **changed)
+
+    def _count(self, replica: int, offset: int, op: Fields) -> str:
+        """Let the leader learn from a fetch, or refuse it (`sim.serving`)."""
+        partition = self.partition
+        if "cached_broker_epoch_at_fetch" in op:
+            words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])
+            self.registered = [broker_epoch_of(word) for word in words]
+        broker_epoch = broker_epoch_of(op.get("broker_epoch", NO_BROKER_EPOCH))
+        if partition.checks_broker_epochs and partition.is_stale(replica, broker_epoch):
+            return NOT_LEADER_OR_FOLLOWER
+        partition.follower_fetched(replica, broker_epoch, offset, partition.leader_epoch, self.now_us)
+        return NONE
+
+    def _known(self, replica: int) -> list[object]:
+        """All that the leader knows of a follower."""
+        state = self.partition.followers[replica]
+        return [getattr(state, name) for name in FollowerState.__slots__]
 
     @staticmethod
     def _versions(write: str | None) -> list[int]:
@@ -261,7 +314,7 @@ class Leading(RecordingHost):
             maximal_isr=pending if len(pending) > len(isr) else isr,
             in_flight=bool(pending),
             requested_isr=self.requested.isr if self.requested else None,
-            isr_broker_epochs=Matching(epochs, lambda expected: set(epochs.values()) == {expected}),
+            isr_broker_epochs=Matching(epochs, lambda expected: epochs == _broker_epochs(expected, epochs)),
             requests_outstanding=int(self.sender.in_flight is not None),
             state=("pending_expand" if len(pending) > len(isr) else "pending_shrink") if pending else "committed",
             hw=partition.hw,
@@ -281,11 +334,90 @@ class Leading(RecordingHost):
         return Seen(leo=state.leo, last_caught_up="never" if state.caught_up_us == NEVER_US else caught_up)
 
 
+def _broker_epochs(expected: int | dict[str, int | str], members: Iterable[int]) -> dict[int, int]:
+    """What a table says of the members' broker epochs: one for all, or by member."""
+    if isinstance(expected, int):
+        return dict.fromkeys(members, expected)
+    return {int(member): broker_epoch_of(epoch) for member, epoch in expected.items()}
+
+
+class ShuttingDown:
+    """A broker in controlled shutdown, and what its replicas make of changes that it replays.
+
+    Tables number brokers from 0 on, which stands for nobody here.
+    """
+
+    def __init__(self, given: Fields, rules: Rules) -> None:
+        given["mode"]
+        if not given["shutting_down"]:
+            raise TableError("the broker shuts down")
+        self.broker = given["local"] + 1
+        self.rules = rules
+        self.host = RecordingHost()
+        self.partitions: dict[str, Partition] = {}
+        self.fetchers: dict[int, Fetcher] = {}
+        partitions = given["partitions"]
+        for name in partitions:
+            self._add(name, partitions[name])
+
+    def _add(self, name: str, said: str) -> None:
+        """A partition as given: ``leader, sole ISR member`` or ``follower of 1, in ISR``."""
+        partition = make_partition(
+            make_log([]), make_cache([]), self.rules, name=name, host=self.host, broker=self.broker
+        )
+        self.partitions[name] = partition
+        role, _, membership = said.partition(", ")
+        if said == "leader, sole ISR member":
+            partition.become_leader(LeaderAndIsr(name, self.broker, 0, (self.broker,), 0, (self.broker,)), START_US)
+        elif role.startswith("follower of ") and membership in ("in ISR", "not in ISR"):
+            leader = int(role.removeprefix("follower of ")) + 1
+            isr = (leader, self.broker) if membership == "in ISR" else (leader,)
+            partition.become_follower(LeaderAndIsr(name, leader, 0, isr, 0, (leader, self.broker)))
+            fetcher = self.fetchers.setdefault(leader, Fetcher(leader, self.rules, self.host, backoff_us=0))
+            fetcher.add(partition, 0, START_US)
+        else:
+            raise TableError(f"a replica that is {said!r} is not understood")
+
+    def replay(self, op: Fields) -> Seen:
+        """Changes of some partitions are replayed, each with a newer leader epoch."""
+        before = {name: self._stands(name) for name in self.partitions}
+        for name in op.get("removes_local_from_isr_of", ()):
+            leader = self.partitions[name].leader
+            self._take(name, leader, (leader,))
+        for name in op.get("leaderless", ()):
+            self._take(name, NO_LEADER, self.partitions[name].isr)
+        after = {name: self._stands(name) for name in self.partitions}
+        return Seen({name: "untouched" if after[name] == before[name] else after[name][0] for name in after})
+
+    def _take(self, name: str, leader: int, isr: tuple[int, ...]) -> None:
+        partition = self.partitions[name]
+        state = LeaderAndIsr(
+            name, leader, partition.leader_epoch + 1, isr, partition.partition_epoch + 1, partition.replicas
+        )
+        partition.become_follower(state)
+        if stops_fetcher(self.broker, state, shutting_down=True):
+            for fetcher in self.fetchers.values():
+                fetcher.remove(name)
+
+    def _stands(self, name: str) -> tuple[str, int]:
+        """What a replica does, in a table's words, and its partition epoch."""
+        partition = self.partitions[name]
+        role = "leader" if partition.is_leader else "follower" if partition.leader else "not leader"
+        fetches = any(name in fetcher.partitions for fetcher in self.fetchers.values())
+        running = "running" if fetches else "stopped"
+        return f"{role}, epoch {partition.leader_epoch}, fetcher {running}", partition.partition_epoch
+
+
+def _begin(given: Fields, rules: Rules) -> Leading | ShuttingDown:
+    return ShuttingDown(given, rules) if "shutting_down" in given else Leading(given, rules)
+
+
 KIND = Kind(
-    begin=Leading,
+    begin=_begin,
     ops={
         "make_leader": Leading.make_leader,
         "make_follower": Leading.make_follower,
+        "metadata_delta": ShuttingDown.replay,
         "update": Leading.update,
         "advance": Leading.advance,
         "append": Leading.append,
@@ -300,6 +432,6 @@ KIND = Kind(
         "alter_partition_ok": Leading.alter_partition_ok,
         "alter_partition_error": Leading.alter_partition_error,
     },
-    observe=Leading.observe,
+    observe=lambda state: state.observe() if isinstance(state, Leading) else {},
     unmodelled=UNMODELLED,
 )

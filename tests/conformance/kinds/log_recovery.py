@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from sim.protocol.log import Log
-from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.messages import NO_BROKER_EPOCH, LeaderAndIsr
 from sim.storage import RecoveryError
 from tests.conformance.cases import TableError
 from tests.conformance.driving import Kind, Seen
@@ -36,8 +36,9 @@ class Machine:
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.rules = rules
         self.previous_shutdown = given.get("previous_shutdown")
-        if given.get("log_dirs", 1) != 1 or not given.get("intact", True):
-            raise TableError("machines have one directory, and nothing in it is ever torn")
+        self.directories = given.get("log_dirs", 1)
+        if not given.get("intact", True):
+            raise TableError("nothing on a disk is ever torn")
         batches = batches_of(given.get("log", ())) or records(given.get("records", given.get("leo", 0)), 0)
         self.storage = make_storage()
         fill(self.storage, batches)
@@ -117,6 +118,18 @@ class Machine:
         broker.shut_down()
         return Seen(clean_shutdown_file=broker.storage.clean_shutdown)
 
+    def shut_down(self, op: Fields) -> Seen:
+        """A broker with so many directories is shut down. A machine has one: each is a machine's."""
+        storages = [make_storage() for _ in range(self.directories)]
+        for storage in storages:
+            storage.recover(self.rules)
+            storage.close_cleanly(0, op["broker_epoch"])
+        epochs = {storage.clean_broker_epoch for storage in storages}
+        return Seen(
+            clean_shutdown_file_in_every_dir=all(storage.clean_shutdown for storage in storages),
+            broker_epoch_read_back=epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH,
+        )
+
     def observe(self) -> Seen:
         """The log in use, if there is one."""
         if "partition" not in vars(self):
@@ -140,6 +153,7 @@ KIND = Kind(
         "load": Machine.load,
         "load_fails": Machine.fail_to_load,
         "reopen": Machine.reopen,
+        "shutdown": Machine.shut_down,
         "shutdown_during_recovery": Machine.shut_down_during_recovery,
     },
     observe=Machine.observe,

@@ -1,5 +1,7 @@
 """Driver of kinds ``fetch_fencing`` and ``acks``: fetches, look-ups and writes that brokers refuse, or let wait.
 
+A case that says what log the leader has goes to the driver of kinds about leaders.
+
 Requests that wait are sent to a simulated broker, the others to a partition of the core. Nobody fetches from a
 follower here, so that where a table allows it only the epoch check of the fetch is there to use.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim.protocol.messages import LATEST, NO_EPOCH, FetchReply, FetchRequest, ProduceReply, ProduceRequest
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
+from tests.conformance.kinds.leadership import Leading
 from tests.conformance.simulated import ASKER, SECOND_US, Asker, RunningCluster, ScriptedBroker
 from tests.conformance.world import FOLLOWER, LEADER, epoch_of, make_cache, make_log, make_partition, record_id
 
@@ -143,12 +146,17 @@ class Requests:
         return answer.results[0][1]
 
 
+def _begin(given: Fields, rules: Rules) -> Requests | Leading:
+    return Leading(given, rules) if "log_before_leader" in given else Requests(given, rules)
+
+
 KIND = Kind(
-    begin=Requests,
+    begin=_begin,
     ops={
         "fetch_with_epoch": Requests.fetch_with_epoch,
         "list_offsets": Requests.list_offsets,
-        "fetch": Requests.fetch,
+        "make_leader": Leading.make_leader,
+        "fetch": lambda state, op: state.fetch(op),
         "produce": Requests.produce,
         "stop_one_broker": Requests.stop_one_broker,
         "make_follower": Requests.make_follower,

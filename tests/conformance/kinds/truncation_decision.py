@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.messages import NONE, EpochEndRequest
-from tests.conformance.cases import Fields
+from sim.protocol.fetcher import truncation_state
+from sim.protocol.messages import NONE, EpochEndRequest, FetchRequest
+from tests.conformance.cases import Fields, TableError
 from tests.conformance.conversation import Conversation, Replies, make_replica
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.world import Entry, entries_answering, records
@@ -86,6 +87,8 @@ def _truncation_state(state: Decision, op: Fields) -> Seen:
         talk = state.converse([_FIRST], Replies({_FIRST: reply}), asked=reply[1])
     state.talk = None
     assert isinstance(talk.leader, Replies)
+    if state.rules.follower_truncation == "on-fetch":
+        return _diverging(talk, reply)
     talk.leader.by_partition[_FIRST] = reply
     talk.truncation_step()
     offsets = [offset for name, offset in talk.host.truncations if name == _FIRST]
@@ -94,6 +97,16 @@ def _truncation_state(state: Decision, op: Fields) -> Seen:
         complete=_FIRST in talk.host.settlements,
         next_state=talk.state(_FIRST),
     )
+
+
+def _diverging(talk: Conversation, reply: tuple[str, int, int]) -> Seen:
+    """The same as an answer to a fetch. Whether truncation is complete then only the next fetch shows."""
+    error, epoch, end_offset = reply
+    assert not error
+    replica = talk.replicas[_FIRST]
+    _, complete = truncation_state(replica.epochs, replica.log.leo, replica.hw, epoch, end_offset)
+    talk.answer_diverging(_FIRST, (epoch, end_offset))
+    return Seen(offset=talk.host.truncations[-1][1], complete=complete, next_state=talk.state(_FIRST))
 
 
 def _reply_rounds(state: Decision, op: Fields) -> Seen:
@@ -132,6 +145,7 @@ def _epoch_request(state: Decision, op: Fields) -> Seen:
     talk = state.converse([], Replies({}))
     replica = make_replica(_FIRST, records(BEYOND_HW, 0), state.rules, talk.host, entries=[(op["leader_epoch"], 0)])
     talk.add(replica, LEADER_EPOCH)
+    talk.truncate_first()
     talk.fetcher.step(talk.now_us)
     request = talk.fetcher.in_flight
     assert isinstance(request, EpochEndRequest)
@@ -146,12 +160,28 @@ def _fetch_response(state: Decision, op: Fields) -> Seen:
     The host that is told of a new HW wakes the fetches that wait for it.
     """
     hw = op["leader_hw"]
+    if op.get("records", 0):
+        raise TableError("the leader has nothing new")
     talk = state.converse([], Replies({}, hw=hw))
-    own_hw = 0 if op["hw_changed_locally"] else hw
-    talk.add(make_replica(_FIRST, records(hw, 0), state.rules, talk.host, entries=[], hw=own_hw), LEADER_EPOCH, hw)
+    own_hw = 0 if op.get("hw_changed_locally") else hw
+    latest = state.follower.get("latest_epoch")
+    for known in ("leo", "hw", "lag"):
+        state.follower.get(known)  # The log is as long as the leader's HW.
+    replica = make_replica(
+        _FIRST,
+        records(hw, latest or 0),
+        state.rules,
+        talk.host,
+        entries=[] if latest is None else [(latest, 0)],
+        hw=own_hw,
+    )
+    talk.add(replica, LEADER_EPOCH, hw)
     talk.host.hw_moves.clear()
     talk.round()
-    return Seen(delayed_fetches_completed=bool(talk.host.hw_moves))
+    talk.fetcher.step(talk.now_us)
+    request = talk.fetcher.in_flight
+    assert isinstance(request, FetchRequest)
+    return Seen(delayed_fetches_completed=bool(talk.host.hw_moves), last_fetched_epoch=request.positions[0][3])
 
 
 KIND = Kind(
@@ -164,4 +194,5 @@ KIND = Kind(
         "epoch_request": _epoch_request,
         "fetch_response": _fetch_response,
     },
+    unmodelled={"lag": "followers know no lag: it serves metrics only"},
 )

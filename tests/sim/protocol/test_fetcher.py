@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sim.protocol.batch import Batch
-from sim.protocol.fetcher import Fetcher, restarts_fetcher, truncation_state
+from sim.protocol.fetcher import Fetcher, restarts_fetcher, stops_fetcher, truncation_state
 from sim.protocol.messages import (
     AGREES,
+    DIVERGING_EPOCH,
     EARLIEST,
     FENCED_LEADER_EPOCH,
     LATEST,
@@ -26,6 +30,7 @@ from sim.protocol.messages import (
     FetchRequest,
     ListOffsetsReply,
 )
+from sim.protocol.modes import MODES
 from sim.protocol.replica import Replica
 from tests.sim.protocol.recording import HW, KIP101, Recorder, decision, filled
 
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
 BACKOFF_US = 1_000
 KIP279 = KIP101.override({"follower_truncation": "leader-epoch-rounds"})
+ON_FETCH = MODES["kraft"].rules
 
 
 class Follower:
@@ -390,6 +396,209 @@ def test_so_does_a_truncation_that_fails(epochs: dict[int, int], rule: str, dead
             follower.ends(1)
     assert (follower.fetcher.dead, follower.fetcher.failed) == (dead, failed)
     assert follower.host.of("settled") == []
+
+
+# Truncation on fetch.
+
+
+def test_a_follower_fetches_at_its_leo_at_once_and_says_what_its_log_ends_with() -> None:
+    follower = Follower({1: 2, 3: 2}, ON_FETCH, hw=1).follow()
+    assert follower.asked.positions == [("t-0", 4, 5, 3)]
+    assert follower.host.calls == []
+    follower.brings(Batch(4, 4, 5, 40), hw=2)
+    assert follower.host.of("settled") == [(5, 4, 0)]
+    assert follower.asked.positions == [("t-0", 5, 5, 5)]
+
+
+def test_the_epoch_of_an_election_that_wrote_nothing_is_the_last_one_too() -> None:
+    follower = Follower({1: 2}, ON_FETCH)
+    follower.replica.epochs.assign(4, 2)
+    follower.follow()
+    assert follower.asked.positions == [("t-0", 2, 5, 4)]
+    follower.brings(diverging=(1, 3))
+    assert follower.host.of("truncated") == [(2, 0)]
+    assert follower.asked.positions == [("t-0", 2, 5, 1)]
+
+
+def test_a_diverging_answer_truncates_and_its_high_watermark_is_ignored() -> None:
+    follower = Follower({1: 2, 3: 2}, ON_FETCH, hw=1).follow()
+    follower.brings(hw=4, diverging=(3, 3))
+    assert (follower.replica.log.leo, follower.replica.hw) == (3, 1)
+    assert follower.host.of("settled") == []
+    assert follower.asked.positions == [("t-0", 3, 5, 3)]
+    follower.brings(hw=2)
+    assert follower.replica.hw == 2
+    assert follower.host.of("settled") == [(5, 3, 1)]
+
+
+def test_it_looks_back_by_fetching() -> None:
+    follower = Follower({1: 4, 3: 2, 4: 2}, ON_FETCH).follow()
+    follower.brings(diverging=(2, 5))
+    assert follower.asked.positions == [("t-0", 4, 5, 1)]
+    follower.brings(diverging=(1, 3))
+    assert follower.asked.positions == [("t-0", 3, 5, 1)]
+    follower.brings()
+    assert follower.host.of("settled") == [(5, 3, 2)]
+
+
+def test_a_log_without_epochs_is_cut_at_its_high_watermark_unasked() -> None:
+    follower = Follower({}, ON_FETCH).follow()
+    assert follower.asked.positions == [("t-0", 0, 5, NO_EPOCH)]
+    assert follower.host.of("settled") == [(5, 0, 0)]
+
+
+def test_a_diverging_answer_is_taken_whenever_it_comes() -> None:
+    follower = Follower({1: 4}, ON_FETCH, hw=4).follow()
+    follower.brings(hw=4)
+    follower.brings(diverging=(1, 2))
+    assert (follower.replica.log.leo, follower.replica.hw) == (2, 2)
+    assert follower.host.of("settled") == [(5, 4, 0)]
+    follower.brings()
+    assert follower.host.of("settled") == [(5, 4, 0), (5, 2, 1)]
+
+
+@pytest.mark.parametrize(("rule", "leo"), [("truncation-epoch", 2), ("leader-epoch", 4)])
+def test_a_late_diverging_answer_removes_committed_records_where_epochs_are_not_compared(rule: str, leo: int) -> None:
+    # KAFKA-18991. The leader that was asked under epoch 5 leads again under 7, and has what this follower has by then.
+    follower = Follower({1: 4}, ON_FETCH.override({"late_reply": rule}), hw=4).follow(5)
+    late = follower.asked
+    follower.fetcher.remove("t-0")
+    follower.follow(7)
+    assert follower.asked is late
+    follower.answers(late, diverging=(1, 2))
+    assert (follower.replica.log.leo, follower.replica.hw) == (leo, leo)
+    assert follower.asked.positions == [("t-0", leo, 7, 1)]
+    assert "late-reply" in follower.host.probes
+
+
+@pytest.mark.parametrize(("rule", "leo"), [("truncation-epoch", 3), ("leader-epoch", 2)])
+def test_a_late_answer_completes_no_truncation(rule: str, leo: int) -> None:
+    follower = Follower({1: 2}, ON_FETCH.override({"late_reply": rule})).follow(5)
+    late = follower.asked
+    follower.follow(7)
+    follower.answers(late, Batch(2, 2, 5, 9))
+    assert follower.replica.log.leo == leo
+    assert follower.host.of("settled") == []
+    follower.brings()
+    assert follower.host.of("settled") == [(7, leo, 0)]
+
+
+def test_a_leader_that_compares_no_epochs_is_asked_where_they_end() -> None:
+    follower = Follower({1: 4}, ON_FETCH, hw=1).follow()
+    follower.brings(Batch(4, 4, 5, 40), diverging=None)
+    assert follower.asked.asks == [("t-0", 5, 1)]
+    follower.ends(2, 1)
+    assert follower.host.of("settled") == [(5, 2, 1)]
+    follower.brings(Batch(2, 2, 5, 40), diverging=None)
+    assert follower.fetches_from == 3
+
+
+@pytest.mark.parametrize(("latest", "earliest", "leo"), [(2, None, 2), (6, 5, 5), (6, 0, 4)])
+def test_what_was_out_of_range_is_compared_next(latest: int, earliest: int | None, leo: int) -> None:
+    follower = Follower({1: 4}, ON_FETCH).follow()
+    follower.brings(error=OFFSET_OUT_OF_RANGE)
+    follower.lists(latest)
+    if earliest is not None:
+        follower.lists(earliest)
+    assert follower.asked.positions == [("t-0", leo, 5, 1 if leo < 5 else NO_EPOCH)]
+    assert follower.host.of("settled") == []
+    follower.brings()
+    assert follower.host.of("settled") == [(5, leo, 0)]
+
+
+def test_a_truncation_that_changes_nothing_is_not_repeated_at_once() -> None:
+    follower = Follower({1: 2}, ON_FETCH.override({"truncate_at_leo": "keeps-epochs"}))
+    follower.replica.epochs.assign(4, 2)
+    follower.follow()
+    for _ in range(2):
+        follower.brings(diverging=(1, 3))
+        assert follower.host.of("settled") == []
+        follower.back_off()
+        assert follower.asked.positions == [("t-0", 2, 5, 4)]
+
+
+def test_only_a_fetch_that_was_agreed_with_goes_round() -> None:
+    follower = Follower({1: 2}, ON_FETCH, hw=2).follow()
+    follower.brings(diverging=(1, 1))
+    assert not follower.fetcher.repeats(follower.asked, 0)
+    follower.brings(hw=1)
+    assert follower.fetcher.repeats(follower.asked, 0)
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "shutting_down", "stops"),
+    [(0, (1, 2), False, True), (2, (2,), False, False), (2, (1, 2), True, False), (2, (2,), True, True)],
+)
+def test_when_a_follower_stops_fetching(leader: int, isr: tuple[int, ...], *, shutting_down: bool, stops: bool) -> None:
+    assert stops_fetcher(1, decision(leader, isr=isr), shutting_down=shutting_down) == stops
+
+
+class History:
+    """Three logs as elections and replication leave them: one record per offset, epochs never reused."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.leader = 0
+        self.replicas = [filled(Recorder(), {}, ON_FETCH) for _ in range(3)]
+
+    def elect(self, leader: int, records: int) -> None:
+        self.epoch += 1
+        self.leader = leader
+        replica = self.replicas[leader]
+        replica.epochs.assign(self.epoch, replica.log.leo)
+        for _ in range(records):
+            replica.append_new(100 * self.epoch + replica.log.leo, 1, self.epoch)
+
+    def follow(self, follower: int, records: int) -> None:
+        """Truncate to what both have, then fetch so many records."""
+        leader, replica = self.replicas[self.leader], self.replicas[follower]
+        if leader is replica:
+            return
+        replica.truncate_to(self.agreed(follower))
+        for batch in leader.log.batches[replica.log.leo :][:records]:
+            replica.append_fetched(batch)
+
+    def agreed(self, follower: int) -> int:
+        """How far a log is like the leader's."""
+        pairs = zip(self.replicas[self.leader].log.batches, self.replicas[follower].log.batches, strict=False)
+        return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 3)), max_size=16)
+
+
+@given(STEPS, st.integers(0, 2), st.integers(0, 2), st.integers(1, 3))
+def test_a_follower_ends_with_its_leaders_log_and_loses_nothing_that_both_have(
+    steps: list[tuple[bool, int, int]], leader: int, other: int, size: int
+) -> None:
+    history = History()
+    for elects, broker, records in steps:
+        (history.elect if elects else history.follow)(broker, records)
+    history.elect(leader, 1)
+    follower = (leader + 1 + other % 2) % 3
+    common = history.agreed(follower)
+    lead, replica = history.replicas[leader], history.replicas[follower]
+    lead.is_leader, lead.leader_epoch = True, history.epoch
+    host = Recorder()
+    replica.host = replica.process = host
+    fetcher = Fetcher(2, ON_FETCH, host, backoff_us=BACKOFF_US)
+    fetcher.add(replica, history.epoch, 0)
+    for _ in range(40):
+        request = host.sent[-1]
+        ((name, offset, epoch, last),) = request.positions
+        assert (epoch, last) == (history.epoch, replica.epochs.epochs[-1] if replica.epochs.epochs else NO_EPOCH)
+        error = lead.check_fetch(offset, epoch, last)
+        diverging = lead.diverging(last) if error == DIVERGING_EPOCH else AGREES
+        assert error in (NONE, DIVERGING_EPOCH)
+        batches = [] if error else lead.read_uncommitted(offset)[:size]
+        fetcher.on_fetch_reply(FetchReply(request, [(name, NONE, batches, 0, 0, epoch, diverging)]), 0)
+        if host.of("settled"):
+            # What completes truncation: up to where it was fetched from both logs are one.
+            ((_, settled, _),) = host.of("settled")
+            assert replica.log.batches[:settled] == lead.log.batches[:settled]
+    assert replica.log.batches == lead.log.batches
+    assert replica.epochs.entries == lead.epochs.entries
+    assert min((leo for leo, _ in host.of("truncated")), default=common) >= common
 
 
 # Out of range.

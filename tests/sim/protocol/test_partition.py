@@ -3,12 +3,15 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.messages import (
+    AGREES,
+    DIVERGING_EPOCH,
     EARLIEST,
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
     INVALID_UPDATE_VERSION,
     LATEST,
     LOG_TRUNCATION,
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -21,6 +24,7 @@ from sim.protocol.messages import (
     UNSUPPORTED_VERSION,
     LeaderAndIsr,
 )
+from sim.protocol.modes import MODES
 from tests.sim.protocol.recording import (
     HW,
     KIP101,
@@ -199,6 +203,7 @@ def test_a_shrunk_isr_lets_the_high_watermark_move_and_writes_complete(rule: str
     assert (one.hw, host.of("answer")) == (1, [(0, NONE, 0)])
 
 
+KRAFT = MODES["kraft"].rules
 ALTER = HW.override({"isr_update": "alter-partition"})
 
 
@@ -245,7 +250,7 @@ def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None
     one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 2)
     one.isr_persisted((1, 2), 9, LAG_US * 2)
     one.isr_refused("UNKNOWN_SERVER_ERROR", LAG_US * 2)
-    assert (one.isr, one.pending, one.partition_epoch) == ((1,), (), 2)
+    assert [one.isr, one.pending, one.partition_epoch] == [(1,), (), 2]
 
 
 @pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])
@@ -287,6 +292,72 @@ def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_ru
     assert one.hw == (0 if joins else 1)
 
 
+@pytest.mark.parametrize(
+    ("registered", "fetched", "joins"),
+    [(4, 4, True), (5, 4, False), (4, 5, False), (None, 4, False), (4, NO_BROKER_EPOCH, True)],
+)
+def test_in_kraft_who_joins_and_is_waited_for_is_the_registration_that_fetched(
+    registered: int | None, fetched: int, *, joins: bool
+) -> None:
+    host = Recorder()
+    host.registered = {} if registered is None else {2: registered}
+    one = partition(host, KRAFT)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.follower_fetched(2, fetched, 0, 1, 0)
+    assert bool(host.of("isr")) == joins
+    one.isr_refused(INELIGIBLE_REPLICA, 0)
+    one.produce(produce(0), 0)
+    one.advance_hw(1)
+    assert one.hw == (0 if joins else 1)
+
+
+def test_a_member_that_left_before_it_fetched_is_not_waited_for() -> None:
+    one = partition(Recorder(), KRAFT)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    one.produce(produce(0, acks=1), 0)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), 1)
+    assert one.hw == 1
+
+
+def test_a_proposal_names_the_broker_epoch_of_each_members_last_fetch() -> None:
+    host = Recorder()
+    host.registered = {2: 4}
+    one = partition(host, KRAFT)
+    one.become_leader(decision(isr=(1, 3)), 0)
+    one.follower_fetched(2, 4, 0, 1, 0)
+    assert one.broker_epochs((1, 2, 3), 9) == {1: 9, 2: 4, 3: NO_BROKER_EPOCH}
+
+
+@pytest.mark.parametrize(("registered", "stale"), [(4, False), (5, True), (3, False), (None, False)])
+def test_a_fetch_of_an_earlier_registration_than_metadata_shows_is_stale(
+    registered: int | None, *, stale: bool
+) -> None:
+    host = Recorder()
+    host.registered = {} if registered is None else {2: registered}
+    one = partition(host, KRAFT)
+    one.become_leader(decision(), 0)
+    assert one.is_stale(2, 4) == stale
+    assert not one.is_stale(2, NO_BROKER_EPOCH)
+
+
+def test_in_kraft_the_committed_isr_decides_whether_the_high_watermark_moves_and_the_maximal_one_how_far() -> None:
+    host = Recorder()
+    host.registered = {2: 4, 3: 4}
+    one = partition(host, KRAFT, min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.produce(produce(0, acks=1), 0)
+    one.follower_fetched(2, 4, 1, 1, 1)
+    assert (one.pending, one.hw) == ((1, 2), 0)
+    one.isr_persisted((1, 2), 2, 1, leader_epoch=1)
+    assert one.hw == 1
+    one.follower_fetched(3, 4, 1, 1, 1)
+    one.produce(produce(1, acks=1), 1)
+    one.follower_fetched(2, 4, 2, 1, LAG_US * 2)
+    assert (one.pending, one.hw) == ((1, 2, 3), 1)
+    one.follower_fetched(3, 4, 2, 1, LAG_US * 2)
+    assert one.hw == 2
+
+
 def test_a_lower_min_isr_is_heeded_at_once() -> None:
     host = Recorder()
     one = partition(host, HW.override({"hw_needs_min_isr": "yes"}), min_insync_replicas=2)
@@ -308,6 +379,30 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     one.become_leader(again, 9)
     assert (one.partition_epoch, one.epoch_start, one.isr) == (8, 5, (1, 2))
     assert (one.followers[2].leo, one.followers[2].in_isr, one.pending) == (5, True, ())
+
+
+def test_a_state_that_is_replayed_under_an_equal_leader_epoch_ends_a_proposal() -> None:
+    host = Recorder()
+    host.registered = {2: 4}
+    one = partition(host, KRAFT)
+    one.become_leader(decision(isr=(1, 3)), 0)
+    one.follower_fetched(3, 4, 0, 1, 1)
+    one.follower_fetched(2, 4, 0, 1, 1)
+    assert one.pending == (1, 2, 3)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), 2)
+    assert [one.isr, one.pending, one.partition_epoch] == [(1,), (), 2]
+    assert [(state.holds_hw, state.leo) for state in one.followers.values()] == [(False, 0), (False, 0)]
+    one.isr_persisted((1, 2, 3), 3, 2, leader_epoch=1)
+    assert (one.isr, one.partition_epoch) == ((1,), 2)
+
+
+def test_a_follower_takes_a_newer_partition_epoch_under_an_equal_leader_epoch() -> None:
+    one = partition(Recorder(), KRAFT)
+    one.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 5, (1, 2, 3)))
+    one.become_follower(LeaderAndIsr("t-0", 2, 3, (2,), 6, (1, 2)))
+    assert (one.leader_epoch, one.partition_epoch, one.isr, one.replicas) == (3, 6, (2,), (1, 2))
+    one.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 5, (1, 2, 3)))
+    assert (one.partition_epoch, one.isr) == (6, (2,))
 
 
 def test_an_older_decision_is_ignored() -> None:
@@ -443,6 +538,42 @@ def test_the_first_draft_of_kip_320_compares_the_epoch_of_the_last_record() -> N
         NONE,
         OFFSET_OUT_OF_RANGE,
     ]
+
+
+@pytest.mark.parametrize(
+    ("offset", "last", "answer"),
+    [
+        (7, 4, NONE),
+        (5, 4, NONE),
+        (5, 2, NONE),  # It ends there.
+        (6, 2, (2, 5)),
+        (4, 3, (2, 5)),
+        (8, 4, (4, 7)),  # From beyond the LEO it diverges, too.
+        (4, 1, (1, 2)),  # Below the first epoch its start is said to be the end.
+        (2, 1, NONE),
+        (1, 1, OFFSET_OUT_OF_RANGE),
+        (7, 9, OFFSET_OUT_OF_RANGE),
+        (7, NO_EPOCH, NONE),
+    ],
+)
+def test_a_leader_compares_the_epoch_of_the_last_record_with_its_own_log(
+    offset: int, last: int, answer: str | tuple[int, int]
+) -> None:
+    one = filled(Recorder(), {0: 2, 2: 3, 4: 2}, KRAFT, hw=7)
+    one.advance_log_start(2)
+    one.epochs.truncate_from_start(2)
+    one.is_leader, one.leader_epoch = True, 4
+    assert one.epochs.entries == [(2, 2), (4, 5)]
+    for client in (False, True):
+        error = one.check_fetch(offset, 4, last, client)
+        assert (one.diverging(last) if error == DIVERGING_EPOCH else error) == answer
+
+
+def test_a_leader_that_truncates_in_a_phase_of_its_own_compares_nothing() -> None:
+    one = filled(Recorder(), {0: 2}, KIP101)
+    one.is_leader = True
+    assert one.check_fetch(2, NO_EPOCH, 1) == NONE
+    assert (one.agrees, filled(Recorder(), {0: 2}, KRAFT).agrees) == (None, AGREES)
 
 
 def test_without_fencing_any_epoch_will_do() -> None:

@@ -7,18 +7,31 @@ import pytest
 
 from tests.conformance.cases import BUNDLED, TABLES, read_cases
 from tests.conformance.kinds import KINDS
-from tests.conformance.waiting import WAITING, waiting_reason
+from tests.conformance.runs import rules_for
 
 CASES = {case.id: case for case in read_cases(BUNDLED)}
 
 
-def test_the_list_of_waiting_cases_is_exact() -> None:
-    reasons = {name: waiting_reason(case) for name, case in CASES.items()}
-    assert {name: reason for name, reason in reasons.items() if reason} == WAITING
+def test_every_case_runs() -> None:
+    assert not [name for name, case in CASES.items() if not rules_for(case) or case.kind not in KINDS]
 
 
-def test_nothing_of_the_epoch_cache_waits() -> None:
-    assert not [name for name in WAITING if CASES[name].kind == "leader_epoch_cache"]
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("ft-d14", ["kip101"]),
+        ("ft-d16", ["kip101", "latest"]),
+        ("ft-c08", ["latest", "kraft"]),
+        ("ft-d11", ["latest", "kraft"]),
+        ("ft-l02", ["kraft"]),
+        ("ft-v11", ["kraft"]),
+        ("ft-x01", ["latest"]),
+        ("hi-07", ["kraft"]),
+        ("hi-29", ["latest", "alter-partition"]),
+    ],
+)
+def test_the_rules_are_those_of_its_time(name: str, rules: list[str]) -> None:
+    assert list(rules_for(CASES[name])) == rules
 
 
 def _expected(expect: object) -> Iterator[str]:

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.promise import UNKNOWN, Promise, elects_uncleanly
+from sim.config import resolve
+from sim.ledger import Ack, End, Ledger, Violation
+from sim.protocol.batch import Batch
+from sim.protocol.modes import mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RECORD = Batch(4, 5, 0, 10)
+"""Records 10 and 11, which every history is about."""
+BEYOND = 6
+
+
+class History:
+    """Three replicas in the ISR, with LEO 6, and one batch that is committed and acknowledged at 10."""
+
+    def __init__(self, *, min_isr: int = 2, committed_us: int = 10, leader_min_isr: int | None = None) -> None:
+        self.ledger = Ledger()
+        self.ledger.follows_leos = True
+        self.ledger.min_isr(min_isr, 0)
+        self.ledger.assignments.append((0, (1, 2, 3)))
+        self.ledger.isr_history.append((0, (1, 2, 3)))
+        self.incarnations = {1: 0, 2: 0, 3: 0, 4: 0}
+        self.committed_us = committed_us
+        self.leader_min_isr = leader_min_isr
+        for broker in self.incarnations:
+            self.back(broker, 0)
+        if not committed_us:
+            self.commit()
+
+    def commit(self) -> None:
+        if self.leader_min_isr is not None:
+            self.ledger.committed_with(self.leader_min_isr, [RECORD])
+        self.ledger.commit([RECORD], self.committed_us)
+        self.ledger.acks.append(Ack(10, 2, 4, -1, self.committed_us))
+
+    def until(self, at_us: int) -> None:
+        """Time passes."""
+        if self.committed_us <= at_us and not self.ledger.commits:
+            self.commit()
+
+    def end(self, broker: int, at_us: int, *, lossy: bool = False, clean: bool = False) -> History:
+        self.until(at_us)
+        lost = {RECORD.first_id: RECORD} if lossy else {}
+        end = End(broker, at_us, "power-loss" if lossy else "kill", lost, broker in self.ledger.isr, not clean)
+        self.ledger.ended(end)
+        return self
+
+    def back(self, broker: int, at_us: int, *, leo: int = BEYOND) -> History:
+        self.until(at_us)
+        self.incarnations[broker] += 1
+        self.ledger.started(broker, self.incarnations[broker])
+        self.ledger.leo(broker, leo, at_us)
+        self.ledger.registered(broker, self.incarnations[broker], at_us)
+        return self
+
+    def isr(self, at_us: int, *members: int) -> History:
+        self.until(at_us)
+        self.ledger.isr_history.append((at_us, members))
+        return self
+
+    def rejoins(self, broker: int, at_us: int, *, leo: int = BEYOND) -> History:
+        """Restart, fenced on the way, then back in the ISR."""
+        self.back(broker, at_us, leo=leo)
+        rest = [other for other in self.ledger.isr if other != broker]
+        return self.isr(at_us + 1, *rest).isr(at_us + 2, *rest, broker)
+
+    def promise(self, name: str = "elr", *, unclean: bool = False) -> Promise:
+        self.until(1 << 40)
+        return Promise(self.ledger, mode(name).rules, unclean_election=unclean)
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """By unclean ends, and by lossy ones."""
+        promise = self.promise()
+        assert promise.run_inside() == promise.inside_unclean
+        assert self.promise("elr-recovery").run_inside() == promise.inside_lossy
+        return promise.inside_unclean, promise.inside_lossy
+
+
+def test_one_end_less_than_min_isr_is_tolerated_and_no_more() -> None:
+    assert History().end(1, 20, lossy=True).inside == (1, 1)
+    assert History().end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (0, 0)
+    assert History(min_isr=3).end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (1, 1)
+    assert History(min_isr=1).end(1, 20, lossy=True).inside == (0, 0)
+    assert History(min_isr=1).inside == (1, 1)
+
+
+def test_kills_damage_for_a_controller_that_cannot_look_at_logs() -> None:
+    assert History().end(1, 20).end(2, 30).inside == (0, 1)
+    assert History().end(1, 20).end(2, 30, lossy=True).inside == (0, 1)
+    assert History().end(1, 20, clean=True).end(2, 30, clean=True).end(3, 40, clean=True).inside == (1, 1)
+
+
+def test_who_is_back_in_the_isr_with_the_record_is_damaged_no_more() -> None:
+    assert History().end(1, 20).rejoins(1, 30).end(2, 40).inside == (1, 1)
+    assert History().end(1, 20).isr(29, 2, 3).back(1, 30).end(2, 40).inside == (0, 1)
+
+
+def test_who_is_back_with_a_log_that_ends_before_the_record_is_damaged_until_it_ends_beyond_it() -> None:
+    short = History().end(1, 20).rejoins(1, 30, leo=5)
+    short.ledger.leo(1, BEYOND, 40)
+    assert short.end(2, 50).inside == (1, 1)
+    early = History().end(1, 20).rejoins(1, 30, leo=5).end(2, 35)
+    early.ledger.leo(1, BEYOND, 40)
+    assert early.inside == (0, 1)
+
+
+def test_who_is_still_in_the_isr_until_its_old_session_ends_is_not_back() -> None:
+    history = History().end(1, 20)
+    history.ledger.leo(1, BEYOND, 22)  # Loaded, and refused as long as the old session is open.
+    history.end(2, 25)
+    history.ledger.registered(1, 1, 30)
+    assert history.inside == (0, 1)
+
+
+def test_an_end_before_the_commit_counts_if_the_commit_rested_upon_it() -> None:
+    assert History().end(1, 5, lossy=True).end(2, 20, lossy=True).inside == (0, 0)
+    assert History().end(1, 5, lossy=True).isr(6, 2, 3).end(2, 20, lossy=True).inside == (1, 1)
+    assert History().end(1, 3, lossy=True).rejoins(1, 5).end(2, 20, lossy=True).inside == (1, 1)
+
+
+def test_the_smallest_min_isr_since_the_commit_decides() -> None:
+    lowered = History().end(1, 20)
+    lowered.ledger.min_isr(1, 30)
+    assert lowered.inside == (0, 1)
+    for lowered_us, raised_us, inside in ((15, 17, (0, 1)), (5, 12, (0, 1)), (5, 7, (1, 1)), (25, 27, (0, 1))):
+        history = History()
+        history.ledger.min_isr(1, lowered_us)
+        history.ledger.min_isr(2, raised_us)
+        assert history.end(1, 20).inside == inside
+    assert History(min_isr=2, leader_min_isr=1).end(1, 20).inside == (0, 1)
+    assert History(min_isr=2, leader_min_isr=3).end(1, 20).inside == (1, 1)
+
+
+def test_only_assigned_replicas_are_damaged() -> None:
+    assert History().end(1, 20).end(4, 30).inside == (1, 1)
+    moved = History().end(1, 20).isr(25, 2, 3)
+    moved.ledger.assignments.append((30, (2, 3, 4)))
+    assert moved.end(2, 40).inside == (1, 1)
+
+
+def test_a_disk_that_is_replaced_later_takes_the_marker_along() -> None:
+    history = History().end(1, 20, clean=True).end(2, 21, clean=True)
+    for broker in (1, 2):
+        history.ledger.lost_later(broker, {RECORD.first_id: RECORD}, marker=True)
+    assert history.inside == (1, 0)
+    for broker in (1, 2):
+        history.ledger.lost_later(broker, {}, marker=False)
+    assert history.inside == (0, 0)
+
+
+def test_without_eligible_replicas_it_is_not_known() -> None:
+    promise = History().end(1, 20).promise("kraft")
+    assert (promise.inside_unclean, promise.inside_lossy) == (UNKNOWN, UNKNOWN)
+
+
+def test_while_the_feature_is_off_records_must_keep_to_the_isr_as_well() -> None:
+    def alone() -> History:
+        return History().isr(15, 1).end(1, 20, lossy=True)
+
+    assert alone().promise().run_inside()
+    history = alone()
+    history.ledger.elr_was_off = True
+    assert not history.promise().run_inside()
+    assert not alone().promise("kraft").run_inside()
+
+
+def test_an_unclean_election_ends_the_promise_and_divergence_stays_in_it() -> None:
+    promise = History().promise(unclean=True)
+    assert not promise.run_inside()
+    assert promise.inside_unclean == promise.inside_lossy == 0
+    assert not promise.covers(Violation("committed-loss", 1, "", frozenset({10})))
+    assert promise.covers(Violation("divergence", 1, ""))
+
+
+def test_a_loss_is_covered_if_one_of_its_records_is_inside() -> None:
+    promise = History().end(1, 20).end(2, 30).promise()
+    assert not promise.covers(Violation("committed-loss", 1, "", frozenset({10, 11})))
+    assert promise.covers(Violation("committed-loss", 1, "", frozenset({10, 99})))
+    assert History().end(1, 20).promise().covers(Violation("committed-loss", 1, "", frozenset({10})))
+
+
+@pytest.mark.parametrize(
+    ("name", "unclean", "strategy", "expected"),
+    [
+        ("elr", False, "Aggressive", False),
+        ("elr", True, "Balanced", True),
+        ("elr-recovery", True, "default", True),
+        ("elr-recovery", True, "Balanced", False),
+        ("elr-recovery", False, "Aggressive", True),
+        ("elr-recovery", False, "default", False),
+    ],
+)
+def test_which_configurations_elect_uncleanly(name: str, unclean: bool, strategy: str, expected: bool) -> None:
+    config = resolve({"unclean.leader.election.enable": unclean, "unclean.recovery.strategy": strategy})
+    assert elects_uncleanly(config, mode(name).rules) is expected
+
+
+# Against a walk through every instant.
+
+BROKERS = st.integers(1, 3)
+EVENT = st.one_of(
+    st.tuples(st.sampled_from(["kill", "lose", "stop", "back", "back", "grow", "shrink"]), BROKERS),
+    st.tuples(st.just("isr"), st.sets(BROKERS).map(lambda members: tuple(sorted(members)))),
+    st.tuples(st.just("min-isr"), BROKERS),
+)
+EVENTS = st.lists(EVENT, max_size=14)
+COMMITTED_US = st.integers(0, 8)
+SIZES = st.integers(1, 3)
+
+
+class Walk:
+    """Plays events, one at each instant from 1 on, and keeps the state of every instant."""
+
+    def __init__(self, events: Iterable[tuple[str, Any]], committed_us: int, min_isr: int) -> None:
+        self.history = History(committed_us=committed_us, min_isr=min_isr)
+        self.committed_us = committed_us
+        self.ends: list[tuple[int, int, bool, bool]] = []
+        runs, self.leos, isr, size = {1, 2, 3}, dict.fromkeys((1, 2, 3), BEYOND), (1, 2, 3), min_isr
+        self.states = [(isr, dict(self.leos), size)]
+        for at_us, (kind, what) in enumerate(events, start=1):
+            self.history.until(at_us - 1)
+            if kind == "isr":
+                self.history.isr(at_us, *what)
+                isr = what
+            elif kind == "min-isr":
+                self.history.ledger.min_isr(what, at_us)
+                size = what
+            elif kind in ("kill", "lose", "stop") and what in runs:
+                runs.remove(what)
+                self.leos[what] = -1
+                self.history.end(what, at_us, lossy=kind == "lose", clean=kind == "stop")
+                self.ends.append((what, at_us, kind != "stop", kind == "lose"))
+            elif kind == "back" and what not in runs:
+                runs.add(what)
+                self.leos[what] = 0
+                self.history.back(what, at_us, leo=0)
+            elif kind in ("grow", "shrink") and what in runs:
+                self.leos[what] = BEYOND if kind == "grow" else 5
+                self.history.ledger.leo(what, self.leos[what], at_us)
+            self.states.append((isr, dict(self.leos), size))
+
+    def inside(self, *, lossy: bool) -> int:
+        smallest = 9
+        for now_us in range(self.committed_us, max(len(self.states), self.committed_us + 1)):
+            smallest = min(smallest, self._state(now_us)[2])
+            damaged = {end[0] for end in self.ends if self._is_damaged(end, now_us, lossy=lossy)}
+            if len(damaged) >= smallest:
+                return 0
+        return 1
+
+    def _state(self, now_us: int) -> tuple[tuple[int, ...], dict[int, int], int]:
+        return self.states[min(now_us, len(self.states) - 1)]
+
+    def _is_damaged(self, end: tuple[int, int, bool, bool], now_us: int, *, lossy: bool) -> bool:
+        broker, at_us, unclean, loses = end
+        relied = at_us >= self.committed_us or broker in self._state(self.committed_us)[0]
+        states = [self._state(time) for time in range(at_us, now_us + 1)]
+        back = any(broker in isr and leos[broker] >= BEYOND for isr, leos, _ in states)
+        return (loses if lossy else unclean) and at_us <= now_us and relied and not back
+
+
+@given(EVENTS, COMMITTED_US, SIZES)
+def test_any_history_is_judged_as_by_a_walk_through_every_instant(
+    events: list[tuple[str, Any]], committed_us: int, min_isr: int
+) -> None:
+    walk = Walk(events, committed_us, min_isr)
+    assert walk.history.inside == (walk.inside(lossy=False), walk.inside(lossy=True))
+
+
+# What must hold of any history.
+
+
+@given(EVENTS, COMMITTED_US, SIZES)
+def test_what_is_inside_by_unclean_ends_is_inside_by_lossy_ones(
+    events: list[tuple[str, Any]], committed_us: int, min_isr: int
+) -> None:
+    unclean, lossy = Walk(events, committed_us, min_isr).history.inside
+    assert unclean <= lossy
+
+
+@given(EVENTS, COMMITTED_US, SIZES)
+def test_without_an_end_that_is_unclean_everything_is_inside(
+    events: list[tuple[str, Any]], committed_us: int, min_isr: int
+) -> None:
+    calm = [("stop", what) if kind in ("kill", "lose") else (kind, what) for kind, what in events]
+    assert Walk(calm, committed_us, min_isr).history.inside == (1, 1)
+
+
+@given(EVENTS, COMMITTED_US, SIZES)
+def test_a_larger_min_isr_puts_nothing_outside(events: list[tuple[str, Any]], committed_us: int, min_isr: int) -> None:
+    larger = [(kind, min(3, what + 1)) if kind == "min-isr" else (kind, what) for kind, what in events]
+    few = Walk(events, committed_us, min_isr).history.inside
+    many = Walk(larger, committed_us, min(3, min_isr + 1)).history.inside
+    assert few[0] <= many[0]
+    assert few[1] <= many[1]
+
+
+@given(EVENTS, COMMITTED_US, SIZES, st.data())
+def test_an_end_that_is_milder_puts_nothing_outside(
+    events: list[tuple[str, Any]], committed_us: int, min_isr: int, data: st.DataObject
+) -> None:
+    places = [place for place, (kind, _) in enumerate(events) if kind in ("lose", "kill")]
+    milder = list(events)
+    if places:
+        place = data.draw(st.sampled_from(places))
+        kind, what = events[place]
+        milder[place] = ("kill" if kind == "lose" else "stop", what)
+    before = Walk(events, committed_us, min_isr).history.inside
+    after = Walk(milder, committed_us, min_isr).history.inside
+    assert before[0] <= after[0]
+    assert before[1] <= after[1]

@@ -1,0 +1,174 @@
+"""A KRaft controller without a node: what it commits and asks is written down, sessions are as the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sim.protocol.alter_partition import Change
+from sim.protocol.kraft_controller import KraftController
+from sim.protocol.metadata import Image, PartitionRegistration, Record, Value
+from sim.protocol.modes import mode
+from sim.protocol.probes import PROBES
+from sim.protocol.quorum_messages import GetReplicaLogInfo, ReplicaLogInfo
+from sim.protocol.rules import Rules
+
+NOTHING = PartitionRegistration("?", 0, 0, (), 0, ())
+CONFIG: Mapping[str, Value] = {"min.insync.replicas": 2}
+
+
+class Proposer:
+    """A partition of a leader that nobody tells how its change ended."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def isr_persisted(
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1
+    ) -> None: ...
+
+    def isr_refused(self, error: str, now_us: int) -> None: ...
+
+
+class Quorum:
+    """A controller, and the host that it asks.
+
+    Attributes:
+        controller: the active one.
+        records: all that was committed.
+        sessions: brokers whose session is valid.
+        asked: (broker, partition) of GetReplicaLogInfo.
+        timers: (number, delay) of the timers that a recovery set.
+        probes: names of those that were reached.
+        counters: of unclean recoveries: running, finished, waiting for an administrator.
+    """
+
+    def __init__(self, rules: Rules | str, config: Mapping[str, Value] = CONFIG) -> None:
+        self.rules = mode(rules).rules if isinstance(rules, str) else rules
+        self.config = config
+        self.records: list[Record] = []
+        self.sessions: set[int] = set()
+        self.asked: list[tuple[int, str]] = []
+        self.timers: list[tuple[int, int]] = []
+        self.probes: set[str] = set()
+        self.counters = (0, 0, 0)
+        self._incarnation = 100
+        self.controller = KraftController(Image(), self.rules, self, config)
+
+    # The host's side.
+
+    def append(self, records: list[Record]) -> None:
+        self.records += records
+        assert self.controller.image.offset == len(self.records)
+
+    def has_session(self, broker: int) -> bool:
+        return broker in self.sessions
+
+    def ask_log_info(self, broker: int, name: str) -> None:
+        self.asked.append((broker, name))
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self.counters = (running, finished, manual)
+
+    def recovery_due(self, timer: int, after_us: int) -> None:
+        self.timers.append((timer, after_us))
+
+    def reached(self, probe: int) -> None:
+        self.probes.add(PROBES[probe].name)
+
+    # The test's side.
+
+    @property
+    def image(self) -> Image:
+        return self.controller.image
+
+    @property
+    def state(self) -> PartitionRegistration:
+        """The only partition."""
+        (state,) = self.image.partitions.values()
+        return state
+
+    def lists(self) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Leader, ISR, ELR, last known ELR."""
+        state = self.state
+        return state.leader, state.isr, state.elr, state.last_known_elr
+
+    def fail_over(self) -> None:
+        """Another controller becomes active."""
+        image = Image()
+        for record in self.records:
+            image.replay(record)
+        self.controller = KraftController(image, self.rules, self, self.config)
+        self.controller.activate()
+
+    def register(self, *brokers: int, clean: bool = False) -> None:
+        """New incarnations register: after a clean shutdown, or not."""
+        for broker in brokers:
+            known = self.image.brokers.get(broker)
+            self._incarnation += 1
+            previous = known.broker_epoch if clean and known else -1
+            assert not self.controller.register(broker, self._incarnation, previous).error
+            self.sessions.add(broker)
+
+    def unfence(self, *brokers: int) -> None:
+        """Their heartbeats show that they have read all."""
+        for broker in brokers:
+            epoch = self.image.brokers[broker].broker_epoch
+            assert self.controller.heartbeat(broker, epoch, self.image.offset).is_caught_up
+            self.sessions.add(broker)
+
+    def start(self, *brokers: int, clean: bool = False) -> None:
+        """Register and unfence."""
+        self.register(*brokers, clean=clean)
+        self.unfence(*brokers)
+
+    def fence(self, *brokers: int) -> None:
+        """Their sessions end, one after the other."""
+        for broker in brokers:
+            self.sessions.discard(broker)
+            self.controller.fence(broker)
+
+    def create(self, *replicas: int, name: str = "p") -> Quorum:
+        """Brokers that are all there, and a partition."""
+        self.start(*(broker for broker in sorted(replicas) if broker not in self.image.brokers))
+        assert not self.controller.create_partition(name, replicas)
+        return self
+
+    def alter(self, *isr: int, **changed: Any) -> str:
+        """The leader of the only partition wants another ISR; returns the error."""
+        return self.request(*isr, name=self.state.name, **changed)[0]
+
+    def request(
+        self,
+        *isr: int,
+        name: str = "p",
+        by: int | None = None,
+        broker_epoch: int | None = None,
+        leader_epoch: int | None = None,
+        partition_epoch: int | None = None,
+        broker_epochs: Mapping[int, int] | None = None,
+        recovering: bool = False,
+    ) -> tuple[str, tuple[int, ...], int, int]:
+        """A leader wants another ISR; what is not given is as the controller knows it. Returns its result."""
+        state, brokers = self.image.partitions.get(name, NOTHING), self.image.brokers
+        sender = state.leader if by is None else by
+        epochs = {member: brokers[member].broker_epoch for member in isr if member in brokers}
+        change = Change(
+            Proposer(name),
+            isr,
+            state.leader_epoch if leader_epoch is None else leader_epoch,
+            state.partition_epoch if partition_epoch is None else partition_epoch,
+            epochs if broker_epochs is None else broker_epochs,
+            recovering=recovering,
+        )
+        own = brokers[sender].broker_epoch if broker_epoch is None else broker_epoch
+        error, results = self.controller.alter_partition(sender, own, [change])
+        return (error, (), -1, -1) if error else results[name]
+
+    def answer(self, broker: int, last_epoch: int, leo: int, **changed: int) -> None:
+        """A replica answers GetReplicaLogInfo."""
+        epoch = changed.get("broker_epoch", self.image.brokers[broker].broker_epoch)
+        leader_epoch = changed.get("leader_epoch", self.state.leader_epoch)
+        asked = GetReplicaLogInfo(broker, self.state.name)
+        self.controller.log_info(ReplicaLogInfo(asked, epoch, last_epoch, leo, leader_epoch))
