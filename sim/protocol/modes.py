@@ -134,14 +134,13 @@ _KRAFT: Final = _KRAFT_3_5.override(
         "clean_shutdown_file": "loaded-only",
     }
 )
-_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on"})
+_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on", "unclean_registration": "transitions"})
 _ELR: Final = _ELR_SNAPSHOT.override(
     {
         "late_reply": "leader-epoch",
         "last_known_leader": "unfenced",
         "clean_shutdown": "checked",
         "min_isr_change": "clears-elr",
-        "unclean_registration": "transitions",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(

@@ -292,10 +292,10 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "unclean_registration": RuleSpec(
         ("removes", "transitions"),
-        "What an unclean registration does to a partition whose ISR or ELR holds the broker: it is taken out of the "
-        "lists and nothing else; or the partition changes as after any other event, with an election and a leader "
-        "epoch where they are due.",
-        "ClusterControlManager.registerBroker; KAFKA-18106",
+        "What an unclean registration does to a partition whose ISR or ELR holds the broker: with ELR it is taken out "
+        "of the lists and nothing else (no release), and without ELR nothing happens; or the partition changes as "
+        "after any other event, with an election and a leader epoch where they are due.",
+        "ReplicationControlManager.handleBrokerUncleanShutdown to 3.9; KAFKA-18106 (4.0; with ELR before)",
     ),
     "unclean_recovery": RuleSpec(
         ("election", "first-replies", "log-inspection"),
