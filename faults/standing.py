@@ -1,4 +1,4 @@
-"""Drawing the story that KIP-966 begins with: the ISR shrinks to one replica, and that is struck before anybody is back.
+"""Drawing the story that KIP-966 begins with: the ISR shrinks to one replica, which is struck before anybody is back.
 
 The other replicas leave the ISR one after the other, mostly without an end of their processes; then who is left loses
 its machine, its disk, its process or nothing but its session; and the others are back before it, or after it.

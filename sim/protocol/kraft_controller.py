@@ -114,7 +114,7 @@ class KraftController(ReplicationControl):
         return change
 
     def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
-        """The partition with a broker taken out of its lists, and nothing else changed: rule ``unclean_registration=removes``."""
+        """The partition with a broker taken out of its lists, and nothing else (``unclean_registration=removes``)."""
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
         return PartitionRegistration(
