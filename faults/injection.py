@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from faults import (
@@ -142,9 +142,9 @@ class Injection:
             there: the broker at which the step happened that it waited for, 0 if none.
         """
         if fault.targets == (FOLLOWERS,):
-            fault = replace(fault, targets=self._followers())
+            fault = fault.aimed(self._followers())
         elif min(fault.targets) < 0:
-            fault = replace(fault, targets=tuple(self._found(target, fault.kind, there) for target in fault.targets))
+            fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
         for position, target in enumerate(targets):

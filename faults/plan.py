@@ -86,10 +86,17 @@ class Fault:
 
     def waiting(self, trigger: Trigger) -> Fault:
         """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
+        return self._but(self.targets, trigger)
+
+    def aimed(self, targets: tuple[int, ...]) -> Fault:
+        """This fault, with the brokers that its targets' names stand for."""
+        return self._but(targets, self.trigger)
+
+    def _but(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
         return Fault(
             self.kind,
             self.at_us,
-            self.targets,
+            targets,
             self.lasts_us,
             self.delays_us,
             self.both_ways,
@@ -121,7 +128,7 @@ class Limits:
         all_brokers: the brokers that may get a replica.
         triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
         target: who is struck, 0 if that is to be drawn.
-        peer: the other end of a link, -1 if that is to be drawn.
+        peer: the other end of a link, a broker or a name, None if that is to be drawn.
     """
 
     brokers: tuple[int, ...]
@@ -134,7 +141,7 @@ class Limits:
     all_brokers: tuple[int, ...]
     triggered: bool = False
     target: int = 0
-    peer: int = -1
+    peer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +215,7 @@ def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
     source = aim(stream, limits)
     ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
     target = choice(stream, [node for node in ends if node != source])
-    if limits.peer >= 0:
+    if limits.peer is not None:
         target = limits.peer
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))
