@@ -357,7 +357,8 @@ class Partition(Replica):
             self.process.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
-        enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas
+        needed = self.min_insync_replicas
+        enough = len(self.isr) >= needed or len(self.pending) >= needed
         if not enough and not self._hw_needs_min_isr:
             self.process.reached(branch(self.rules, "hw_needs_min_isr"))
         delayed = self.delayed
@@ -378,11 +379,11 @@ class Partition(Replica):
         client: bool = False,
     ) -> str:
         """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record."""
-        if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):
-            error = self.check_epoch(current_leader_epoch)
-            if error:
-                self.process.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
-                return error
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch) and (
+            self._fences_clients if client else self._fences_fetches
+        ):
+            self.process.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
+            return self.check_epoch(current_leader_epoch)
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
         log = self.log
