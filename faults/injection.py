@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from faults import (
@@ -32,6 +32,7 @@ from faults import (
 from faults.plan import (
     AGAIN,
     CONTROLLER,
+    FOLLOWERS,
     ISR_MEMBER,
     LAST,
     OUTSIDER,
@@ -140,12 +141,14 @@ class Injection:
             fault: what strikes.
             there: the broker at which the step happened that it waited for, 0 if none.
         """
-        if min(fault.targets) < 0:
-            fault = replace(fault, targets=tuple(self._found(target, fault.kind, there) for target in fault.targets))
+        if fault.targets == (FOLLOWERS,):
+            fault = fault.aimed(self._followers())
+        elif min(fault.targets) < 0:
+            fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
         for position, target in enumerate(targets):
-            delay_us = fault.delays_us[position] if fault.delays_us else 0
+            delay_us = fault.delays_us[min(position, len(fault.delays_us) - 1)] if fault.delays_us else 0
             if delay_us:
                 kernel.call_at(kernel.now_us + delay_us, ALWAYS, self._hit, (fault, target))
             else:
@@ -171,6 +174,12 @@ class Injection:
         """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
         leader = self._cluster.control.state.leader
         return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
+
+    def _followers(self) -> tuple[int, ...]:
+        """Replicas that run and do not lead; those of the ISR last, so that it shrinks one by one."""
+        leader, isr = self._leader(), self._cluster.control.state.isr
+        others = [broker for broker in self._cluster.replicas if broker != leader and broker in self._cluster.running]
+        return tuple(sorted(others, key=lambda broker: broker in isr))
 
     def _found(self, target: int, kind: str, there: int) -> int:
         """The broker that a target's name stands for now; faults of the controller itself may find none (0)."""

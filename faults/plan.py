@@ -31,6 +31,8 @@ THERE: Final = -6
 """As a target: the broker at which the step happened that a trigger waited for; else who leads."""
 AGAIN: Final = -7
 """As a target: the broker that was struck last; else who leads."""
+FOLLOWERS: Final = -8
+"""As the only target: each replica that does not lead, and runs; none of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Fault:
         targets: brokers, or a name such as `LEADER`; of a link, source and target (0: ZooKeeper, which also stands
             for the whole cluster).
         lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
-        delays_us: for several targets, how long after the strike each is hit (empty: all at once).
+        delays_us: for several targets, how long after the strike each is hit (empty: all at once; the last delay is
+            also that of targets beyond it).
         both_ways: for a link, whether the other direction is concerned, too.
         value: how much, in the unit of its kind: us, batches, or parts of a thousand.
         replicas: for a reassignment, the new assignment.
@@ -83,10 +86,17 @@ class Fault:
 
     def waiting(self, trigger: Trigger) -> Fault:
         """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
+        return self._but(self.targets, trigger)
+
+    def aimed(self, targets: tuple[int, ...]) -> Fault:
+        """This fault, with the brokers that its targets' names stand for."""
+        return self._but(targets, self.trigger)
+
+    def _but(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
         return Fault(
             self.kind,
             self.at_us,
-            self.targets,
+            targets,
             self.lasts_us,
             self.delays_us,
             self.both_ways,
@@ -118,7 +128,7 @@ class Limits:
         all_brokers: the brokers that may get a replica.
         triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
         target: who is struck, 0 if that is to be drawn.
-        peer: the other end of a link, -1 if that is to be drawn.
+        peer: the other end of a link, a broker or a name, None if that is to be drawn.
     """
 
     brokers: tuple[int, ...]
@@ -131,7 +141,7 @@ class Limits:
     all_brokers: tuple[int, ...]
     triggered: bool = False
     target: int = 0
-    peer: int = -1
+    peer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,7 @@ def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
     source = aim(stream, limits)
     ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
     target = choice(stream, [node for node in ends if node != source])
-    if limits.peer >= 0:
+    if limits.peer is not None:
         target = limits.peer
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))

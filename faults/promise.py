@@ -14,6 +14,10 @@ than min.insync.replicas (`faults.damage`): by unclean ends where the controller
 that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was switched off
 for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
 
+A leader that was deposed without noticing (it stood still, say) may still raise its HW: by what it was told before, and
+by an ISR that is none any more. What only such a leader commits counts as committed when it was deposed: by the time
+its HW moves, those who told it may have lost the record and be back, as members of an ISR that never promised it.
+
 Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
 is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
 that know them.
@@ -133,7 +137,7 @@ class Promise:
         )
 
     def _is_excused(self, first_id: int) -> bool:
-        committed_us = self._ledger.commits.get(first_id)
+        committed_us = self._ledger.commits_deposed.get(first_id, self._ledger.commits.get(first_id))
         if committed_us is None:
             return False
         fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]

@@ -3,8 +3,9 @@
 Each seed enables some of the kinds that a scenario allows, some of them more often than others, and draws how stable
 its world is: whether cuts, pauses and stops are short, long or anything. What goes wrong comes in incidents, each at a
 moment of its own: a lone fault, a burst that strikes several targets nearly at once, a chain of faults that wait for
-steps of the protocol one after the other, or a rolling restart of all brokers. Everything is drawn beforehand: kinds
-and incidents from streams of the plan, each fault from a stream of its own.
+steps of the protocol one after the other, some of them in the order of a known failure, or a rolling restart of all
+brokers. Everything is drawn beforehand: kinds and incidents from streams of the plan, each fault from a stream of its
+own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import controlled_restart
+from faults import controlled_restart, standing
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
 from sim.control import CONTROL
@@ -24,7 +25,8 @@ LONE: Final = "lone"
 BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
-SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5)}
+STANDING: Final = "standing"
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -67,7 +69,8 @@ MOMENTS: Final = {
     "truncate": 3,
     "settled": 2,
     "isr-sent": 2,
-    "isr": 3,
+    "isr": 2,
+    "joined": 1,
     "registered": 3,
     "session-end": 2,
     "controller": 1,
@@ -84,12 +87,14 @@ class Hazard:
         targets: brokers by name, 0: as the kind is drawn by itself.
         kinds: fault kinds.
         then: hazards that come after it in known failures.
+        peer: the other end, where the kind is one of a link; None: as it is drawn by itself.
     """
 
     moments: tuple[str, ...]
     targets: tuple[int, ...]
     kinds: tuple[str, ...]
     then: tuple[str, ...]
+    peer: int | None = None
 
 
 STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart")
@@ -130,7 +135,23 @@ HAZARDS: Final = {
     ),
     # A change is on its way, for longer.
     "way": Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("trust", "loss", "return")),
+    # Who leads loses what it has just promised, and comes back for it.
+    "lapse": Hazard(("ack", "commit", "replicated", "acknowledges"), (LEADER,), LOSSES, ("silence", "return")),
+    # A new leader waits for somebody who says nothing, though all think that he is there.
+    "silence": Hazard(
+        ("elected", "elected", "lead", "isr"),
+        (ISR_MEMBER,),
+        ("pause", "disk-stall", "kill", *LINKS),
+        ("growth",),
+        LEADER,
+    ),
+    # Somebody is relied upon, and has not got anything yet.
+    "growth": Hazard(("joined",), (LEADER,), STOPS, ("loss", "return")),
 }
+ORDERS: Final = (("lapse", "silence", "growth"),)
+"""Hazards of known failures that need all of them, in this order."""
+ORDERED_PERCENT: Final = 20
+"""Of chains that are long enough, those that begin with one of these orders."""
 FIRST: Final = ("trust", "trust", "return", "move")
 """Hazards after the first fault of a chain, which stops somebody."""
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
@@ -147,6 +168,7 @@ class Mix:
         burst_percent: of incidents, those that are bursts.
         chain_percent: of incidents, those that are chains.
         rolling_percent: of incidents, those that are rolling restarts; they count as one fault.
+        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
     """
 
     kinds: tuple[str, ...]
@@ -155,6 +177,7 @@ class Mix:
     burst_percent: int = 0
     chain_percent: int = 0
     rolling_percent: int = 0
+    standing_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +212,12 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> li
         percent = stream.random() * 100
         at_us = integer(stream, start, start + width)
         style = LONE
-        for other, share in ((BURST, mix.burst_percent), (CHAIN, mix.chain_percent), (ROLLING, mix.rolling_percent)):
+        for other, share in (
+            (BURST, mix.burst_percent),
+            (CHAIN, mix.chain_percent),
+            (ROLLING, mix.rolling_percent),
+            (STANDING, mix.standing_percent),
+        ):
             if 0 <= percent < share:
                 style = other
             percent -= share
@@ -230,6 +258,10 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
             moved += faults[-incident.faults].targets == (LEADER,)
             continue
+        if incident.style == STANDING:
+            own = streams(f"standing:{len(faults)}")
+            faults += standing.draw(own, incident.faults, mix.kinds, limits, incident.at_us)
+            continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))
         targets = _targets(stream, incident, limits)
@@ -244,7 +276,7 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             at_us = min(incident.at_us + position * integer(own, 0, gap_us), last_us)
             waits = own.random() * 100 < mix.aimed_percent
             target = targets[position] if position < len(targets) else 0
-            peer = -1
+            peer: int | None = None
             if incident.style == BURST and kind in LINKS:
                 target, peer = node, peers[position]
             elif not target and kind in MOVERS and (moved < SURE or own.random() * 3 < 2):
@@ -277,25 +309,45 @@ def _draw_chain(
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
     soon = replace(limits, restart_us=_band(limits.restart_us, "short"))
+    order: tuple[str, ...] = ()
     faults: list[Fault] = []
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")
+        if not position and own.random() * 100 < ORDERED_PERCENT:
+            order = choice(own, [names for names in ORDERS if len(names) <= incident.faults] or [()])
+        known = HAZARDS[order[position]] if position < len(order) else None
+        if known is not None and any(kind in kinds for kind in known.kinds):
+            faults.append(_draw_ordered(own, known, kinds, limits if position else soon, at_us, last_us))
+            at_us = min(at_us + integer(own, 0, CHAIN_GAPS_US[0]), last_us)
+            then = known.then
+            continue
         moment = choice(own, _MOMENTS)
-        target = 0 if position else begins
+        target, peer = 0 if position else begins, None
         kind = choice(own, kinds if position else movers)
         name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
         hazard = HAZARDS[name]
         fitting = [other for other in hazard.kinds if other in kinds]
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
-            then = hazard.then
+            peer, then = hazard.peer, hazard.then
         within = soon if position and own.getrandbits(1) else limits
-        fault = _draw_fault(own, kind, within, at_us, target=target, triggered=position > 0)
+        fault = _draw_fault(own, kind, within, at_us, target=target, peer=peer, triggered=position > 0)
         if position:
             fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)
         at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), last_us)
     return faults
+
+
+def _draw_ordered(
+    own: random.Random, hazard: Hazard, kinds: Sequence[str], limits: Limits, at_us: int, last_us: int
+) -> Fault:
+    """A hazard to the letter, at the first of its moments; of a kind that the seed enables, if one fits."""
+    kind = choice(own, [other for other in hazard.kinds if other in kinds])
+    moment, target = choice(own, hazard.moments), choice(own, hazard.targets)
+    fault = _draw_fault(own, kind, limits, at_us, target=target, peer=hazard.peer, triggered=True)
+    trigger = _draw_trigger(own, moment, at_us, last_us)
+    return fault.waiting(replace(trigger, occurrence=1))
 
 
 def _draw_fault(
@@ -305,7 +357,7 @@ def _draw_fault(
     at_us: int,
     *,
     target: int,
-    peer: int = -1,
+    peer: int | None = None,
     triggered: bool = False,
 ) -> Fault:
     limits.window_us = (at_us, at_us)

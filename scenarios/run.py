@@ -184,6 +184,7 @@ class _Run:
         self.warmup_elections = 0
         self.losses = LossCount()
         self.inside = True
+        self.stalled = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
 
     def _draw_settings(self) -> dict[str, Value]:
@@ -299,6 +300,7 @@ class _Run:
             faults.burst_percent,
             faults.chain_percent,
             faults.rolling_percent,
+            faults.standing_percent,
         )
         incidents = draw_incidents(self.streams, mix, window_us)
         plan = draw_plan(self.streams, mix, limits, incidents)
@@ -322,7 +324,8 @@ class _Run:
         self.waited, self.hidden_us = self._waiting()
         cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
-        if failure is not None:
+        self.stalled = failure is not None and cluster.control.waits_for_operator
+        if failure is not None and not self.stalled:
             ledger.violations.append(failure)
         leader = cluster.leader
         if leader is not None and leader.partition is not None:
@@ -386,7 +389,7 @@ class _Run:
             "scenario": self.scenario.name,
             "mode": self.mode,
             "seed": self.seed,
-            "verdict": "error" if error else "violation" if violations else "ok",
+            "verdict": "error" if error else "violation" if violations else "stalled" if self.stalled else "ok",
             "expected": expected,
             "inside": self.inside,
             "inside_unclean": self.inside_unclean,

@@ -141,6 +141,7 @@ class FaultDraw:
         burst_percent: of incidents, those that strike several targets nearly at once.
         chain_percent: of incidents, those whose faults wait for steps one after the other.
         rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
+        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
     """
 
     horizon_us: int
@@ -155,6 +156,7 @@ class FaultDraw:
     burst_percent: int = 0
     chain_percent: int = 0
     rolling_percent: int = 0
+    standing_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

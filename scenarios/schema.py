@@ -145,6 +145,7 @@ class _Faults(_Table):
     burst_percent: Percent = 0
     chain_percent: Annotated[Percent, _shares("burst_percent")] = 0
     rolling_percent: Annotated[Percent, _shares("burst_percent", "chain_percent")] = 0
+    standing_percent: Annotated[Percent, _shares("burst_percent", "chain_percent", "rolling_percent")] = 0
 
 
 class _Pattern(_Table):

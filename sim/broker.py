@@ -20,6 +20,7 @@ from sim.protocol.epochs import EpochCache
 from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
 from sim.protocol.log import Log
 from sim.protocol.messages import (
+    NO_EPOCH,
     NOT_LEADER_OR_FOLLOWER,
     Ask,
     EpochEndReply,
@@ -33,7 +34,7 @@ from sim.protocol.messages import (
     Position,
     ProduceReply,
 )
-from sim.protocol.partition import UNREGISTERED, Partition
+from sim.protocol.partition import NO_LEADER, UNREGISTERED, Partition
 from sim.protocol.probes import branch
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
@@ -74,6 +75,29 @@ class Broker(Serving):
         zombie: its session expired, and no sign of life of it arrives any more.
     """
 
+    __slots__ = (
+        "_answered_alike",
+        "_asked_us",
+        "_conversation",
+        "_exits",
+        "_fetchers",
+        "_fetches_again",
+        "_journal",
+        "_loaded",
+        "_loaded_us",
+        "_refused",
+        "_sent_us",
+        "_stalled",
+        "_topic",
+        "_watched",
+        "_watching_isr",
+        "checkpointing",
+        "incarnation",
+        "rules",
+        "storage",
+        "zombie",
+    )
+
     def __init__(
         self,
         broker: int,
@@ -90,7 +114,6 @@ class Broker(Serving):
         super().__init__(broker, settings, kernel)
         self.reached = journal.coverage.reached
         self.incarnation = incarnation
-        self.patience_us = settings.socket_timeout_us
         self.storage = storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
@@ -102,6 +125,8 @@ class Broker(Serving):
         self._exits = exits
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
+        self._fetches_again = False
+        """While an answer is taken that had nothing: what is sent then may be left out (`sim.idle`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
@@ -168,8 +193,9 @@ class Broker(Serving):
 
     def _delete_partition(self) -> None:
         """The broker is no replica any more: log and checkpoints are deleted."""
+        removed = self.storage.log.batches[:]
         self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
-        self._journal.deleted(self.node, self.partition)
+        self._journal.deleted(self.node, self.partition, removed)
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
@@ -243,6 +269,10 @@ class Broker(Serving):
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
         before = self.known_leader
         self.known, self.live = state, live
+        if state is not None and state.leader in live:
+            self.known_leader = (state.leader, state.leader_epoch)
+        else:
+            self.known_leader = (NO_LEADER, NO_EPOCH)
         if self.known_leader != before:
             self.network.changed()
 
@@ -394,7 +424,8 @@ class Broker(Serving):
         channel = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             request.version = self.network.version
-            channel.send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
+            send = channel.send_beside if self._fetches_again else channel.send
+            send(channel.target.on_fetch, request)  # type: ignore[attr-defined]
             self._watch(fetcher)
         return request
 
@@ -449,13 +480,15 @@ class Broker(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
 
-    def gives_up_us(self, peer: int) -> int:
-        """See `Node.gives_up_us`."""
-        return self._sent_us[peer] + self.settings.socket_timeout_us
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:
+        """See `Node.waits_for`."""
+        timeout_us = self.settings.socket_timeout_us
+        return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
-    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
-        """See `sim.idle.Asker`."""
-        self._watch_from(request.leader, sent_us)
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        """See `sim.idle.Asker`; the first of these fetches may have arrived long before it began to wait."""
+        leader = request.leader
+        self._watch_from(leader, sent_us if answers else self._sent_us[leader])
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
@@ -474,6 +507,9 @@ class Broker(Serving):
         return self.settings.fetch_backoff_us
 
     def _time_out(self, entry: tuple[int, int]) -> None:
+        if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
+            self.kernel.call_at(self.kernel.now_us, self.life, self._time_out, entry)
+            return
         leader, until_us = entry
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
@@ -510,9 +546,12 @@ class Broker(Serving):
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
-            if reply.results[0][1] == NOT_LEADER_OR_FOLLOWER:
+            result = reply.results[0]
+            if result[1] == NOT_LEADER_OR_FOLLOWER:
                 self._refused[request.leader] = request.version
+            self._fetches_again = not (result[1] or result[2])
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
+            self._fetches_again = False
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""

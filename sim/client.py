@@ -53,6 +53,28 @@ class Client(Node):
         leader_epoch: its epoch, `NO_EPOCH` if unknown.
     """
 
+    __slots__ = (
+        "_asked",
+        "_asked_us",
+        "_brokers",
+        "_failures",
+        "_keeps_newest",
+        "_newest_epoch",
+        "_refreshing",
+        "_tries",
+        "_turn",
+        "_version",
+        "_watching_metadata",
+        "journal",
+        "kernel",
+        "leader",
+        "leader_epoch",
+        "reached",
+        "rules",
+        "settings",
+        "topic",
+    )
+
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node)
         self.topic = access.topic
@@ -98,7 +120,8 @@ class Client(Node):
 
     def channel(self) -> Channel | None:
         """The connection to the leader, None while there is none."""
-        return None if self.leader == NO_LEADER else self.reach(self.leader)
+        leader = self.leader
+        return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
 
     def succeeded(self) -> None:
         """A request was answered well: the back-off starts anew."""

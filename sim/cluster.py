@@ -395,7 +395,7 @@ class Cluster:
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
-        marked = kind == SHUTDOWN and partition is not None and process.broker_epoch >= 0
+        marked = storage.clean_shutdown and storage.clean_broker_epoch == process.broker_epoch >= 0
         self.journal.ended(broker, kind, lost, unclean=not marked)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)

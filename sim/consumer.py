@@ -56,6 +56,22 @@ class Consumer(Client):
         raised: whether the application was told of an error that only a seek or a restart ends.
     """
 
+    __slots__ = (
+        "_ask",
+        "_carries_epochs",
+        "_committed",
+        "_fetch",
+        "_known",
+        "_lookup",
+        "_reset",
+        "_shows",
+        "_validates",
+        "_validation",
+        "at",
+        "paused",
+        "raised",
+    )
+
     def __init__(
         self, node: int, access: Access, *, position: int = 0, shows: Callable[[list[Batch]], None] | None = None
     ) -> None:
@@ -78,8 +94,12 @@ class Consumer(Client):
 
     # Reading.
 
-    def fetch(self) -> None:
-        """Fetch from the position on, or do first what has to be done first; unless that is under way."""
+    def fetch(self, *, again: bool = False) -> None:
+        """Fetch from the position on, or do first what has to be done first; unless that is under way.
+
+        Args:
+            again: an answer has come that had nothing: the fetch may be left out (`sim.idle`).
+        """
         if self._fetch is not None or self.paused or self.raised:
             return
         channel = self.channel()
@@ -94,7 +114,8 @@ class Consumer(Client):
         self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
         if self.network.loss:
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
-        channel.send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
+        send = channel.send_beside if again else channel.send
+        send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
 
     def _epoch(self) -> int:
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
@@ -144,7 +165,7 @@ class Consumer(Client):
                 at.consumed(last.last_offset + 1, last.leader_epoch)
                 if self._shows is not None:
                     self._shows(batches)
-            self.fetch()
+            self.fetch(again=not batches)
 
     def _refused(self, error: str) -> None:
         if error in (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):

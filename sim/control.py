@@ -77,6 +77,11 @@ class ControlPlane(Node):
         """Whether a session of that broker is open."""
         raise NotImplementedError
 
+    @property
+    def waits_for_operator(self) -> bool:
+        """Whether there is no leader, and by the rules there will be none until an administrator decides."""
+        return False
+
     # What an administrator does here.
 
     def prefer(self) -> bool:

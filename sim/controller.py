@@ -87,6 +87,7 @@ class ControllerModule:
         self._electing = False
         self._lasting = rules.controller_writes == "unfenced"
         self._term = 0
+        self._metadata_sent = 0
         self.controller = Controller(node.node, rules, self, unclean_election=settings.unclean_election)
 
     def end(self) -> None:
@@ -179,7 +180,9 @@ class ControllerModule:
     def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
         """See `ControllerHost.send_update_metadata`."""
         controller = self.controller
-        self._gather(broker, UpdateMetadataRequest(controller.epoch, controller.live.get(broker, -1), state, live))
+        self._metadata_sent += 1
+        broker_epoch = controller.live.get(broker, -1)
+        self._gather(broker, UpdateMetadataRequest(controller.epoch, broker_epoch, state, live, self._metadata_sent))
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
         """See `ControllerHost.send_stop_replica`."""
@@ -203,7 +206,8 @@ class ControllerModule:
                     self._send(broker, queue)
 
     def _send(self, broker: int, queue: _Queue) -> None:
-        channel = self._node.reach(broker)
+        node = self._node
+        channel = node.out.get(broker) or node.reach(broker)
         if channel is None:
             return  # Sent when the broker is up (`peer_up`), or never.
         queue.sent_us = self._kernel.now_us

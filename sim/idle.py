@@ -6,6 +6,10 @@ one like the other. Such rounds are not simulated. What begins one notes when; w
 *settles* it: the round that is under way by then is worked out from phase and period, what it has told the receiver by
 then takes effect at the times at which it would have, and its next message is simulated again.
 
+So that this is exact, what may be left out depends on nothing else that is under way, whether it is left out or not:
+such messages neither wait for others of their connection nor hold them up (`sim.network.Channel.send_beside`), and of
+what happens at the same microsecond, they and their timers come first (`sim.kernel.Kernel.call_first`).
+
 Latencies that are left out count as the median of their link. With ``sim.elision = false`` everything is simulated, and
 with ``sim.network.latency = fixed`` both give equal histories.
 """
@@ -146,6 +150,10 @@ class Pings:
         self._channel = channel
         self._sent_us = sent_us
         self._interval_us = interval_us
+
+    def next_us(self, now_us: int) -> int:
+        """When the next ping is sent."""
+        return now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
 
     def settle(self, now_us: int) -> None:
         """Ping for real from now on."""

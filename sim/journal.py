@@ -7,7 +7,7 @@ Observers see steps in order and must not change anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -15,10 +15,14 @@ from typing import Final
 from sim.availability import Availability
 from sim.checkers import ack_under_min_isr, hw_regression
 from sim.checkers.completeness import Completeness
+from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.divergence import Divergence
 from sim.checkers.epoch_leaders import EpochLeaders
+from sim.checkers.global_loss import GlobalLoss
 from sim.checkers.log_matching import LogMatching
+from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.quorum import Quorum
+from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.coverage import Coverage
 from sim.kernel import Kernel
 from sim.last_standing import LastStanding
@@ -27,34 +31,35 @@ from sim.metrics import Metrics
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
+from sim.protocol.metadata import PartitionRegistration, Record
 from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.trace import STEPS, Step
 
 CLIENTS: Final = 1_000
 """Clients have node ids above this."""
-_PACK = Struct("<qBhiqq").pack
-_CODE = {step: code for code, step in enumerate(STEPS)}
-_APPEND = _CODE["append"]
-_TRUNCATE = _CODE["truncate"]
-_REPLICATED = _CODE["replicated"]
-_HW = _CODE["hw"]
-_ELECTED = _CODE["elected"]
-_ISR = _CODE["isr"]
-_LEAD = _CODE["lead"]
-_FOLLOW = _CODE["follow"]
-_SETTLED = _CODE["settled"]
-_ACK = _CODE["ack"]
-_ACKNOWLEDGES = _CODE["acknowledges"]
-_PRODUCER_ID = _CODE["producer-id"]
-_READ = _CODE["read"]
-_END_OFFSET = _CODE["end-offset"]
-_RECOVERED = _CODE["recovered"]
-_CONTROLLER = _CODE["controller"]
-_EPOCH_RAISED = _CODE["epoch-raised"]
-_ELR = _CODE["elr"]
+_PACK: Final = Struct("<qBhiqq").pack
+_CODE: Final = {step: code for code, step in enumerate(STEPS)}
+_APPEND: Final = _CODE["append"]
+_TRUNCATE: Final = _CODE["truncate"]
+_REPLICATED: Final = _CODE["replicated"]
+_HW: Final = _CODE["hw"]
+_ELECTED: Final = _CODE["elected"]
+_ISR: Final = _CODE["isr"]
+_LEAD: Final = _CODE["lead"]
+_FOLLOW: Final = _CODE["follow"]
+_SETTLED: Final = _CODE["settled"]
+_ACK: Final = _CODE["ack"]
+_ACKNOWLEDGES: Final = _CODE["acknowledges"]
+_PRODUCER_ID: Final = _CODE["producer-id"]
+_READ: Final = _CODE["read"]
+_END_OFFSET: Final = _CODE["end-offset"]
+_RECOVERED: Final = _CODE["recovered"]
+_CONTROLLER: Final = _CODE["controller"]
+_EPOCH_RAISED: Final = _CODE["epoch-raised"]
+_ELR: Final = _CODE["elr"]
 _STANDS_STILL: Final = {"pause": 1, "disk-stalled": 1, "resume": -1, "disk-works": -1}
-_LOSSES = {
+_LOSSES: Final = {
     "power-loss": probes.SUFFIX_LOST,
     "corrupt-tail": probes.CRC_DROPS,
     "disk-replaced": probes.DISK_LOST,
@@ -84,11 +89,15 @@ class Journal:
     __slots__ = (
         "_buffer",
         "_completeness",
+        "_consistent_reads",
         "_epoch_leaders",
+        "_global_loss",
         "_kernel",
         "_log_matching",
+        "_metadata_matching",
         "_nothing_removed",
         "_quorum",
+        "_recovery_quorum",
         "armed",
         "availability",
         "coverage",
@@ -111,10 +120,14 @@ class Journal:
         self.coverage = Coverage(kernel)
         self.divergence = Divergence(self.ledger)
         self._completeness = Completeness(self.ledger)
+        self._consistent_reads = ConsistentReads(self.ledger)
         self._epoch_leaders = EpochLeaders(self.ledger)
+        self._global_loss = GlobalLoss(self.ledger)
         self._log_matching = LogMatching(self.ledger)
+        self._metadata_matching = MetadataMatching(self.ledger)
         self._quorum = Quorum(self.ledger)
         self.last_standing = LastStanding(self.ledger)
+        self._recovery_quorum = RecoveryQuorum(self.ledger)
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self.observers: list[Callable[[Step], None]] = []
         self.armed: dict[str, list[Callable[[int], None]]] = {}
@@ -206,6 +219,7 @@ class Journal:
                 self.coverage.reached(probes.TRUNCATION_SPLITS)
             self.truncations += 1
             self._completeness.truncated(broker, removed, self._kernel.now_us)
+            self._global_loss.removed(removed, self._kernel.now_us)
         if leo < partition.hw:
             self.coverage.reached(probes.TRUNCATION_BELOW_HW)
         self.divergence.truncated(broker, leo)
@@ -239,7 +253,7 @@ class Journal:
             while batches and batches[-1].last_offset >= hw:
                 batches.pop()
             self.ledger.committed_with(partition.min_insync_replicas, batches)
-            self.ledger.commit(batches, now_us)
+            self.ledger.commit(batches, now_us, broker)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
             self._quorum.committed(partition, now_us)
         elif hw < previous:
@@ -261,6 +275,7 @@ class Journal:
         self.divergence.settled(broker, epoch, now_us)
         self._epoch_leaders.lead(broker, epoch, now_us)
         self._completeness.lead(broker, epoch, now_us)
+        self._consistent_reads.lead(broker, epoch, partition.log, now_us)
         self._quorum.lead(partition, decision, now_us)
         self.availability.leads(broker, epoch, now_us)
         if self.armed:
@@ -301,9 +316,11 @@ class Journal:
         """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
         self._buffer += _PACK(self._kernel.now_us, _ELECTED, leader, epoch, 0, 0)
         self.elections += leader > 0
+        self.ledger.elected(leader, self._kernel.now_us)
         if by_isr and leader > 0 and leader not in self.ledger.isr:
             self.ledger.unclean_election = True
         self._completeness.elected(epoch)
+        self._consistent_reads.elected(epoch)
         self._quorum.elected(epoch)
         self.last_standing.elected(leader)
         self.availability.elected(leader, epoch, self._kernel.now_us)
@@ -312,19 +329,27 @@ class Journal:
         if self.observers:
             self._tell("elected", broker=leader, leader_epoch=epoch)
 
-    def isr(self, isr: tuple[int, ...], epoch: int) -> None:
-        """An ISR was persisted."""
+    def isr(self, isr: tuple[int, ...], epoch: int, elr: tuple[int, ...] = ()) -> None:
+        """An ISR was persisted, together with eligible leader replicas, which `elr` notes if they are others."""
         now_us = self._kernel.now_us
         if self.ledger.isr_history:
             self._isr_changes(len(isr) - len(self.ledger.isr), len(isr))
         self._buffer += _PACK(now_us, _ISR, 0, epoch, sum(1 << broker for broker in isr), 0)
         if self.armed:
-            self._fire("isr", _moved(self.ledger.isr, isr))
+            moved = _moved(self.ledger.isr, isr)
+            self._fire("isr", moved)
+            if len(isr) > len(self.ledger.isr):
+                self._fire("joined", moved)
         self.ledger.isr_history.append((now_us, isr))
-        self._completeness.isr(isr, now_us)
-        self._quorum.persisted(isr, epoch, now_us)
+        self._candidates(isr, elr, epoch, now_us)
         if self.observers:
             self._tell("isr", isr=list(isr), leader_epoch=epoch)
+
+    def _candidates(self, isr: tuple[int, ...], elr: tuple[int, ...], epoch: int, now_us: int) -> None:
+        """Who may be elected was persisted."""
+        self.ledger.elr = elr
+        self._completeness.isr(isr, elr, now_us)
+        self._quorum.persisted(isr, elr, epoch, now_us)
 
     def _isr_changes(self, by: int, size: int) -> None:
         if by:
@@ -361,28 +386,44 @@ class Journal:
 
     def registered(self, broker: int, incarnation: int, *, opens: bool = True) -> None:
         """A broker registered; `opens`: and with that has an open session."""
-        self.ledger.registered(broker, incarnation, self._kernel.now_us, opens=opens)
+        if self.ledger.registered(broker, incarnation, self._kernel.now_us, opens=opens):
+            self._completeness.session(broker)
         if self.armed:
             self._fire("registered", broker)
         self._note("registered", broker)
 
     def unfenced(self, broker: int, incarnation: int) -> None:
         """A broker that had registered has an open session now."""
-        self.ledger.unfenced(broker, incarnation, self._kernel.now_us)
+        if self.ledger.unfenced(broker, incarnation, self._kernel.now_us):
+            self._completeness.unfenced(broker, self._kernel.now_us)
         self._note("unfenced", broker)
 
     def elr(self, elr: tuple[int, ...], last_known_elr: tuple[int, ...], epoch: int) -> None:
         """Eligible leader replicas were persisted."""
-        self.ledger.elr = elr
+        if elr != self.ledger.elr:
+            self._candidates(self.ledger.isr, elr, epoch, self._kernel.now_us)
         sets = [sum(1 << broker for broker in brokers) for brokers in (elr, last_known_elr)]
         self._buffer += _PACK(self._kernel.now_us, _ELR, 0, epoch, *sets)
         if self.observers:
             self._tell("elr", elr=list(elr), last_known_elr=list(last_known_elr), leader_epoch=epoch)
 
-    def session_end(self, broker: int) -> None:
-        """A session is over."""
+    def committed_metadata(self, records: Sequence[Record]) -> None:
+        """A quorum committed records; they are no step, what they lead to is."""
+        self._metadata_matching.committed(records)
+
+    def replayed_metadata(self, broker: int, offset: int, records: Sequence[Record]) -> None:
+        """A broker replayed records from an offset on."""
+        self._metadata_matching.replayed(broker, offset, records, self._kernel.now_us)
+
+    def partition_changed(self, state: PartitionRegistration, min_isr: int, unclean: int, *, remembers: bool) -> None:
+        """A quorum committed a partition's registration; see `RecoveryQuorum.changed`."""
+        self._recovery_quorum.changed(state, min_isr, unclean, self._kernel.now_us, remembers=remembers)
+
+    def session_end(self, broker: int, *, fenced: bool = False) -> None:
+        """A session is over; `fenced`: its broker stays registered."""
         self.ledger.session_ended(broker, self._kernel.now_us)
-        self._completeness.session_end(broker)
+        if not fenced:
+            self._completeness.session_end(broker)
         if self.armed:
             self._fire("session-end", broker)
         self._note("session-end", broker)
@@ -448,9 +489,11 @@ class Journal:
                     record=batch.first_id + start - batch.base_offset,
                     leader_epoch=leader_epoch,
                     position=before,
+                    batch_epoch=batch.leader_epoch,
                 )
                 before = batch.last_offset + 1
         ledger.expose(leader_epoch, end)
+        self._consistent_reads.read(len(batches), leader_epoch, now_us)
         if self.armed:
             self._fire("read", 0)
 
@@ -522,6 +565,7 @@ class Journal:
         self.ledger.ended(End(broker, now_us, kind, {batch.first_id: batch for batch in lost}, in_isr, unclean))
         self.divergence.ended(broker)
         self._completeness.ended(broker)
+        self._consistent_reads.ended(broker)
         self.availability.ended(broker, now_us)
         self._lost(broker, kind, lost)
 
@@ -534,6 +578,7 @@ class Journal:
         if lost and kind in _LOSSES:
             self.coverage.reached(_LOSSES[kind])
         self._log_matching.lost(broker, lost)
+        self._global_loss.lost(broker, lost, self._kernel.now_us)
         self._note(kind, broker, offset=len(lost))
 
     def paused(self, step: str, node: int) -> None:
@@ -550,8 +595,7 @@ class Journal:
         """A process loaded its log; `lost` is what its last end cost."""
         self._buffer += _PACK(self._kernel.now_us, _RECOVERED, broker, 0, replica.log.leo, replica.hw)
         self.divergence.loaded(broker, replica)
-        self._completeness.loaded(broker, replica)
-        self._log_matching.loaded(broker, replica)
+        self._load(broker, replica)
         self.last_standing.loaded(broker, replica.log)
         if self.ledger.follows_leos:
             self.ledger.leo(broker, replica.log.leo, self._kernel.now_us)
@@ -566,9 +610,17 @@ class Journal:
                 lost=ids,
             )
 
-    def deleted(self, broker: int, replica: Replica) -> None:
-        """A broker deleted its replica: it has an empty one now."""
+    def _load(self, broker: int, replica: Replica) -> None:
+        """A broker has another log."""
+        self._completeness.loaded(broker, replica)
+        self._global_loss.loaded(broker, replica)
+        self._log_matching.loaded(broker, replica)
+
+    def deleted(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
+        """A broker deleted its replica, with these batches: it has an empty one now."""
         self.coverage.reached(probes.REPLICA_DELETED)
+        self._load(broker, replica)
+        self._global_loss.removed(removed, self._kernel.now_us)
         self.divergence.ended(broker)
         self.divergence.loaded(broker, replica)
         self.last_standing.loaded(broker, replica.log)

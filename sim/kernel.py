@@ -13,15 +13,18 @@ of the receivers (PCT), both by seed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import count
 from typing import Any, Final
 
 import simpy
 from simpy.events import NORMAL, Event
 
 Handler = Callable[[Any], object]
+Key = Any
+"""An entry's number. An int; but compiled code would make a new object of an int for each use of it."""
+push: Final = heappush
+"""A name of our own: compiled code looks up an imported one whenever it is called."""
 
 
 class Gate:
@@ -42,8 +45,10 @@ class Gate:
 
 
 ALWAYS: Final = Gate()
+FIRST: Final = 0
+"""Tie key of SimPy's URGENT events, and of calls that come before others."""
 CALL: Final = 1
-"""Tie key of a call; SimPy's URGENT events (0) come before it."""
+"""Tie key of a call."""
 _RANK: Final = 24
 """Bits of the number of an entry; no run has as many."""
 SHIFT: Final = _RANK + 2
@@ -69,6 +74,7 @@ class Kernel:
     Attributes:
         now_us: simulated time in microseconds.
         events: entries of the queue processed so far.
+        number: what the next entry is numbered.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -77,26 +83,39 @@ class Kernel:
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
-        self._queue: list[int] = []
-        self._entries: dict[int, tuple[Gate, Handler, Any]] = {}
-        self._numbers = count(CALL << _RANK)
+        self._queue: list[Key] = []
+        self._entries: dict[Key, tuple[Gate, Handler, Any]] = {}
+        self.number = CALL << _RANK
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
-        key = (at_us << SHIFT) + next(self._numbers)
-        heappush(self._queue, key)
+        number = self.number
+        self.number = number + 1
+        key: Key = (at_us << SHIFT) + number
+        push(self._queue, key)
         self._entries[key] = (gate, handler, argument)
 
-    def plain_queue(self) -> tuple[list[int] | None, dict[int, tuple[Gate, Handler, Any]], Iterator[int]]:
-        """Queue, calls and next numbers for who schedules much and saves himself `call_at`. No queue in kernels that do
-        more than that in `call_at`.
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at`, before other calls of that time, for what may be left out (`sim.idle`); in kernels that break ties
+        in another way, or do more in `call_at`, only that.
         """
-        return self._queue if type(self) is Kernel else None, self._entries, self._numbers
+        if type(self) is Kernel:
+            self.add(at_us, FIRST, gate, handler, argument)
+        else:
+            self.call_at(at_us, gate, handler, argument)
+
+    def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
+        """Queue and calls for who schedules much and saves himself `call_at`; no queue in kernels in which that does
+        more.
+        """
+        return self._queue if type(self) is Kernel else None, self._entries
 
     def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
-        key = (at_us << self._shift) + ((tie - CALL) << _RANK) + next(self._numbers)
-        heappush(self._queue, key)
+        number = self.number
+        self.number = number + 1
+        key: Key = (at_us << self._shift) + ((tie - CALL) << _RANK) + number
+        push(self._queue, key)
         self._entries[key] = (gate, handler, argument)
 
     def stop(self) -> None:
@@ -109,16 +128,17 @@ class Kernel:
         Raises:
             EventBudgetError: the budget is used up.
         """
-        queue, entries, shift = self._queue, self._entries, self._shift
+        queue, shift = self._queue, self._shift
+        pop, take = heappop, self._entries.pop
         end = Gate()
         self.add(until_us, self._last, end, self._reached, None)
-        pop = heappop
         made = 0
         try:
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
-                key = pop(queue)
-                self.now_us = key >> shift
-                gate, handler, argument = entries.pop(key)
+                key: Key = pop(queue)
+                gate, handler, argument = take(key)
+                order: int = key
+                self.now_us = order >> shift
                 if gate.open:
                     handler(argument)
                 elif gate.held is not None:

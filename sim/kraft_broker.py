@@ -15,8 +15,9 @@ from sim.idle import Pings
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.alter_partition import AlterPartitionSender, Change
+from sim.protocol.fetcher import stops_fetcher
 from sim.protocol.metadata import Image, PartitionRegistration, Setting
-from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.partition import Partition
 from sim.protocol.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -43,6 +44,20 @@ class KRaftBroker(Broker):
         image: the metadata that it has replayed.
         fenced: whether it is, for all that the controller has told it.
     """
+
+    __slots__ = (
+        "_asked",
+        "_beats",
+        "_previous_broker_epoch",
+        "_published",
+        "_registering",
+        "_retry_us",
+        "_sender",
+        "_unpublished",
+        "_wants_shut_down",
+        "fenced",
+        "image",
+    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -106,7 +121,7 @@ class KRaftBroker(Broker):
     # Heartbeats.
 
     def _to_controller(self, handler: str, message: object) -> None:
-        channel = self.reach(CONTROL)
+        channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)
 
@@ -129,7 +144,7 @@ class KRaftBroker(Broker):
     def _beat_after(self, wait_us: int) -> None:
         """The next heartbeat is due after that time, and none before."""
         self._beats += 1
-        self.kernel.call_at(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
+        self.kernel.call_first(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
 
     def _beat_if(self, number: int) -> None:
         if number == self._beats:
@@ -152,7 +167,9 @@ class KRaftBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this heartbeat and those after it will arrive and tell nothing that anybody waits for."""
-        if self.zombie or self.fenced or self._wants_shut_down or not channel.is_clear(self.kernel.now_us):
+        if self.zombie or self.fenced or self._wants_shut_down:
+            return False
+        if channel.usual_us >= self.settings.heartbeat_us:
             return False
         controller: Any = channel.target
         return self.network.steady(self.node, CONTROL) and controller.has_heard(
@@ -220,7 +237,9 @@ class KRaftBroker(Broker):
         for message in messages:
             if message.first > image.offset:
                 continue  # Something before it is lost, and will come again.
-            for record in message.records[image.offset - message.first :]:
+            fresh = message.records[image.offset - message.first :]
+            self._journal.replayed_metadata(self.node, image.offset, fresh)
+            for record in fresh:
                 image.replay(record)
                 if isinstance(record, Setting):
                     changed[record.key] = record.value
@@ -258,7 +277,7 @@ class KRaftBroker(Broker):
                 partition.become_leader(state, self.kernel.now_us)
                 self._watch_isr()
             self.network.changed()
-        elif state.leader_epoch > partition.leader_epoch and state.leader == NO_LEADER:
+        elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
             self._await_leader(partition, state)
         elif state.leader_epoch > partition.leader_epoch:
             self._follow(partition, state)
@@ -266,7 +285,7 @@ class KRaftBroker(Broker):
             partition.become_follower(state)
 
     def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
-        """Nobody leads: stop fetching (ReplicaManager.applyLocalFollowersDelta)."""
+        """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
         self._fetchers.clear()
         partition.become_follower(state)
         self.wake_all()
@@ -288,8 +307,7 @@ class KRaftBroker(Broker):
         self.network.settle_fetches(self.node)
         self._watch_isr()
         self._journal.isr_sent(partition, isr)
-        epochs = {member: state.broker_epoch for member, state in partition.followers.items() if member in isr}
-        epochs[self.node] = self.broker_epoch
+        epochs = partition.broker_epochs(isr, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)
 

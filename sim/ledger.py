@@ -89,6 +89,8 @@ class Ledger:
         shown_when_told: consumer -> how long `shown` was then.
         exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
         commits: first id -> when a leader's HW first passed the batch.
+        deposed: broker -> when another leader, or none, was chosen in its place; not while it is the chosen one.
+        commits_deposed: first id -> of batches in `commits` that a deposed leader's HW passed, when it was deposed.
         committed: batches in the order in which leaders' HWs passed them.
         deleted: ids of the records that a leader's retention deleted.
         isr_history: (time, persisted ISR), beginning with the assignment.
@@ -118,6 +120,8 @@ class Ledger:
         self.shown_when_told: dict[int, int] = {}
         self.exposed: dict[int, int] = {}
         self.commits: dict[int, int] = {}
+        self.deposed: dict[int, int] = {}
+        self.commits_deposed: dict[int, int] = {}
         self.committed: list[Batch] = []
         self.deleted: set[int] = set()
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
@@ -136,6 +140,7 @@ class Ledger:
         self.warnings: list[Violation] = []
         self.synced_lost = False
         self.stale_reads = 0
+        self._leader = 0
         self._committed: set[Batch] = set()
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
@@ -163,8 +168,19 @@ class Ledger:
         if end_offset > self.exposed.get(leader_epoch, -1):
             self.exposed[leader_epoch] = end_offset
 
-    def commit(self, batches: list[Batch], now_us: int) -> None:
+    def elected(self, leader: int, now_us: int) -> None:
+        """A leader was chosen, 0 for none."""
+        if leader != self._leader:
+            self.deposed[self._leader] = now_us
+            self.deposed.pop(leader, None)
+            self._leader = leader
+
+    def commit(self, batches: list[Batch], now_us: int, leader: int = 0) -> None:
         """A leader's HW passed these batches."""
+        if leader in self.deposed:
+            for batch in batches:
+                if batch.first_id not in self.commits:
+                    self.commits_deposed[batch.first_id] = self.deposed[leader]
         for batch in batches:
             self.commits.setdefault(batch.first_id, now_us)
             if batch not in self._committed:
@@ -234,18 +250,23 @@ class Ledger:
         """A process runs."""
         self._running[broker] = incarnation
 
-    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> None:
-        """A process registered, and perhaps has an open session with that."""
+    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> bool:
+        """A process registered, and perhaps has an open session with that; returns whether it has."""
         if self._running.get(broker) == incarnation:
             self.registrations.setdefault(broker, []).append(now_us)
-        if opens:
-            self.unfenced(broker, incarnation, now_us)
+        return opens and self.unfenced(broker, incarnation, now_us)
 
-    def unfenced(self, broker: int, incarnation: int, now_us: int) -> None:
-        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing."""
+    def unfenced(self, broker: int, incarnation: int, now_us: int) -> bool:
+        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing.
+
+        Returns:
+            Whether the incarnation runs.
+        """
         periods = self.up.setdefault(broker, [])
-        if self._running.get(broker) == incarnation and not (periods and periods[-1][1] is None):
+        runs = self._running.get(broker) == incarnation
+        if runs and not (periods and periods[-1][1] is None):
             periods.append((now_us, None))
+        return runs
 
     @property
     def isr(self) -> tuple[int, ...]:

@@ -1,19 +1,19 @@
 """Directed links between nodes, and the connections that live on them.
 
 A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
-dies with either; what was under way on it is gone. Messages of one connection never overtake each other. A message
-that arrives while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs
-nothing: its timers and what arrives for it are held, and handed over in their order when it resumes.
+dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
+that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
+answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
+handed over in their order when it resumes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
 from typing import Any, Final
 
 from sim.idle import Idle
-from sim.kernel import SHIFT, Gate, Handler, Kernel
+from sim.kernel import SHIFT, Gate, Handler, Kernel, Key, push
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -42,19 +42,28 @@ class Node:
         network: what it is part of, once it has joined.
         frozen_us: since when it stands still, while it is `frozen`.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
-        patience_us: after which it gives up a fetch.
     """
 
-    timeout_us = 0
-    patience_us = 1 << 62
+    # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
+    __slots__ = (
+        "_freezes",
+        "frozen_us",
+        "life",
+        "network",
+        "node",
+        "out",
+        "timeout_us",
+    )
+
     network: Network
-    frozen_us = 0
-    _freezes = 0
 
     def __init__(self, node: int) -> None:
         self.node = node
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
+        self.timeout_us = 0
+        self.frozen_us = 0
+        self._freezes = 0
 
     @property
     def frozen(self) -> bool:
@@ -110,9 +119,9 @@ class Node:
         """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
         return False
 
-    def gives_up_us(self, peer: int) -> int:  # noqa: ARG002 - for subclasses
-        """When it gives up the fetch that is under way to a peer."""
-        return 1 << 62
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether it does not give up a fetch that a peer answers at that time, nor those that then take so long."""
+        return True
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
         """See `sim.idle.Asker`."""
@@ -145,13 +154,14 @@ class Channel(Gate):
     Attributes:
         open: both processes run, the link is not cut, and the receiver is not paused.
         target: the receiving node.
+        usual_us: median of its latency.
     """
 
-    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_numbers", "_queue", "target")
+    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_queue", "target", "usual_us")
 
     def __init__(self, network: Network, link: Link, target: Node) -> None:
         self.owner = target.node
-        self._kernel, self._queue, self._calls, self._numbers, self._bits, self._chance = network.wiring
+        self._kernel, self._queue, self._calls, self._bits, self._chance = network.wiring
         self._link = link
         self._last_us = -1
         self.target = target
@@ -159,7 +169,8 @@ class Channel(Gate):
         self.update()
 
     def update(self) -> None:
-        """Cuts or the receiver's pause changed."""
+        """Latency, cuts or the receiver's pause changed."""
+        self.usual_us = self._link.table[USUAL]
         held = self.target.life.held
         cut = self._link.cuts > 0
         self.open = held is None and not cut
@@ -171,7 +182,8 @@ class Channel(Gate):
         The latency is drawn before any fault is looked at, and losses have a stream of their own.
         """
         link = self._link
-        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
+        kernel = self._kernel
+        arrival_us = kernel.now_us + link.table[self._bits(8)]
         if link.loss and self._chance() * 1_000 < link.loss:
             return
         if arrival_us <= self._last_us:
@@ -180,35 +192,37 @@ class Channel(Gate):
         if link.resent and getattr(handler, "__name__", "") in RESENT and self._chance() * 1_000 < link.resent:
             # It comes over another connection, so others may come between. Answers to the copy match no request.
             again_us = arrival_us + 1 + int(self._chance() * RESEND_US)
-            self._kernel.call_at(again_us, self, handler, message.again())
+            kernel.call_at(again_us, self, handler, message.again())
         queue = self._queue
         if queue is None:
-            self._kernel.call_at(arrival_us, self, handler, message)
+            kernel.call_at(arrival_us, self, handler, message)
         else:
-            key = (arrival_us << SHIFT) + next(self._numbers)
-            heappush(queue, key)
+            number = kernel.number
+            kernel.number = number + 1
+            key: Key = (arrival_us << SHIFT) + number
+            push(queue, key)
             self._calls[key] = (self, handler, message)
 
-    @property
-    def usual_us(self) -> int:
-        """Median of its latency."""
-        return self._link.table[USUAL]
+    def send_beside(self, handler: Handler, message: Any) -> None:
+        """`send` what may be left out (`sim.idle`): it neither waits for other messages nor holds them up."""
+        link = self._link
+        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
+        if not link.loss or self._chance() * 1_000 >= link.loss:
+            self.deliver_at(arrival_us, handler, message)
 
     def send_usually(self, handler: Handler, message: Any) -> None:
-        """`send` what also goes on while it is left out (`sim.idle`): no latency is drawn for it, in no case."""
+        """`send_beside` what is never worth a drawn latency."""
         link = self._link
         if not link.loss or self._chance() * 1_000 >= link.loss:
-            arrival_us = self._kernel.now_us + link.table[USUAL]
-            self.deliver_at(max(arrival_us, self._last_us + 1), handler, message)
-
-    def is_clear(self, sent_us: int) -> bool:
-        """Whether nothing that is under way now delays what is sent at that time."""
-        return self._last_us < sent_us + self.usual_us
+            self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
 
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
-        """Deliver what was sent before, and arrives at that time; perhaps before what was sent later."""
-        self._last_us = max(self._last_us, arrival_us)
-        self._kernel.call_at(arrival_us, self, handler, message)
+        """Deliver what may be left out, and arrives at that time."""
+        self._kernel.call_first(arrival_us, self, handler, message)
+
+    def latest_us(self) -> int:
+        """When what is sent now arrives at the latest."""
+        return max(self._kernel.now_us + self._link.table[-1], self._last_us + 1)
 
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""
@@ -388,7 +402,9 @@ class Network:
         """Messages in this direction take longer from now on; what is negative takes that back."""
         self._settle_link(source, target)
         link = self.link(source, target)
-        link.table = tuple(latency_us + by_us for latency_us in link.table)
+        link.table = tuple([latency_us + by_us for latency_us in link.table])
+        if link.channel is not None:
+            link.channel.update()
 
     def lossy(self, source: int, target: int, permille: int) -> None:
         """So many more messages of a thousand are lost in this direction; what is negative takes that back.

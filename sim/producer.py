@@ -55,6 +55,17 @@ class Producer(Client):
         access: see `Client`.
     """
 
+    __slots__ = (
+        "_handed_over",
+        "_in_flight",
+        "_oldest_us",
+        "_paused",
+        "_plan",
+        "_queue",
+        "_sequences",
+        "_watching",
+    )
+
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node, access)
         self._plan: list[Send] = []

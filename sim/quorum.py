@@ -156,11 +156,18 @@ class Quorum(ControlPlane):
         """See `KraftControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log)
         now_us = self._kernel.now_us
+        self._journal.committed_metadata(records)
         for record in records:
             self.log.append(record)
             self._sent_us.append(now_us)
             if isinstance(record, PartitionRegistration):
                 self._note_partition(record)
+                self._journal.partition_changed(
+                    record,
+                    self.active.min_isr(record) if self.active.elr_enabled else 0,
+                    self._registering(records, first),
+                    remembers=self._rules.last_known_elr == "ejected-members",
+                )
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
         self._note_min_isr()
@@ -168,6 +175,14 @@ class Quorum(ControlPlane):
             self._push(broker, first)
         if self.changed is not None:
             self.changed()
+
+    @staticmethod
+    def _registering(records: Sequence[Record], first: int) -> int:
+        """The broker that registers with these records, the first of them at that place of the log, else 0."""
+        for offset, record in enumerate(records, first + 1):
+            if isinstance(record, BrokerRegistration) and record.broker_epoch == offset:
+                return record.broker
+        return 0
 
     def _push(self, broker: int, first: int) -> None:
         """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
@@ -190,7 +205,7 @@ class Quorum(ControlPlane):
         return True
 
     def _send(self, broker: int, handler: str, message: object) -> None:
-        channel = self.reach(broker)
+        channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
             channel.send(getattr(channel.target, handler), message)
 
@@ -204,7 +219,7 @@ class Quorum(ControlPlane):
         elif record.leader_epoch > old.leader_epoch:
             journal.epoch_raised(record.leader, record.leader_epoch)
         if record.isr != old.isr:
-            journal.isr(record.isr, record.leader_epoch)
+            journal.isr(record.isr, record.leader_epoch, record.elr)
         if record.replicas != old.replicas:
             journal.ledger.assignments.append((self._kernel.now_us, record.replicas))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
@@ -231,7 +246,7 @@ class Quorum(ControlPlane):
             self._watch(broker)
         elif record.fenced and broker in self._unfenced:
             self._unfenced.remove(broker)
-            self._journal.session_end(broker)
+            self._journal.session_end(broker, fenced=True)
             if self.ended is not None:
                 self.ended(broker)
 
@@ -289,7 +304,9 @@ class Quorum(ControlPlane):
             is_fenced=answer.is_fenced,
             should_shut_down=answer.should_shut_down,
         )
-        self._send(broker, "on_heartbeat_reply", reply)
+        channel = self.reach(broker)
+        if channel is not None:
+            channel.send_usually(channel.target.on_heartbeat_reply, reply)  # type: ignore[attr-defined]
         if self.state.partition_epoch < 0:
             self._create()
 
@@ -389,6 +406,15 @@ class Quorum(ControlPlane):
         epoch, timer = entry
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)
+
+    @property
+    def waits_for_operator(self) -> bool:
+        """See `ControlPlane.waits_for_operator`: nobody is electable, remembered alone, or to be asked for its log."""
+        state = self.state
+        if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
+            return False
+        recovery = self.active.recovery
+        return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
 
     # What an administrator does here.
 

@@ -40,7 +40,7 @@ from sim.protocol.partition import NO_LEADER, Partition
 from sim.protocol.probes import branch
 from sim.settings import BrokerSettings
 
-_arrival = attrgetter("parked_us")
+_arrival = attrgetter("parked_us", "node")
 
 
 class Serving(Node):
@@ -56,12 +56,29 @@ class Serving(Node):
         broker_epoch: of its registration, -1 before the first: until then it answers nobody.
         known: the partition's state as its metadata has it, None before any arrived.
         live: registered brokers with their broker epochs, as its metadata has them.
+        known_leader: leader and leader epoch, as it tells clients; a leader that it does not know to live is none.
         holding: whether what needs the partition has to wait: before registration, while the ISR is being written (the
             writer holds leaderIsrUpdateLock), while the disk does not answer.
         held: what waits, with its handlers.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
         reached: notes a probe.
     """
+
+    __slots__ = (
+        "_parked_consumers",
+        "_parked_followers",
+        "broker_epoch",
+        "epoch_end_version",
+        "held",
+        "holding",
+        "kernel",
+        "known",
+        "known_leader",
+        "live",
+        "partition",
+        "reached",
+        "settings",
+    )
 
     reached: Callable[[int], None]
 
@@ -74,6 +91,7 @@ class Serving(Node):
         self.broker_epoch = -1
         self.known: LeaderAndIsr | None = None
         self.live: dict[int, int] = {}
+        self.known_leader = (NO_LEADER, NO_EPOCH)
         self.holding = True
         self.held: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._parked_followers: list[FetchRequest] = []
@@ -140,7 +158,7 @@ class Serving(Node):
     def _await_expiry(self, request: FetchRequest) -> None:
         if not self._goes_round(request):
             expires_us = request.parked_us + self._wait_us(request)
-            self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+            self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -154,13 +172,18 @@ class Serving(Node):
             self.held.append((self._expire_fetch, entry))
         elif self.kernel.now_us > parked_us + self._wait_us(request) or not self._goes_round(request):
             self.left(request)
-            self._reply_fetch(request, NONE, [])
+            channel = self.out.get(request.node) or self.reach(request.node)
+            if channel is not None:
+                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))  # type: ignore[attr-defined]
 
     # Fetches that go round: see `sim.idle`.
 
     def _goes_round(self, request: FetchRequest) -> bool:
         """Whether a fetch that waits would only be answered with nothing, sent again, and so on; if so, it is left out
         from now on.
+
+        That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
+        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
         """
         if self.holding or not request.parked:
             return False
@@ -184,21 +207,22 @@ class Serving(Node):
             idle.messages += 2
             return False
         there, back = asker.out.get(self.node), self.reach(request.node)
+        if there is None or back is None:
+            return False
         wait_us = self._wait_us(request)
-        if there is None or back is None or there.usual_us + wait_us + back.usual_us >= asker.patience_us:
+        answer_us = wait_us + back.usual_us
+        if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
             return False
-        answered_us = request.parked_us + wait_us
-        if not (back.is_clear(answered_us) and there.is_clear(answered_us + back.usual_us)):
-            return False
-        if answered_us + back.usual_us >= asker.gives_up_us(self.node):
-            return False
-        parked = self._parked(request)
-        parked.remove(request)
-        parked.append(request)  # Those that arrived together arrive in this order again.
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        result: FetchResult = (partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees)
-        idle.fetches[request] = Fetch(self, asker, request, result, there, back, request.parked_us, wait_us)
+        idle.fetches[request] = Fetch(self, asker, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
+
+    @property
+    def _nothing_new(self) -> FetchResult:
+        """The answer to a fetch that waited in vain."""
+        partition = self.partition
+        assert partition is not None
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
 
     def refetched(self, request: FetchRequest, at_us: int) -> None:
         """See `sim.idle.Server`."""
@@ -209,7 +233,7 @@ class Serving(Node):
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """See `sim.idle.Server`."""
-        self.kernel.call_at(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
         """See `sim.idle.Server`."""
@@ -224,7 +248,9 @@ class Serving(Node):
         return self._parked_followers if request.replica >= 0 else self._parked_consumers
 
     def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
-        """Fetches that wait at present, in the order in which they arrived; they are taken off the list."""
+        """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
+        ids; they are taken off the list.
+        """
         if self.network.idle.fetches:
             self.network.idle.settle_waiting(parked, self.kernel.now_us)
         waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]
@@ -309,14 +335,6 @@ class Serving(Node):
         reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
         self._reply(request.node, "on_list_offsets_reply", reply)
 
-    @property
-    def known_leader(self) -> tuple[int, int]:
-        """Leader and leader epoch as clients are told; a leader that this broker does not know to live is none."""
-        known = self.known
-        if known is None or known.leader not in self.live:
-            return NO_LEADER, NO_EPOCH
-        return known.leader, known.leader_epoch
-
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads."""
         if self.broker_epoch < 0:
@@ -326,6 +344,6 @@ class Serving(Node):
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Any) -> None:
-        channel = self.reach(node)
+        channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(getattr(channel.target, handler), reply)

@@ -18,7 +18,8 @@ STEPS: Final[dict[str, str]] = {
     "follow": "a broker became follower: leader, leader_epoch, offset = LEO",
     "settled": "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
     "ack": "a producer received success: record = first id, offset = base offset, acks, answered_at",
-    "read": "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it",
+    "read": "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
+    "batch_epoch of the leader that appended them",
     "end-offset": "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
     "out-of-range": "a consumer was told that its position is out of range: offset",
     "kill": "a process was killed",
@@ -76,6 +77,7 @@ MOMENTS: Final[dict[str, str]] = {
     "settled": "a follower finished truncation",
     "isr-sent": "a leader asks for another ISR",
     "isr": "an ISR was persisted",
+    "joined": "an ISR was persisted that has one member more",
     "registered": "a broker registered",
     "session-end": "a broker's session ended",
     "controller": "a broker became controller",

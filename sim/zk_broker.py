@@ -51,6 +51,21 @@ class ZooKeeperBroker(Broker):
         module: its controller module.
     """
 
+    __slots__ = (
+        "_controller_epoch",
+        "_decided_by",
+        "_isr_announced_us",
+        "_isr_changed_us",
+        "_metadata_sent",
+        "_noticed",
+        "_pending",
+        "_registering",
+        "_session",
+        "_shutdown",
+        "_shutdown_tries",
+        "module",
+    )
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
@@ -59,6 +74,7 @@ class ZooKeeperBroker(Broker):
         self._registering: Register | None = None
         self._pending: deque[Request] = deque()
         self._controller_epoch = 0
+        self._metadata_sent = (0, 0)
         self._decided_by = 0
         self._isr_changed_us = -1
         self._isr_announced_us = 0
@@ -69,7 +85,7 @@ class ZooKeeperBroker(Broker):
         """See `Broker.logs_loaded`."""
         self._isr_announced_us = self.kernel.now_us
         self._register()
-        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     @property
     def ready(self) -> bool:
@@ -94,7 +110,7 @@ class ZooKeeperBroker(Broker):
         self._to_zookeeper("on_register", self._registering)
 
     def _to_zookeeper(self, handler: str, message: object) -> None:
-        channel = self.reach(ZOOKEEPER)
+        channel = self.out.get(ZOOKEEPER) or self.reach(ZOOKEEPER)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)
 
@@ -137,7 +153,7 @@ class ZooKeeperBroker(Broker):
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
-        self.kernel.call_at(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -145,7 +161,7 @@ class ZooKeeperBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if self.zombie or self._session < 0 or self._pending or not channel.is_clear(self.kernel.now_us):
+        if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.ping_us:
             return False
         zookeeper: Any = channel.target
         partition = self.partition
@@ -158,7 +174,7 @@ class ZooKeeperBroker(Broker):
         """See `sim.idle.Pinger`."""
         if arrives_us >= 0:
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
-        self.kernel.call_at(next_us, self.life, self._ping, None)
+        self.kernel.call_first(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
@@ -183,6 +199,17 @@ class ZooKeeperBroker(Broker):
         request = Request(self.node, operation, done, lasting=lasting)
         self._pending.append(request)
         self._send_request(request)
+        pings = self.network.idle.pings.get(self.node)
+        if pings is not None and pings.next_us(self.kernel.now_us) <= self._answered_by_us():
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # It would be asked again with that ping.
+
+    def _answered_by_us(self) -> int:
+        """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
+        there = self.reach(ZOOKEEPER)
+        assert there is not None
+        back = there.target.reach(self.node)
+        there_us = there.latest_us()
+        return there_us if back is None else there_us + back.latest_us() - self.kernel.now_us
 
     def _send_request(self, request: Request) -> None:
         if self._session >= 0 and not self.zombie:
@@ -249,7 +276,7 @@ class ZooKeeperBroker(Broker):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        channel = self.reach(batch.controller)
+        channel = self.out.get(batch.controller) or self.reach(batch.controller)
         if channel is not None:
             channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
 
@@ -263,10 +290,16 @@ class ZooKeeperBroker(Broker):
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
         """Learn who leads and who lives, for clients; the error, if any.
 
-        Leader epochs are not compared, so metadata can go back.
+        Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
         """
         error = self._check_control(request)
         if not error:
+            sent = request.controller_epoch, request.number
+            if sent < self._metadata_sent:
+                self.reached(branch(self.rules, "broker_metadata"))
+                if self.rules.broker_metadata == "last-sent":
+                    return error
+            self._metadata_sent = sent
             self._know(request.state, request.live)
         return error
 

@@ -342,7 +342,7 @@ class ZooKeeper(ControlPlane):
             self._send(broker, "on_notice", notice)
 
     def _send(self, broker: int, handler: str, message: object) -> None:
-        channel = self.reach(broker)
+        channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
             channel.send(getattr(channel.target, handler), message)
 

@@ -70,13 +70,12 @@ HOSTS = (
     "zk_broker",
     "zookeeper",
 )
+FACTS = ("availability", "errors", "last_standing", "ledger", "metrics", "trace")
 GROUPS = {
     **{f"sim.{name}": "machine" for name in MACHINE},
     **{f"sim.{name}": "host" for name in HOSTS},
     **dict.fromkeys(("sim.cluster", "sim.convergence"), "cluster"),
-    **dict.fromkeys(
-        ("sim.errors", "sim.trace", "sim.ledger", "sim.last_standing", "sim.availability", "sim.metrics"), "fact"
-    ),
+    **{f"sim.{name}": "fact" for name in FACTS},
 }
 BELOW = {
     "fact": {"fact", "protocol"},

@@ -14,5 +14,9 @@ EARLY_WARNINGS: Final = (
     "quorum-not-superset",
     "log-mismatch",
     "two-leaders-one-epoch",
+    "metadata-mismatch",
+    "inconsistent-read",
+    "recovery-quorum",
+    "global-loss",
 )
 """Kinds of early warnings."""

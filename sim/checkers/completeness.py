@@ -6,16 +6,18 @@ not anybody was told. Log starts apart, it must then be, at whatever offset,
 - in the log of each broker that begins to lead in the newest leader epoch, and of the one that leads in it when a
   leader of an older epoch commits something (Vanlightly: LeaderCompleteness). What that leader lacks is given up: its
   log is the partition's from then on, and later leaders are not asked for it again;
-- in the log of each candidate: a member of the persisted ISR that could be elected, since its process runs, has a
-  session, and has been told under it how things stand: the control plane knows that it is there (Gustafson: StrongIsr,
-  over the true ISR; Vanlightly: LeaderCandidateCompleteness).
+- in the log of each candidate: a member of the persisted ISR or of the eligible leader replicas (ELR) that runs and
+  that the control plane knows to be there (Gustafson: StrongIsr, over the true ISR; Vanlightly:
+  LeaderCandidateCompleteness). Under ZooKeeper it has a session, and was told under it how things stand. Under KRaft
+  its process was unfenced once; fenced again it may still be elected later, if it stays in ISR or ELR.
 
-Verifies: leaders when they begin to lead; candidates when they enter the ISR, are told or truncate, for all that is
-committed; both at each commit, for what it adds. Each record is reported once for each kind and broker.
+Verifies: leaders when they begin to lead; candidates when they enter ISR or ELR, are told, unfenced or truncate, for
+all that is committed; both at each commit, for what it adds. Each record is reported once for each kind and broker.
 
-Does not verify: members of the ISR that are down, or back without the control plane's knowledge (a controller that
-tells registrations apart takes those out of the ISR first); replicas that only an unclean election could choose;
-whether the absence is made good again, which is why it is no violation.
+Does not verify: members that are down, or back without the control plane's knowledge (a controller that tells
+registrations apart takes those out of the ISR first, one that asks for a clean shutdown out of the ELR, too); replicas
+that only an unclean election could choose, as a last known leader; whether the absence is made good again, which is why
+it is no violation.
 """
 
 from __future__ import annotations
@@ -38,44 +40,73 @@ class Completeness:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_epoch", "_isr", "_leader", "_ledger", "_logs", "_reported", "_required", "_up")
+    __slots__ = (
+        "_candidates",
+        "_epoch",
+        "_isr",
+        "_leader",
+        "_ledger",
+        "_logs",
+        "_reported",
+        "_required",
+        "_sessions",
+        "_up",
+    )
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._logs: dict[int, Log] = {}
         self._up: set[int] = set()
+        self._sessions: set[int] = set()
         self._isr: tuple[int, ...] = ()
+        self._candidates: tuple[int, ...] = ()
         self._epoch = -1
         self._leader = 0
         self._required: dict[Batch, None] = {}
         self._reported: set[tuple[str, int, int]] = set()
 
     def loaded(self, broker: int, replica: Replica) -> None:
-        """A process loaded its log."""
+        """A process loaded its log, or has a new one."""
         self._logs[broker] = replica.log
 
     def ended(self, broker: int) -> None:
         """A process is gone."""
         self._up.discard(broker)
+        self._sessions.discard(broker)
         if broker == self._leader:
             self._leader = 0
 
+    def session(self, broker: int) -> None:
+        """A process has an open session: it becomes a candidate when it is told how things stand."""
+        self._sessions.add(broker)
+
     def told(self, broker: int, now_us: int) -> None:
-        """A broker follows as the control plane has told it: it may be elected, if it is in the ISR."""
+        """A broker follows as the control plane has told it: it may be elected, if it is a member and has a session."""
+        if broker in self._sessions:
+            self._arrives(broker, now_us)
+
+    def unfenced(self, broker: int, now_us: int) -> None:
+        """A process that knew of its registration was unfenced: it may be elected, if it is a member."""
+        self._sessions.add(broker)
+        self._arrives(broker, now_us)
+
+    def _arrives(self, broker: int, now_us: int) -> None:
         if broker in self._up:
             return
         self._up.add(broker)
-        if broker in self._isr:
+        if broker in self._candidates:
             self._judge("candidate-incomplete", broker, self._required, now_us)
 
     def session_end(self, broker: int) -> None:
-        """A session is over: its broker is not elected."""
+        """A session is over: its broker is not elected, and hears of how things stand in its next one."""
         self._up.discard(broker)
+        self._sessions.discard(broker)
 
-    def isr(self, isr: tuple[int, ...], now_us: int) -> None:
-        """An ISR was persisted."""
-        before, self._isr = self._isr, isr
-        for broker in isr:
+    def isr(self, isr: tuple[int, ...], elr: tuple[int, ...], now_us: int) -> None:
+        """ISR and ELR were persisted, or one of them."""
+        before, self._isr = self._candidates, isr
+        self._candidates = (*isr, *elr) if elr else isr
+        for broker in self._candidates:
             if broker not in before and broker in self._up:
                 self._judge("candidate-incomplete", broker, self._required, now_us)
 
@@ -86,14 +117,15 @@ class Completeness:
 
     def lead(self, broker: int, epoch: int, now_us: int) -> None:
         """A broker begins to lead."""
-        self._up.add(broker)
+        if broker in self._sessions:
+            self._up.add(broker)
         if epoch >= self._epoch:
             self._epoch, self._leader = epoch, broker
             self._judge_leader(self._required, now_us)
 
     def truncated(self, broker: int, removed: list[Batch], now_us: int) -> None:
         """Batches were removed from a log."""
-        if broker in self._isr and broker in self._up:
+        if broker in self._candidates and broker in self._up:
             required = self._required
             self._judge("candidate-incomplete", broker, [one for one in removed if one in required], now_us)
 
@@ -103,7 +135,7 @@ class Completeness:
             return
         self._required.update(dict.fromkeys(batches))
         newest = batches[-1]
-        for member in self._isr:
+        for member in self._candidates:
             if member != broker and member in self._up:
                 log = self._logs[member].batches
                 if not log or log[-1] is not newest:
@@ -127,7 +159,8 @@ class Completeness:
         if fresh:
             self._reported.update((kind, broker, batch.first_id) for batch in fresh)
             ids = frozenset(record for batch in fresh for record in batch.ids())
-            what = "leads" if kind == "leader-incomplete" else "is in the ISR"
+            where = "ISR" if broker in self._isr else "ELR"
+            what = "leads" if kind == "leader-incomplete" else f"is in the {where}"
             detail = (
                 f"broker {broker} {what} without {len(ids)} committed records, the first of them record {min(ids)}, "
                 f"committed at offset {fresh[0].base_offset}"

@@ -27,7 +27,7 @@ def check(ledger: Ledger, log: Log, hw: int, now_us: int) -> None:
     """
     ids: set[int] = set()
     first: tuple[int, int, int] | None = None
-    kept = {(batch.first_id, batch.base_offset) for batch in log.batches}
+    kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}
     for consumer, ranges in ledger.passed.items():
         shown = _Shown(ledger, consumer)
         limit = min(hw, shown.last_of(kept))
@@ -55,16 +55,14 @@ class _Shown:
         self._since = ledger.shown[ledger.shown_when_told.get(consumer, 0) :]
         self._consumer = consumer
 
-    def last_of(self, kept: set[tuple[int, int]]) -> int:
-        """Last offset that it was shown of batches (first id, base offset) since it was told of a jump."""
-        return max(
-            (
-                shown.batch.last_offset
-                for shown in self._since
-                if shown.consumer == self._consumer and (shown.batch.first_id, shown.batch.base_offset) in kept
-            ),
-            default=0,
-        )
+    def last_of(self, kept: set[tuple[int, int, int]]) -> int:
+        """Last offset that it was shown of batches (first id, base offset, epoch) since it was told of a jump.
+
+        What was lost and sent again may come to the offset where it stood before, and was not read there.
+        """
+        own = (shown.batch for shown in self._since if shown.consumer == self._consumer)
+        read = (batch.last_offset for batch in own if (batch.first_id, batch.base_offset, batch.leader_epoch) in kept)
+        return max(read, default=0)
 
     def missing(self, batch: Batch, start: int, end: int) -> list[int]:
         """Records of a batch at offsets from `start` to before `end` that it was not shown."""

@@ -1,15 +1,17 @@
 """Early warning ``quorum-not-superset``: a leader's HW does not wait for somebody whom the control plane may elect.
 
 The leader's quorum is itself, the ISR that it has in memory, and whoever it waits for besides because a change is
-under way (the maximal ISR of KIP-497). The control plane elects from the persisted ISR. If the leader is not stale
-(it leads in the persisted leader epoch) the persisted ISR must be a part of its quorum: otherwise it may commit
-what a member that is elected next does not have (Vanlightly: ReplicationQuorumSuperset). The quorum may well be
-larger: then the leader only waits longer than it must. WeakIsr and StrongIsr of Gustafson's speak of the records
+under way (the maximal ISR of KIP-497). The control plane elects from the persisted ISR and, where it keeps them, from
+the eligible leader replicas (ELR), of which leaders know nothing. If the leader is not stale (it leads in the persisted
+leader epoch) the persisted ISR must be a part of its quorum, and so must the ELR whenever its HW may move: with
+KIP-966 that takes min.insync.replicas members in the ISR in memory. Otherwise it may commit what a member that is
+elected next does not have (Vanlightly: ReplicationQuorumSuperset). The quorum may well be larger: then the leader only
+waits longer than it must. WeakIsr and StrongIsr of Gustafson's speak of the records
 below a presumed leader's HW, over the ISR in its memory and over the persisted one; this is what leads from the one
 to the other, and `sim.checkers.completeness` judges the records.
 
-Verifies: when an ISR is persisted, when a broker begins to lead, and when a leader's HW moves after either ISR has
-changed.
+Verifies: when ISR or ELR is persisted, when a broker begins to lead, and when a leader's HW moves after any of the
+three has changed.
 
 Does not verify: stale leaders, whose ISR nobody elects from any more; a leader whose write of the ISR to ZooKeeper
 is under way, since nothing of its partition moves until it knows the outcome.
@@ -22,8 +24,6 @@ from typing import TYPE_CHECKING
 from sim.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sim.protocol.messages import LeaderAndIsr
     from sim.protocol.partition import Partition
 
@@ -35,11 +35,12 @@ class Quorum:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_epoch", "_found_good", "_isr", "_leading", "_ledger")
+    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_ledger")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._isr: tuple[int, ...] = ()
+        self._elr: tuple[int, ...] = ()
         self._epoch = -1
         self._leading: Partition | None = None
         self._found_good: tuple[int, ...] | None = None
@@ -52,13 +53,14 @@ class Quorum:
         """A leader was chosen, in a leader epoch that was persisted."""
         self._epoch = max(self._epoch, epoch)
 
-    def persisted(self, isr: tuple[int, ...], epoch: int, now_us: int) -> None:
-        """An ISR was persisted."""
+    def persisted(self, isr: tuple[int, ...], elr: tuple[int, ...], epoch: int, now_us: int) -> None:
+        """ISR and ELR were persisted, or one of them."""
         self._isr = isr
+        self._elr = elr
         self._epoch = max(self._epoch, epoch)
         self._found_good = None
         if self._leading is not None:
-            self.committed(self._leading, now_us)
+            self._look(self._leading, now_us, moves=False)
 
     def lead(self, partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
         """A broker is about to adopt a decision that names it."""
@@ -66,16 +68,24 @@ class Quorum:
         self._found_good = None
         if decision.leader_epoch >= self._epoch:
             self._epoch = decision.leader_epoch
-            self._compare(partition, {partition.broker, *decision.isr}, now_us)
+            moves = len(decision.isr) >= partition.min_insync_replicas
+            self._compare(partition, {partition.broker, *decision.isr}, now_us, moves=moves)
 
     def committed(self, partition: Partition, now_us: int) -> None:
         """The HW of a leader moved."""
         isr = partition.isr
-        if isr is self._found_good or partition.leader_epoch < self._epoch:
+        if isr is not self._found_good:
+            self._look(partition, now_us, moves=True)
+
+    def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
+        """Compare, unless the leader is stale or stands still; `moves`: its HW may move, for it just has."""
+        isr = partition.isr
+        if partition.leader_epoch < self._epoch or not partition.is_leader or partition.locked:
             return
-        if not partition.is_leader or partition.locked:
-            return
-        if self._compare(partition, self._quorum(partition), now_us) and set(self._isr) <= {partition.broker, *isr}:
+        good = self._compare(
+            partition, self._quorum(partition), now_us, moves=moves or len(isr) >= partition.min_insync_replicas
+        )
+        if good and set(self._isr) | set(self._elr) <= {partition.broker, *isr}:
             self._found_good = isr
 
     @staticmethod
@@ -83,14 +93,16 @@ class Quorum:
         waited_for = (state.broker for state in partition.followers.values() if state.holds_hw)
         return {partition.broker, *partition.isr, *waited_for}
 
-    def _compare(self, partition: Partition, quorum: Iterable[int], now_us: int) -> bool:
-        outside = sorted(set(self._isr).difference(quorum))
-        if outside:
-            detail = (
-                f"broker {partition.broker} leads and waits for {sorted(quorum)}, "
-                f"while the persisted ISR is {sorted(self._isr)}"
-            )
-            said = self._ledger.warnings
-            if not any(one.kind == "quorum-not-superset" and one.detail == detail for one in said):
-                said.append(Violation("quorum-not-superset", now_us, detail))
-        return not outside
+    def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:
+        elr = self._elr if moves else ()
+        if {*self._isr, *elr}.issubset(quorum):
+            return True
+        eligible = f", the ELR {sorted(elr)}" if elr else ""
+        detail = (
+            f"broker {partition.broker} leads and waits for {sorted(quorum)}, "
+            f"while the persisted ISR is {sorted(self._isr)}{eligible}"
+        )
+        said = self._ledger.warnings
+        if not any(one.kind == "quorum-not-superset" and one.detail == detail for one in said):
+            said.append(Violation("quorum-not-superset", now_us, detail))
+        return False

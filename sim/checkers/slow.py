@@ -129,8 +129,12 @@ class _Copy:
         """Records that stand at or above the log start."""
         return {record for stands in self.at[self.start :] for record, _ in stands}
 
+    def stands(self, offset: int) -> tuple[Record, ...]:
+        """What the log holds there."""
+        return self.at[offset] if offset < len(self.at) else ()
+
     def holds(self, offset: int, record: int) -> bool:
-        return offset < len(self.at) and any(found == record for found, _ in self.at[offset])
+        return any(found == record for found, _ in self.stands(offset))
 
 
 class _Judge:
@@ -350,7 +354,9 @@ class _Judge:
                 for offset in range(read["offset"], read["last"] + 1)
             }
             read_of_it = [
-                read["last"] for read in self._since.get(consumer, ()) if leader.holds(read["offset"], read["record"])
+                read["last"]
+                for read in self._since.get(consumer, ())
+                if (read["record"], read["batch_epoch"]) in leader.stands(read["offset"])
             ]
             for offset in range(leader.start, min(leader.hw, max(read_of_it, default=0))):
                 unseen = [record for record, _ in leader.at[offset] if record not in shown]

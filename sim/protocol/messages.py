@@ -325,14 +325,22 @@ class LeaderAndIsrRequest(ControlRequest):
 
 
 class UpdateMetadataRequest(ControlRequest):
-    """Who leads, for clients; `live`: registered brokers with their broker epochs."""
+    """Who leads, for clients; `live`: registered brokers with their broker epochs.
 
-    __slots__ = ("live",)
+    With rule ``broker_metadata=last-sent``, `number`: the how-manieth of this controller.
+    """
+
+    __slots__ = ("live", "number")
     needs_partition = False
 
-    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        super().__init__(controller_epoch, broker_epoch, state)
+    def __init__(
+        self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int], number: int
+    ) -> None:
+        self.controller_epoch = controller_epoch
+        self.broker_epoch = broker_epoch
+        self.state = state
         self.live = live
+        self.number = number
 
 
 class StopReplicaRequest(ControlRequest):

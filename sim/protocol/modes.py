@@ -49,6 +49,7 @@ _HW: Final = Rules(
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
+    broker_metadata="last-arrived",
     stop_replica="unchecked",
     list_offsets_guard="no",
     list_offsets_fencing="no",
@@ -109,12 +110,14 @@ _REPAIRED: Final = _KIP320.override(
         "isr_eligibility": "registered",
         "registration_epoch": "bumped",
         "missed_bounce": "noticed",
+        "broker_metadata": "last-sent",
     }
 )
 
 _KRAFT_3_5: Final = _KIP320.override(
     {
         "control_plane": "kraft",
+        "broker_metadata": "last-sent",
         "follower_truncation": "on-fetch",
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
@@ -131,20 +134,20 @@ _KRAFT: Final = _KRAFT_3_5.override(
         "clean_shutdown_file": "loaded-only",
     }
 )
-_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on"})
+_ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on", "unclean_registration": "transitions"})
 _ELR: Final = _ELR_SNAPSHOT.override(
     {
         "late_reply": "leader-epoch",
         "last_known_leader": "unfenced",
         "clean_shutdown": "checked",
         "min_isr_change": "clears-elr",
-        "unclean_registration": "transitions",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
     {
         "reassignment_completes": "min-isr",
         "last_known_elr": "ejected-members",
+        "min_isr_change": "clears-if-enough",
         "unclean_recovery": "log-inspection",
     }
 )

@@ -166,6 +166,7 @@ class Partition(Replica):
         "_fences_fetches",
         "_fences_truncation",
         "_guards_latest",
+        "_holds_isr",
         "_hw_needs_epoch",
         "_hw_needs_min_isr",
         "_join_epoch_start",
@@ -228,6 +229,7 @@ class Partition(Replica):
         )
         self._checks_registration = rules.isr_eligibility == "registered" and self._asks_controller
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
+        self._holds_isr = rules.isr_floor == "min-isr"
         self._guards_latest = rules.list_offsets_guard == "yes"
         self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
         self._fences_fetches = rules.fetch_fencing == "leader-epoch"
@@ -575,12 +577,23 @@ class Partition(Replica):
         return self._propose(tuple(broker for broker in self.replicas if broker in members))
 
     def shrink_isr(self, now_us: int) -> None:
-        """Propose an ISR without members that lag (Partition.maybeShrinkIsr); called every half lag time."""
+        """Propose an ISR without members that lag (Partition.maybeShrinkIsr); called every half lag time.
+
+        With rule ``isr_floor=min-isr`` only as many leave as there are too many, those first that lag for longest.
+        """
         if self.pending:
             return
         lagging = self.out_of_sync(now_us)
+        if self._holds_isr and lagging:
+            lagging = self._beyond_floor(lagging)
         if lagging:
             self._propose(tuple(broker for broker in self.isr if broker not in lagging))
+
+    def _beyond_floor(self, lagging: tuple[int, ...]) -> tuple[int, ...]:
+        spare = max(len(self.isr) - self.min_insync_replicas, 0)
+        if spare < len(lagging):
+            self.process.reached(branch(self.rules, "isr_floor"))
+        return tuple(sorted(lagging, key=lambda broker: self.followers[broker].caught_up_us)[:spare])
 
     @property
     def has_laggards(self) -> bool:

@@ -183,6 +183,13 @@ RULES: Final[dict[str, RuleSpec]] = {
         "also those on dead ones, which leave the ISR.",
         "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
     ),
+    "broker_metadata": RuleSpec(
+        ("last-arrived", "last-sent"),
+        "Which UpdateMetadata a broker goes by: the one that arrived last, though it may be the copy of an older one, "
+        "left behind in a connection that was given up (no release compares them; who is not alive by such a copy is "
+        "not followed when it leads); or the one that its controller sent last (in KRaft metadata has offsets).",
+        "MetadataCache.updateMetadata, ControllerChannelManager 2.6; BrokerMetadataListener",
+    ),
     "stop_replica": RuleSpec(
         ("unchecked", "checked"),
         "Whether a broker refuses a StopReplica of an older leader epoch.",
@@ -278,16 +285,17 @@ RULES: Final[dict[str, RuleSpec]] = {
         "LogManager.shutdown; KAFKA-15375 (3.6), KAFKA-10471",
     ),
     "min_isr_change": RuleSpec(
-        ("keeps-elr", "clears-elr"),
-        "Whether a change of min.insync.replicas clears the ELR.",
-        "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0)",
+        ("keeps-elr", "clears-elr", "clears-if-enough"),
+        "Whether a change of min.insync.replicas clears the ELR: never, always, or if the ISR is as large as the new "
+        "value asks. If it is always cleared, who left a small ISR is forgotten though the ISR is still small.",
+        "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0); KIP-966 other behaviors 2 (no release)",
     ),
     "unclean_registration": RuleSpec(
         ("removes", "transitions"),
-        "What an unclean registration does to a partition whose ISR or ELR holds the broker: it is taken out of the "
-        "lists and nothing else; or the partition changes as after any other event, with an election and a leader "
-        "epoch where they are due.",
-        "ClusterControlManager.registerBroker; KAFKA-18106",
+        "What an unclean registration does to a partition whose ISR or ELR holds the broker: with ELR it is taken out "
+        "of the lists and nothing else (no release), and without ELR nothing happens; or the partition changes as "
+        "after any other event, with an election and a leader epoch where they are due.",
+        "ReplicationControlManager.handleBrokerUncleanShutdown to 3.9; KAFKA-18106 (4.0; with ELR before)",
     ),
     "unclean_recovery": RuleSpec(
         ("election", "first-replies", "log-inspection"),
@@ -333,6 +341,7 @@ class Rules:
     broker_epoch: str
     controller_writes: str
     controller_startup: str
+    broker_metadata: str
     stop_replica: str
     list_offsets_guard: str
     list_offsets_fencing: str

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parent
 REPAIRS: Final = {
     "committed-loss-hw": {"follower_truncation": "leader-epoch"},
+    "committed-loss-kip279": {"isr_join": "leader-epoch-start"},
     "committed-loss-kip320": {"missed_bounce": "noticed"},
     "consumer-skip-kip279": {"consumer_validation": "yes"},
     "divergence-hw": {"follower_truncation": "leader-epoch"},
@@ -30,6 +31,7 @@ REPAIRS: Final = {
     "exposed-loss-kip320": {"missed_bounce": "noticed"},
     "hw-regression-kip279": {"list_offsets_guard": "yes"},
     "stuck-replica-hw": {"out_of_range": "truncates"},
+    "stuck-replica-kip320": {"broker_metadata": "last-sent"},
 }
 """Name of a file -> the rule that keeps its run from being violated inside the promise."""
 CASES: Final = [

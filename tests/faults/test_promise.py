@@ -340,6 +340,26 @@ def test_a_run_is_inside_when_each_of_its_records_is(
     assert first_history.inside == apart
 
 
+def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> None:
+    """Broker 2 led, and stood still until long after; broker 1 lost what it had fetched and is back."""
+
+    def committed(by: int) -> Ledger:
+        history = History(committed_us=1_000)
+        ledger = history.ledger
+        ledger.elected(2, 0)
+        history.isr(5, 1, 2).end(1, 30, lossy=True).expires(2, 40)
+        ledger.elected(1, 41)
+        history.isr(41, 1).expires(1, 45).back(1, 50).registers(2, 60)
+        ledger.commits.clear()
+        ledger.commit([RECORD], 70, by)
+        return ledger
+
+    rules = mode("kip320").rules
+    shown = Violation("exposed-loss", 99, "", frozenset((10, 11)))
+    assert not Promise(committed(2), rules, unclean_election=False).covers(shown)
+    assert Promise(committed(1), rules, unclean_election=False).covers(shown)
+
+
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])
 def test_from_kip_279_on_divergence_is_inside_whatever_was_elected(name: str, inside: bool) -> None:
     assert History().promise(name, unclean=True).covers(Violation("divergence", 20, "")) is inside

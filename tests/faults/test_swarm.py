@@ -18,6 +18,8 @@ from faults.swarm import (
     LONE,
     MOMENTS,
     MOVERS,
+    ORDERED_PERCENT,
+    ORDERS,
     ROLLING,
     Mix,
     draw_incidents,
@@ -71,6 +73,7 @@ def test_moments_and_hazards_name_what_exists() -> None:
         assert set(hazard.kinds) <= set(INJECTORS)
     assert {*MOVERS, *LINKS} <= set(INJECTORS)
     assert set(FIRST) <= set(HAZARDS)
+    assert {name for order in ORDERS for name in order} <= set(HAZARDS)
 
 
 def test_plans_are_sorted_and_of_every_allowed_length() -> None:
@@ -159,9 +162,24 @@ def test_a_chain_is_a_fault_and_others_that_wait_for_steps_after_it() -> None:
     assert {len(faults) for _, faults in chains} == {3}
     for at_us, (first, *others) in chains:
         assert first.at_us == at_us
-        assert first.trigger is None
         assert first.kind in MOVERS
         assert all(fault.trigger is not None for fault in others)
+
+
+def test_some_chains_keep_to_the_order_of_a_known_failure() -> None:
+    chains = [faults for _, faults in styled(CHAIN, chain_percent=100) if faults[0].trigger is not None]
+    assert 0 < len(chains) <= 300 * ORDERED_PERCENT / 100 * 1.5
+    kept = 0
+    for faults in chains:
+        follows = [
+            all(
+                fault.trigger is not None and fault.trigger.moment in hazard.moments and fault.kind in hazard.kinds
+                for fault, hazard in zip(faults, (HAZARDS[name] for name in order), strict=False)
+            )
+            for order in ORDERS
+        ]
+        kept += any(follows)
+    assert kept > len(chains) / 2
 
 
 def test_a_rolling_restart_takes_every_broker_once() -> None:

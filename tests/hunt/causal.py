@@ -117,7 +117,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
         assert isinstance(entry[0], _Numbered)
         number = entry[0].number
         if number == redrawn and number not in seen.strikes:
-            bits: Callable[[int], int] = injection._cluster.network.wiring[4]
+            bits: Callable[[int], int] = injection._cluster.network.wiring[3]
             bits(8)
         for realised in injection.realised[struck:]:
             seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))

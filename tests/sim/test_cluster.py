@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.config import NEVER
+from sim.protocol.messages import NONE, UpdateMetadataRequest
+from sim.protocol.probes import PROBES
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -29,6 +31,28 @@ def test_a_process_that_is_still_loading_is_shut_down_when_nobody_heard_it() -> 
     world.run(20)
     assert world.of("shutdown", broker=3)
     assert 3 not in cluster.running
+
+
+@pytest.mark.parametrize(("value", "knows"), [("last-arrived", False), ("last-sent", True)])
+def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, knows: bool) -> None:
+    """A copy in a connection that was given up arrives after newer ones: then the leader is not alive, as it says."""
+    world = World("kip320", rules={"broker_metadata": value}).ready()
+    one = world.process(2)
+    epoch = world.process(world.cluster.controller).module.controller.epoch
+    old = {broker: known for broker, known in one.live.items() if broker != 1}
+    assert one.known is not None
+    late = UpdateMetadataRequest(epoch, one.broker_epoch, one.known, old, 1)
+    assert one.update_metadata(late) == NONE
+    assert (1 in one.live) is knows
+    branches = {
+        PROBES[index].name
+        for index, bit in enumerate(f"{world.cluster.journal.coverage.seen:0{len(PROBES)}b}")
+        if bit == "1"
+    }
+    assert f"broker_metadata={value}" in branches
+    world.cluster.kill(3)
+    world.run(30)
+    assert 3 not in one.live
 
 
 def test_an_answer_to_a_dead_incarnation_is_no_concern_of_the_next() -> None:

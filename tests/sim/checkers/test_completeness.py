@@ -15,10 +15,11 @@ class World:
     def __init__(self, *logs: tuple[Batch, ...], isr: tuple[int, ...] = (1, 2, 3)) -> None:
         self.ledger = Ledger()
         self.checker = Completeness(self.ledger)
-        self.checker.isr(isr, 0)
+        self.checker.isr(isr, (), 0)
         self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
         for broker, loaded in self.replicas.items():
             self.checker.loaded(broker, loaded)
+            self.checker.session(broker)
             self.checker.told(broker, 0)
         self.checker.elected(0)
         self.checker.lead(1, 0, 0)
@@ -56,6 +57,9 @@ def test_who_is_out_of_the_isr_or_down_may_lack_it() -> None:
     world.checker.loaded(3, world.replicas[3])
     assert world.found == []
     world.checker.told(3, 6)
+    assert world.found == []
+    world.checker.session(3)
+    world.checker.told(3, 6)
     assert world.found == ["candidate-incomplete"]
 
 
@@ -65,10 +69,39 @@ def test_nobody_is_elected_without_a_session() -> None:
     assert world.commit(FIRST, SECOND) == []
 
 
+def test_an_unfenced_member_is_a_candidate_even_when_it_is_fenced_again() -> None:
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
+    world.checker.ended(3)
+    world.checker.told(3, 6)
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.unfenced(3, 7)
+    assert world.found == ["candidate-incomplete"]
+
+
+def test_eligible_leader_replicas_must_have_it_all() -> None:
+    world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2))
+    world.checker.isr((1,), (2,), 4)
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.truncated(2, world.replicas[2].log.truncate_to(3), 6)
+    assert world.found == ["candidate-incomplete"]
+    assert "broker 2 is in the ELR without 2 committed records" in world.ledger.warnings[0].detail
+    world.checker.isr((), (1, 2, 3), 7)
+    assert [warning.detail[:8] for warning in world.ledger.warnings] == ["broker 2", "broker 3"]
+
+
+def test_who_is_ejected_from_the_elr_may_lack_it() -> None:
+    world = World((FIRST, SECOND), (FIRST,), (FIRST,), isr=(1,))
+    assert world.commit(FIRST, SECOND) == []
+    world.checker.ended(1)
+    world.checker.isr((), (), 6)
+    world.checker.unfenced(1, 7)
+    assert world.found == []
+
+
 def test_who_joins_the_isr_must_have_it_all() -> None:
     world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2))
     assert world.commit(FIRST, SECOND) == []
-    world.checker.isr((1, 2, 3), 6)
+    world.checker.isr((1, 2, 3), (), 6)
     assert world.found == ["candidate-incomplete"]
 
 

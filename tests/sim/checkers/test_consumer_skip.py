@@ -78,6 +78,13 @@ def test_who_has_read_nothing_of_what_came_after_may_still_find_out() -> None:
     assert kinds(before) == []
 
 
+def test_what_came_to_its_old_offset_once_more_was_not_read_there() -> None:
+    ledger = reader((FIRST, 0), (SECOND, 3), (Batch(5, 5, 0, 40), 5))
+    check(ledger, log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(ledger) == []
+    assert skipped(ledger) == {30, 31}
+
+
 def test_beyond_the_hw_and_below_the_log_start_nothing_is_judged() -> None:
     assert skipped(reader((FIRST, 0), (SECOND, 3)), hw=4) == {30}
     assert skipped(reader((FIRST, 0), (SECOND, 3)), start=4) == {31}

@@ -25,7 +25,7 @@ class World:
         assert isinstance(one, Partition)
         self.leader = one
         self.checker.elected(epoch)
-        self.checker.persisted(isr, epoch, 0)
+        self.checker.persisted(isr, (), epoch, 0)
         self.checker.lead(one, decision(isr, epoch), 0)
         one.become_leader(decision(isr, epoch), 0)
 
@@ -37,14 +37,14 @@ class World:
 def test_a_leader_that_waits_for_the_persisted_isr_or_more() -> None:
     world = World(ALL)
     assert world.commit() == []
-    world.checker.persisted((1, 2), 4, 5)
+    world.checker.persisted((1, 2), (), 4, 5)
     assert world.commit() == []
 
 
 def test_a_leader_that_does_not_know_a_member() -> None:
     world = World((1, 2))
     assert world.commit() == []
-    world.checker.persisted(ALL, 4, 5)
+    world.checker.persisted(ALL, (), 4, 5)
     assert warnings(world.ledger) == ["quorum-not-superset"]
     assert "waits for [1, 2], while the persisted ISR is [1, 2, 3]" in world.ledger.warnings[0].detail
     assert world.commit() == ["quorum-not-superset"]
@@ -61,17 +61,17 @@ def test_an_isr_in_memory_that_shrinks_alone() -> None:
 def test_a_member_that_is_waited_for_because_it_was_proposed() -> None:
     world = World((1, 2))
     world.leader.followers[3].holds_hw = True
-    world.checker.persisted(ALL, 4, 5)
+    world.checker.persisted(ALL, (), 4, 5)
     assert world.commit() == []
 
 
 def test_a_stale_leader_and_one_whose_write_is_under_way_are_not_judged() -> None:
     world = World((1, 2))
     world.leader.locked = True
-    world.checker.persisted(ALL, 4, 5)
+    world.checker.persisted(ALL, (), 4, 5)
     assert warnings(world.ledger) == []
     world.leader.locked = False
-    world.checker.persisted((2, 3), 5, 6)
+    world.checker.persisted((2, 3), (), 5, 6)
     assert world.commit() == []
 
 
@@ -88,3 +88,27 @@ def test_a_leader_of_an_older_decision_begins() -> None:
     world.checker.elected(6)
     world.checker.lead(world.leader, decision((1, 2), 5), 6)
     assert warnings(world.ledger) == []
+
+
+def test_who_may_be_elected_from_the_elr_is_waited_for_where_the_hw_may_move() -> None:
+    world = World((1, 2))
+    world.leader.min_insync_replicas = 2
+    world.checker.persisted((1, 2), (3,), 4, 5)
+    assert warnings(world.ledger) == ["quorum-not-superset"]
+    assert "the persisted ISR is [1, 2], the ELR [3]" in world.ledger.warnings[0].detail
+
+
+def test_a_leader_below_min_isr_need_not_know_the_elr_unless_its_hw_moves() -> None:
+    world = World((1,))
+    world.leader.min_insync_replicas = 2
+    world.checker.persisted((1,), (2,), 4, 5)
+    world.checker.lead(world.leader, decision((1,)), 5)
+    assert warnings(world.ledger) == []
+    assert world.commit() == ["quorum-not-superset"]
+
+
+def test_an_elr_member_that_is_still_waited_for() -> None:
+    world = World((1, 2))
+    world.leader.min_insync_replicas = 2
+    world.checker.persisted((1,), (2,), 4, 5)
+    assert world.commit() == []

@@ -81,6 +81,8 @@ def inside(power: Scenario, rules: dict[str, str] | None = None) -> Iterator[set
         ("quorum-not-superset", Partition, "become_leader", waits_for_nobody),
         ("log-mismatch", Partition, "end_offset_for", calls_every_epoch_unended),
         ("two-leaders-one-epoch", Broker, "_follow", leads_as_well),
+        ("inconsistent-read", Partition, "advance_hw", commits_at_once),
+        ("global-loss", Partition, "advance_hw", commits_at_once),
     ],
 )
 def test_a_defect_is_found(
@@ -105,6 +107,8 @@ def test_a_defect_is_found(
         ("candidate-incomplete", "follower_truncation", "high-watermark"),
         ("leader-incomplete", "follower_truncation", "high-watermark"),
         ("log-mismatch", "follower_truncation", "high-watermark"),
+        ("inconsistent-read", "follower_truncation", "high-watermark"),
+        ("global-loss", "follower_truncation", "high-watermark"),
     ],
 )
 def test_a_rule_with_its_broken_value_is_found(power: Scenario, kind: str, rule: str, broken: str) -> None:

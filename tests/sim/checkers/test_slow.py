@@ -96,7 +96,7 @@ def ack(record: int, offset: int, acks: int = -1) -> Step:
 
 def shown(record: int, offset: int, epoch: int = 0) -> Step:
     place = {"offset": offset, "last": offset, "position": offset}
-    return step("read", record=record, leader_epoch=epoch, consumer=1002, **place)
+    return step("read", record=record, leader_epoch=epoch, batch_epoch=epoch, consumer=1002, **place)
 
 
 def recovered(broker: int, leo: int = 0, hw: int = 0, lost: list[int] | None = None) -> Step:
@@ -189,6 +189,17 @@ def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
     for back in ("rewind", "restart-consumer"):
         assert judged(*begin, *gone, *other, told(back), *end) == {"exposed-loss"}
         assert judged(*begin, *gone, *other, told(back, 2), *end) == {"consumer-skip", "exposed-loss"}
+
+
+def test_what_came_to_its_old_offset_once_more_was_not_read_there() -> None:
+    gone = [append(broker, offset, record) for broker in (1, 2) for offset, record in ((1, 11), (2, 13))]
+    gone += [hw(1, 3), hw(2, 3), shown(10, 0), shown(11, 1), shown(13, 2)]
+    emptied = [step("truncate", broker=broker, offset=1, removed=2) for broker in (1, 2)]
+    again = [append(broker, offset, record, 1) for broker in (1, 2) for offset, record in ((1, 12), (2, 13))]
+    end = [append(1, 3, VALIDATION), append(2, 3, VALIDATION), hw(1, 4), hw(2, 4), ack(VALIDATION, 3)]
+    steps = [*BEGIN, *gone, *emptied, *again, *end]
+    assert judged(*steps, {**shown(VALIDATION, 3), "consumer": 1003}) == {"exposed-loss"}
+    assert judged(*steps, shown(13, 2, 1), shown(VALIDATION, 3)) == {"consumer-skip", "exposed-loss"}
 
 
 def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_received() -> None:

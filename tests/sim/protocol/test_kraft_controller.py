@@ -9,7 +9,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sim.protocol.kraft_controller import UNCLEAN_ELECTION
 from sim.protocol.messages import (
     DUPLICATE_BROKER_REGISTRATION,
     ELECTION_NOT_NEEDED,
@@ -30,11 +29,13 @@ from sim.protocol.messages import (
 from sim.protocol.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistration
 from sim.protocol.modes import mode
 from sim.protocol.partition_change import DESIGNATED, PREFERRED, UNCLEAN
-from sim.protocol.rules import Rules
+from sim.protocol.replication_control import UNCLEAN_ELECTION
+from sim.protocol.rules import RULES, Rules
 from tests.sim.protocol.quorum import Quorum
 
 ELR = mode("elr").rules
 KRAFT = mode("kraft").rules
+RECOVERY = mode("elr-recovery").rules
 SNAPSHOT = mode("elr-4.0-snapshot").rules
 
 
@@ -271,6 +272,26 @@ def test_a_change_of_min_isr_clears_the_elr(rules: Rules, leader: int, elr: tupl
     assert quorum.lists()[2] == elr
 
 
+@pytest.mark.parametrize(
+    ("rules", "min_isr", "elr"),
+    [
+        (SNAPSHOT, 3, (2,)),
+        (ELR, 3, ()),
+        (RECOVERY, 3, (2,)),
+        (RECOVERY, 1, ()),
+    ],
+)
+def test_an_elr_that_is_still_needed_is_kept_by_the_text_of_the_kip(
+    rules: Rules, min_isr: int, elr: tuple[int, ...]
+) -> None:
+    """Who left the ISR of one has all that is committed: while it is forgotten, one loss is one too many."""
+    quorum = three(rules)
+    quorum.fence(3)
+    assert quorum.alter(1) == NONE
+    quorum.controller.set(MIN_ISR, min_isr)
+    assert quorum.lists() == (1, (1,), elr, ())
+
+
 def test_the_feature_is_switched_off_and_on() -> None:
     quorum = three()
     quorum.fence(3)
@@ -492,6 +513,57 @@ def test_an_isr_of_added_replicas_is_given_up_uncleanly(unclean: bool, error: st
     assert quorum.lists()[:2] == ((2, (2,)) if unclean else (4, (4,)))
 
 
+# Where rules decide.
+
+DECIDED_HERE = (
+    "isr_eligibility",
+    "isr_shrink_epoch",
+    "reassignment_completes",
+    "elr",
+    "last_known_elr",
+    "last_known_leader",
+    "clean_shutdown",
+    "min_isr_change",
+    "unclean_registration",
+    "unclean_recovery",
+    "isr_floor",
+)
+
+
+def eventful(rules: Rules) -> set[str]:
+    """A story in which every rule of the controller decides; which probes it reaches."""
+    quorum = three(rules)
+    quorum.start(4)
+    quorum.controller.reassign("p", (4, 2, 3))
+    quorum.alter(1, 4)
+    quorum.fence(3)
+    quorum.alter(1, 3, 4)
+    if quorum.state.adding:
+        quorum.controller.cancel_reassignment("p")
+    quorum.controller.set(MIN_ISR, 3)
+    for broker in (1, 2, 4):
+        quorum.sessions.discard(broker)
+        quorum.fence(broker)
+    quorum.controller.set(MIN_ISR, 2)
+    quorum.controller.register(4, 1, quorum.image.brokers[4].broker_epoch)
+    quorum.register(2, 1)
+    return quorum.probes
+
+
+@pytest.mark.parametrize(("rule", "value"), [(rule, value) for rule in DECIDED_HERE for value in RULES[rule].values])
+def test_a_branch_is_reached_where_the_controller_decides(rule: str, value: str) -> None:
+    probes = eventful(SNAPSHOT.override({rule: value}))
+    assert {name for name in probes if name.startswith(f"{rule}=")} == {f"{rule}={value}"}
+
+
+def test_no_branch_is_reached_where_nothing_is_to_be_decided() -> None:
+    quorum = three(SNAPSHOT)
+    quorum.fence(3)
+    quorum.start(3)
+    quorum.alter(1, 2, 3)
+    assert {name for name in quorum.probes if "=" in name} <= {"isr_shrink_epoch=kept"}
+
+
 # Whatever happens.
 
 BROKERS = st.sampled_from((1, 2, 3, 4, 5))
@@ -506,25 +578,32 @@ class Happenings(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.quorum = Quorum(self.era, {MIN_ISR: 3})
+        self.seen = 0
 
     @initialize()
     def begins(self) -> None:
         self.quorum.create(1, 2, 3, 4).start(5)
         self._done(excused=True)
 
-    def _done(self, *, excused: bool = False) -> None:
-        """What each change has to keep; `excused`: there may be fewer members of ISR and ELR than before."""
+    def _done(self, *, excused: bool = False, joined: tuple[int, ...] = ()) -> None:
+        """What each change has to keep.
+
+        Args:
+            excused: there may be fewer members of ISR and ELR than before.
+            joined: what the leader wanted as ISR.
+        """
         states = [record for record in self.quorum.records if isinstance(record, PartitionRegistration)]
-        for before, after in pairwise(states):
+        first = self.seen
+        for before, after in pairwise(states[first:]):
             assert after.partition_epoch == before.partition_epoch + 1
             assert before.leader_epoch <= after.leader_epoch <= before.leader_epoch + 1
             assert before.leader == after.leader or after.leader_epoch > before.leader_epoch
             if after.leader not in (0, before.leader) and not after.recovering:
-                assert after.leader in {*before.isr, *before.elr, *before.adding, *after.adding}
-        before, self.before = getattr(self, "before", self.quorum.state), self.quorum.state
-        excused |= self.before.recovering
-        if self.era.elr == "on" and not excused and len(before.isr) + len(before.elr) >= 3:
-            assert len(self.before.isr) + len(self.before.elr) >= 3
+                assert after.leader in {*before.isr, *before.elr, *joined}
+        before, after = states[first], states[-1]
+        self.seen = len(states) - 1
+        if self.era.elr == "on" and not (excused or after.recovering) and len(before.isr) + len(before.elr) >= 3:
+            assert len(after.isr) + len(after.elr) >= 3
 
     @rule(broker=BROKERS)
     def ends(self, broker: int) -> None:
@@ -554,8 +633,9 @@ class Happenings(RuleBasedStateMachine):
     @rule(members=st.sets(BROKERS))
     def changes_isr(self, members: set[int]) -> None:
         isr = sorted(members | {self.quorum.state.leader})
+        completes = bool(self.quorum.state.adding or self.quorum.state.removing)
         self.quorum.alter(*isr)
-        self._done(excused=not self.quorum.state.adding)
+        self._done(excused=completes, joined=tuple(isr))
 
     @rule(kind=KINDS, broker=BROKERS)
     def elects(self, kind: str, broker: int) -> None:

@@ -449,6 +449,21 @@ def test_members_that_lag_are_proposed_to_leave() -> None:
     assert host.of("isr") == [((1, 3),)]
 
 
+@pytest.mark.parametrize(("rule", "isr"), [("none", [((1,),)]), ("min-isr", [((1, 3),)])])
+def test_whether_members_that_lag_are_held_at_min_isr_is_a_rule(rule: str, isr: list[tuple[tuple[int, ...]]]) -> None:
+    host = Recorder()
+    one = partition(host, KRAFT.override({"isr_floor": rule}), min_insync_replicas=2)
+    one.become_leader(decision(), 0)
+    one.follower_fetched(3, 1, 0, 1, 1)
+    one.produce(produce(0), 2)
+    one.shrink_isr(LAG_US * 2)
+    assert host.of("isr") == isr
+    if rule == "min-isr":
+        one.isr_persisted((1, 3), 2, LAG_US * 2, leader_epoch=1)
+        one.shrink_isr(LAG_US * 3)
+        assert host.of("isr") == isr
+
+
 def test_a_silent_follower_that_has_everything_stays() -> None:
     host = Recorder()
     one = partition(host)

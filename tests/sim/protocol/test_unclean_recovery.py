@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.kraft_controller import UNCLEAN_ELECTION
 from sim.protocol.messages import ELECTION_NOT_NEEDED, NONE
 from sim.protocol.metadata import MIN_ISR
 from sim.protocol.modes import mode
+from sim.protocol.replication_control import UNCLEAN_ELECTION
 from sim.protocol.unclean_recovery import (
     AGGRESSIVE,
     BALANCED,
@@ -267,12 +267,15 @@ def test_without_strategy_an_administrator_decides() -> None:
     quorum.start(1, 2, 3)
     assert not quorum.asked
     assert recovery(quorum).manual_count == 1
+    assert quorum.counters == (0, 0, 1)
     assert quorum.controller.elect("p", "LONGEST_LOG_BALANCED") == NONE
     assert quorum.asked == [(1, "p"), (2, "p"), (3, "p")]
     assert recovery(quorum).manual_count == 0
+    assert quorum.counters == (1, 0, 0)
     for broker, leo in ((1, 3), (2, 5), (3, 4)):
         quorum.answer(broker, 0, leo)
     assert quorum.lists()[0] == 2
+    assert quorum.counters == (0, 1, 0)
     assert quorum.controller.elect("p", "LONGEST_LOG_AGGRESSIVE") == ELECTION_NOT_NEEDED
 
 

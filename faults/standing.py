@@ -1,0 +1,111 @@
+"""Drawing the story that KIP-966 begins with: the ISR shrinks to one replica, which is struck before anybody is back.
+
+The other replicas leave the ISR one after the other, mostly without an end of their processes; then who is left loses
+its machine, its disk, its process or nothing but its session; and the others are back before it, or after it.
+Sometimes a disk is replaced while its broker is down, min ISR is another, metadata is late, the controllers change,
+replicas are moved, or an operator has no patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from faults.injection import INJECTORS
+from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Limits, Trigger
+from sim.streams import choice, integer
+
+if TYPE_CHECKING:
+    import random
+
+LEAVES: Final = ("zombie", "zombie", "pause", "disk-stall", "controlled-restart", "controlled-restart", "kill")
+"""How the others leave the ISR, as often as that is drawn; of ends, only the last one is unclean."""
+BLOWS: Final = (
+    *("power-loss",) * 5,
+    *("disk-replaced",) * 2,
+    *("kill", "zombie", "controlled-restart"),
+)
+"""What strikes who is left."""
+WHILE_DOWN: Final = "disk-replaced"
+"""Strikes who was struck, before it registers again."""
+MEANWHILE: Final = (
+    "controller-failover",
+    "metadata-lag",
+    "min-isr-change",
+    "reassignment",
+    "admin-election",
+    "preferred-election",
+    "session-expiry",
+    "cut",
+    "kill",
+)
+"""What else goes wrong."""
+GAPS_US: Final = (0, 3_000_000, 10_000_000)
+"""Between two that leave, at most."""
+AWAY_US: Final = (12_000_000, 45_000_000)
+"""How long they are gone: longer than it takes until that is noticed under KRaft."""
+WAIT_US: Final = (15_000_000, 40_000_000)
+"""How long the blow waits for the ISR to shrink."""
+AFTER_US: Final = (0, 1_000, 2_000_000)
+BACK_US: Final = ((1_000_000, 8_000_000), (1_000_000, 30_000_000), (20_000_000, 60_000_000))
+"""Until who was struck is back: before the others, about then, after them."""
+MOMENTS: Final = ("isr", "elected", "registered", "session-end", "lead", "follow", "ack")
+
+
+def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Limits, at_us: int) -> list[Fault]:
+    """Draw one such story.
+
+    Args:
+        stream: of this story.
+        faults: how many, at least 2.
+        allowed: the kinds that the scenario has.
+        limits: what faults are drawn within; stories last as long as they need.
+        at_us: when it begins.
+    """
+    last_us = limits.window_us[1]
+    others = len(limits.brokers) - 1
+    leaves = _draw(stream, _of(stream, LEAVES, allowed), limits, at_us, FOLLOWERS, AWAY_US)
+    gap_us = choice(stream, GAPS_US)
+    delays_us = [integer(stream, 0, gap_us) for _ in range(others)]
+    plan = [replace(leaves, targets=(FOLLOWERS,), delays_us=(0, *sorted(delays_us[1:])))]
+    # Who leaves a large ISR of five need not be the last but one.
+    alone = Trigger(
+        "isr",
+        max(1, others - (stream.random() * 4 < 1)),
+        integer(stream, 0, choice(stream, AFTER_US)),
+        min(at_us + integer(stream, *WAIT_US), last_us),
+    )
+    blow = _draw(stream, _of(stream, BLOWS, allowed), limits, at_us, LAST, choice(stream, BACK_US))
+    plan.append(replace(blow, targets=(LAST,), delays_us=()).waiting(alone))
+    for _ in range(faults - 2):
+        later_us = min(at_us + integer(stream, 0, AWAY_US[1]), last_us)
+        if WHILE_DOWN in allowed and stream.random() * 6 < 1:
+            empties = _draw(stream, WHILE_DOWN, limits, at_us, AGAIN, BACK_US[1])
+            plan.append(empties.waiting(Trigger("session-end", others + 1, 0, later_us)))
+            continue
+        target = choice(stream, (LEADER, ISR_MEMBER, OUTSIDER, LAST))
+        kind = _of(stream, MEANWHILE, allowed)
+        also = _draw(stream, kind, limits, at_us, target, limits.cut_us if kind in ("cut", "metadata-lag") else AWAY_US)
+        if stream.getrandbits(1):
+            plan.append(replace(also, at_us=later_us))
+        else:
+            trigger = Trigger(choice(stream, MOMENTS), integer(stream, 1, 2 * others), 0, later_us)
+            plan.append(also.waiting(trigger))
+    return plan
+
+
+def _of(stream: random.Random, kinds: Sequence[str], allowed: Sequence[str]) -> str:
+    """One of the kinds that are allowed; if none is, any that is."""
+    return choice(stream, [kind for kind in kinds if kind in allowed] or list(allowed))
+
+
+def _draw(
+    stream: random.Random, kind: str, limits: Limits, at_us: int, target: int, lasts_us: tuple[int, int]
+) -> Fault:
+    own = replace(limits, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
+    own.window_us = (at_us, at_us)
+    own.target = target
+    own.peer = -1
+    own.triggered = False
+    return INJECTORS[kind].draw(stream, own)

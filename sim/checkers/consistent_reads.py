@@ -1,0 +1,92 @@
+"""Early warning ``inconsistent-read``: a consumer was shown a record that the newest leader has not there.
+
+What was read once must be read again: at the offset at which a consumer was shown a record, the log of whoever leads
+in the newest leader epoch holds that record (Vanlightly: ConsistentReadProperty). `sim.checkers.exposed_loss` asks that
+of the final log only, and is a violation.
+
+Verifies: for all that was shown, when a broker begins to lead in the newest leader epoch; and for what another leader
+shows meanwhile, when it is shown. A leader that leads on only appends, so what it has shown itself needs no look. Each
+batch is reported once.
+
+Does not verify: offsets below the leader's log start, and records that a leader's retention deleted; reads while nobody
+leads in the newest epoch, until somebody does; in which order records were read, or whether one was left out
+(`sim.checkers.consumer_skip`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sim.ledger import Shown
+    from sim.protocol.log import Log
+
+
+class ConsistentReads:
+    """Compares what consumers were shown with the newest leader's log.
+
+    Args:
+        ledger: what was shown; where warnings go.
+    """
+
+    __slots__ = ("_epoch", "_leader", "_ledger", "_log", "_reported")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._epoch = -1
+        self._leader = 0
+        self._log: Log | None = None
+        self._reported: set[int] = set()
+
+    def elected(self, epoch: int) -> None:
+        """A leader was chosen, or the leader epoch raised: nobody leads in it yet."""
+        if epoch > self._epoch:
+            self._epoch, self._leader, self._log = epoch, 0, None
+
+    def ended(self, broker: int) -> None:
+        """A process is gone."""
+        if broker == self._leader:
+            self._leader, self._log = 0, None
+
+    def lead(self, broker: int, epoch: int, log: Log, now_us: int) -> None:
+        """A broker begins to lead."""
+        if epoch >= self._epoch:
+            self._epoch, self._leader, self._log = epoch, broker, log
+            kept = set(log.batches)
+            self._compare([shown for shown in self._ledger.shown if shown.batch not in kept], now_us)
+
+    def read(self, fresh: int, epoch: int, now_us: int) -> None:
+        """A consumer was shown so many batches by a leader of that epoch, or of one before epochs were in answers."""
+        if epoch != self._epoch:
+            self._compare(self._ledger.shown[-fresh:], now_us)
+
+    def _compare(self, reads: Iterable[Shown], now_us: int) -> None:
+        log = self._log
+        if log is None:
+            return
+        gone: dict[int, int] = {}
+        for shown in reads:
+            batch = shown.batch
+            if batch.first_id in self._reported:
+                continue
+            first = batch.first_id - batch.base_offset
+            for offset in range(max(shown.from_offset, log.log_start), batch.last_offset + 1):
+                if first + offset not in self._ledger.deleted and not _stands(log, first + offset, offset):
+                    gone[first + offset] = offset
+                    self._reported.add(batch.first_id)
+        if gone:
+            record, offset = next(iter(gone.items()))
+            detail = (
+                f"broker {self._leader} leads in leader epoch {self._epoch} without {len(gone)} records where "
+                f"a consumer was shown them, the first of them record {record} at offset {offset}"
+            )
+            self._ledger.warnings.append(Violation("inconsistent-read", now_us, detail, frozenset(gone)))
+
+
+def _stands(log: Log, record: int, offset: int) -> bool:
+    found = log.batch_at(offset)
+    return found is not None and found.first_id + offset - found.base_offset == record

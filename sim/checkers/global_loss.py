@@ -1,0 +1,72 @@
+"""Early warning ``global-loss``: a committed record is in no log any more.
+
+A record is committed once the HW of a broker that presumes to lead has passed it. From then on at least one replica
+must hold it, running or down, elected or not: an operator could still recover it (Vanlightly:
+NoCommittedRecordLostGlobally, there of acknowledged records only). Leader completeness is not enough, since it says
+nothing while nobody leads.
+
+Verifies: whenever a log loses batches, by a crash, a damaged or replaced disk, truncation, or the deletion of a
+replica, that each committed record among them stands in another log, or twice in this one. Each batch is reported once.
+
+Does not verify: records that a leader's retention deleted; what could be read of a log after a crash that nobody has
+recovered yet, beyond what its fate is known to be; whether a record comes back, from a producer that sends it again or
+in a fetch reply that a paused follower has yet to take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.log import Log
+    from sim.protocol.replica import Replica
+
+
+class GlobalLoss:
+    """Knows all logs, those of stopped brokers too.
+
+    Args:
+        ledger: what is committed; where warnings go.
+    """
+
+    __slots__ = ("_ledger", "_logs", "_reported")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._logs: dict[int, Log] = {}
+        self._reported: set[int] = set()
+
+    def loaded(self, broker: int, replica: Replica) -> None:
+        """A process loaded its log, or has a new one."""
+        self._logs[broker] = replica.log
+
+    def lost(self, broker: int, batches: list[Batch], now_us: int) -> None:
+        """A machine lost batches; one that got another disk does not show it in the old log."""
+        log = self._logs.get(broker)
+        if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
+            del self._logs[broker]
+        self.removed(batches, now_us)
+
+    def removed(self, batches: list[Batch], now_us: int) -> None:
+        """Batches are gone from a log."""
+        commits = self._ledger.commits
+        gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
+        if not gone:
+            return
+        logs = self._logs.values()
+        held = {batch for log in logs for batch in log.batches}
+        gone = [batch for batch in gone if batch not in held]
+        if gone:
+            present = {record for log in logs for batch in log.batches for record in batch.ids()}
+            present |= self._ledger.deleted
+            gone = [batch for batch in gone if not present.issuperset(batch.ids())]
+        if gone:
+            self._reported.update(batch.first_id for batch in gone)
+            ids = frozenset(record for batch in gone for record in batch.ids()) - present
+            record = min(ids)
+            offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
+            detail = f"{len(ids)} committed records are in no log, the first of them record {record} of offset {offset}"
+            self._ledger.warnings.append(Violation("global-loss", now_us, detail, ids))

@@ -1,0 +1,56 @@
+"""Early warning ``metadata-mismatch``: a broker replayed something else than the quorum committed.
+
+What a broker has replayed of the metadata log since it started is a prefix of what is committed: the same record at
+each offset (Vanlightly: MetadataLogMatchingProperty). Only then do two brokers of equal partition epoch know the same.
+
+Verifies: each record that a broker replays, and the offset at which it does so.
+
+Does not verify: how far behind a broker is; what it makes of the records; the quorum's own replicas, which are not
+modelled; control planes that are no log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.protocol.metadata import Record
+
+
+class MetadataMatching:
+    """Keeps the committed records to compare with.
+
+    Args:
+        ledger: where warnings go.
+    """
+
+    __slots__ = ("_ledger", "_log", "_reported")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._log: list[Record] = []
+        self._reported: set[tuple[int, int]] = set()
+
+    def committed(self, records: Sequence[Record]) -> None:
+        """The quorum committed records."""
+        self._log += records
+
+    def replayed(self, broker: int, offset: int, records: Sequence[Record], now_us: int) -> None:
+        """A broker replayed records, the first of them at that offset; the first that differs is reported."""
+        log = self._log
+        for place, record in enumerate(records, offset):
+            if place >= len(log) or log[place] is not record:
+                if (broker, place) not in self._reported:
+                    self._reported.add((broker, place))
+                    there = log[place] if place < len(log) else "nothing"
+                    detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {_said(there)} stands"
+                    self._ledger.warnings.append(Violation("metadata-mismatch", now_us, detail))
+                return
+
+
+def _said(record: Record | str) -> str:
+    return record if isinstance(record, str) else f"a {type(record).__name__}"

@@ -1,0 +1,84 @@
+"""Early warning ``recovery-quorum``: fewer than min ISR replicas are left that committed records can be had from.
+
+Under KIP-966 each record below the HW was in min.insync.replicas logs of the ISR when it was committed. While the ISR
+is smaller the HW stands still, and the controller keeps book of who has them: "ELR + ISR size will not be dropped below
+the min ISR unless the controller discovers an ELR member has an unclean shutdown". So, from the moment at which the ISR
+had min ISR members, the recovery quorum has as many: it consists of the members of ISR and ELR, and of those that were
+taken out of them since because they registered after an unclean shutdown. Where the controller remembers the latter
+(rule ``last_known_elr=ejected-members``) they count only as far as it does, since unclean recovery asks those that it
+remembers (Vanlightly: MinIsrRecoveryQuorum, which looks only when ISR and ELR are empty, and wants the number to be
+min ISR). Fewer than min ISR lossy ends then leave a member that has everything; `sim.checkers.completeness` judges
+that those which may lead have it.
+
+Verifies: at each change of the partition while the ELR is on, that the quorum among the assigned replicas has min ISR
+members (the effective min ISR: no more than there are replicas).
+
+Does not verify: anything before the ISR has had min ISR members, or between an unclean election, a change of min ISR or
+of the number of replicas, or the ELR being off, and the ISR's having them again: KIP-966 promises nothing then, and a
+change of min.insync.replicas clears the ELR; who has lost what; whether a member that a registration took out had gone
+uncleanly; modes without ELR, where one member is enough.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.ledger import Ledger, Violation
+
+if TYPE_CHECKING:
+    from sim.protocol.metadata import PartitionRegistration
+
+
+class RecoveryQuorum:
+    """Follows a partition's registration.
+
+    Args:
+        ledger: where warnings go.
+    """
+
+    __slots__ = ("_before", "_ejected", "_ledger", "_min_isr")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._before: PartitionRegistration | None = None
+        """As it stood, if the quorum was complete then."""
+        self._ejected: set[int] = set()
+        self._min_isr = 0
+
+    def changed(
+        self, state: PartitionRegistration, min_isr: int, unclean: int, now_us: int, *, remembers: bool
+    ) -> None:
+        """A change was committed.
+
+        Args:
+            state: the partition after it.
+            min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
+            unclean: the broker that registered with this change, else 0.
+            now_us: the time.
+            remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
+        """
+        before, self._before = self._before, None
+        same, self._min_isr = min_isr == self._min_isr, min_isr
+        if not min_isr:
+            return
+        if len(state.isr) >= min_isr:
+            self._ejected.clear()
+            self._before = state
+            return
+        if before is None or not same:
+            return
+        members = {*before.isr, *before.elr}
+        if state.leader != before.leader and state.leader not in (0, *members):
+            return  # An unclean election.
+        if unclean in members:
+            self._ejected.add(unclean)
+        known = state.last_known_elr if remembers else self._ejected
+        quorum = {*state.isr, *state.elr, *known}.intersection(state.replicas)
+        if len(quorum) >= min_isr:
+            self._before = state
+            return
+        detail = (
+            f"ISR {list(state.isr)}, ELR {list(state.elr)} and those ejected after an unclean shutdown {sorted(known)} "
+            f"are {len(quorum)} assigned replicas, min ISR is {min_isr}, in partition epoch {state.partition_epoch}"
+        )
+        self._ledger.warnings.append(Violation("recovery-quorum", now_us, detail))

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from sim.checkers.metadata_matching import MetadataMatching
+from sim.ledger import Ledger
+from sim.protocol.metadata import BrokerRegistration, PartitionRegistration, Setting
+from tests.sim.checkers.histories import warnings
+
+FIRST, SECOND = BrokerRegistration(1, 1, 1), Setting("min.insync.replicas", 2)
+THIRD = PartitionRegistration("t-0", 1, 0, (1,), 0, (1,))
+
+
+class World:
+    """Three records are committed."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.checker = MetadataMatching(self.ledger)
+        self.checker.committed([FIRST])
+        self.checker.committed([SECOND, THIRD])
+
+    def replay(self, broker: int, offset: int, *records: BrokerRegistration | Setting | PartitionRegistration) -> str:
+        self.checker.replayed(broker, offset, records, 5)
+        return ",".join(warnings(self.ledger))
+
+
+def test_prefixes_in_any_portions_and_once_more_after_a_restart() -> None:
+    world = World()
+    assert not world.replay(1, 0, FIRST)
+    assert not world.replay(1, 1, SECOND, THIRD)
+    assert not world.replay(2, 0, FIRST, SECOND)
+    assert not world.replay(1, 0, FIRST, SECOND, THIRD)
+
+
+def test_a_record_that_is_left_out_or_replayed_twice() -> None:
+    world = World()
+    assert world.replay(1, 0, SECOND) == "metadata-mismatch"
+    assert "broker 1 replayed a Setting at offset 0, where a BrokerRegistration stands" in (
+        world.ledger.warnings[0].detail
+    )
+    assert world.replay(2, 0, FIRST, FIRST) == "metadata-mismatch,metadata-mismatch"
+    assert world.replay(2, 0, FIRST, FIRST) == "metadata-mismatch,metadata-mismatch"
+
+
+def test_a_record_that_was_never_committed() -> None:
+    world = World()
+    assert world.replay(1, 3, THIRD) == "metadata-mismatch"
+    assert "where nothing stands" in world.ledger.warnings[0].detail

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from sim.checkers.recovery_quorum import RecoveryQuorum
+from sim.ledger import Ledger
+from sim.protocol.metadata import PartitionRegistration
+from tests.sim.checkers.histories import warnings
+
+Brokers = tuple[int, ...]
+
+
+class World:
+    """Three replicas, all in the ISR, min ISR 2; changes come one by one."""
+
+    def __init__(self, *, remembers: bool = False) -> None:
+        self.ledger = Ledger()
+        self.checker = RecoveryQuorum(self.ledger)
+        self.remembers = remembers
+        self.epoch = 0
+        self.change(1, (1, 2, 3))
+
+    def change(
+        self,
+        leader: int,
+        isr: Brokers,
+        elr: Brokers = (),
+        *,
+        known: Brokers = (),
+        unclean: int = 0,
+        min_isr: int = 2,
+        replicas: Brokers = (1, 2, 3),
+    ) -> list[str]:
+        self.epoch += 1
+        state = PartitionRegistration(
+            "t-0", leader, self.epoch, isr, self.epoch, replicas, elr=elr, last_known_elr=known
+        )
+        self.checker.changed(state, min_isr, unclean, 5, remembers=self.remembers)
+        return warnings(self.ledger)
+
+
+def test_who_leaves_a_small_isr_stays_eligible() -> None:
+    world = World()
+    assert world.change(1, (1, 2)) == []
+    assert world.change(1, (1,), (2,)) == []
+    assert world.change(0, (), (1, 2)) == []
+    assert world.change(2, (2,), (1,)) == []
+    assert world.change(2, (2, 3)) == []
+
+
+def test_somebody_is_forgotten() -> None:
+    world = World()
+    assert world.change(1, (1,), ()) == ["recovery-quorum"]
+    assert "ISR [1], ELR [] and those ejected after an unclean shutdown [] are 1 assigned replicas" in (
+        world.ledger.warnings[0].detail
+    )
+    assert world.change(0, (), (1,)) == ["recovery-quorum"]
+    assert world.change(1, (1, 2)) == ["recovery-quorum"]
+    assert world.change(1, (1,)) == ["recovery-quorum"] * 2
+
+
+def test_who_registers_after_an_unclean_shutdown_may_be_ejected_and_nobody_else() -> None:
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (), unclean=2) == []
+    assert world.change(0, (), (1,)) == []
+    assert world.change(0, (), (), unclean=1) == []
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (), unclean=3) == ["recovery-quorum"]
+
+
+def test_the_ejected_count_as_far_as_they_are_remembered() -> None:
+    world = World(remembers=True)
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (), known=(2,), unclean=2) == []
+    assert world.change(0, (), (), known=(1, 2), unclean=1) == []
+    assert world.change(0, (), (), known=(1,)) == ["recovery-quorum"]
+
+
+def test_who_is_no_replica_any_more_does_not_count() -> None:
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (2,), replicas=(1, 3, 4)) == ["recovery-quorum"]
+
+
+def test_nothing_is_asked_for_after_an_unclean_election_or_another_min_isr() -> None:
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(3, (3,)) == []
+    assert world.change(0, (), (3,)) == []
+    world = World()
+    assert world.change(1, (1, 2), min_isr=3) == []
+    assert world.change(1, (1, 2, 3), min_isr=3) == []
+    assert world.change(1, (1, 2), min_isr=3) == ["recovery-quorum"]
+
+
+def test_nothing_is_asked_for_without_elr() -> None:
+    world = World()
+    assert world.change(1, (1,), min_isr=0) == []

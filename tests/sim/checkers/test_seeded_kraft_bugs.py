@@ -1,0 +1,94 @@
+"""What KRaft and the ELR rest on: a warning is found within a few seeds when its bug is put in, and not without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.catalogue import load
+from scenarios.run import run_row
+from sim.kraft_broker import KRaftBroker
+from sim.protocol.partition_change import PartitionChange
+from sim.protocol.quorum_messages import MetadataRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scenarios.scenario import Scenario
+
+SEEDS = range(60)
+
+
+@pytest.fixture(scope="module")
+def chaos() -> Scenario:
+    return replace(load("chaos"), strict=True)
+
+
+def found(chaos: Scenario, mode: str, rules: dict[str, str] | None = None) -> Iterator[set[str]]:
+    """Kinds that are found, early warnings among them, seed by seed."""
+    for seed in SEEDS:
+        row = run_row(chaos, mode, seed, rules or {})
+        assert not row["error"]
+        yield set(row["violations"].split(","))
+
+
+def replays_twice(broker: KRaftBroker, messages: list[MetadataRecords]) -> None:
+    """What was replayed already is taken for the next records."""
+    reached = broker.image.offset
+    original_apply(broker, [MetadataRecords(max(reached, one.first), one.records) for one in messages])
+
+
+def replays_across_gaps(broker: KRaftBroker, messages: list[MetadataRecords]) -> None:
+    """Records that come before others which were lost are taken for the next ones."""
+    reached = broker.image.offset
+    original_apply(broker, [MetadataRecords(min(reached, one.first), one.records) for one in messages])
+
+
+def forgets_the_elr(change: PartitionChange) -> None:
+    """KIP-966's rule 2a left out: only who leaves the ISR with this change becomes eligible."""
+    state = change.state
+    kept = (state.elr, state.last_known_elr)
+    state.elr = state.last_known_elr = change.elr = ()
+    original_populate(change)
+    state.elr, state.last_known_elr = kept
+
+
+original_apply = KRaftBroker._apply
+original_populate = PartitionChange._populate_elr
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "owner", "name", "broken"),
+    [
+        ("metadata-mismatch", "kraft", KRaftBroker, "_apply", replays_twice),
+        ("metadata-mismatch", "elr", KRaftBroker, "_apply", replays_across_gaps),
+        ("recovery-quorum", "elr", PartitionChange, "_populate_elr", forgets_the_elr),
+        ("recovery-quorum", "elr-recovery", PartitionChange, "_populate_elr", forgets_the_elr),
+    ],
+)
+def test_a_defect_is_found(
+    chaos: Scenario,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mode: str,
+    owner: Any,
+    name: str,
+    broken: Callable[..., Any],
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    assert any(kind in kinds for kinds in found(chaos, mode))
+
+
+def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Scenario) -> None:
+    """The question of KIP-966: could the HW move while there is an ELR member that does not replicate?"""
+    kinds = list(found(chaos, "elr", {"hw_needs_min_isr": "no"}))
+    assert any("quorum-not-superset" in one for one in kinds)
+    assert any("candidate-incomplete" in one and "leader-incomplete" not in one for one in kinds)
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
+def test_without_them_the_same_seeds_are_clean(chaos: Scenario, mode: str) -> None:
+    clean = {"metadata-mismatch", "recovery-quorum", "quorum-not-superset", "two-leaders-one-epoch"}
+    assert not any(clean & kinds for kinds in found(chaos, mode))
