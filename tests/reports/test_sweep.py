@@ -33,6 +33,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "warnings": {},
         "rounds": {"1": 0, "2": 0, "more": 0},
         "inside_share": 0.9,
+        "inside_unclean": None,
+        "inside_lossy": None,
         "vacuous": 2,
         "expectation": "clean",
         "met": True,
