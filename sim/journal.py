@@ -494,7 +494,8 @@ class Journal:
                 )
                 before = batch.last_offset + 1
         ledger.expose(leader_epoch, end)
-        self._consistent_reads.read(len(batches), leader_epoch, now_us)
+        if leader_epoch != self._consistent_reads.epoch:
+            self._consistent_reads.read(len(batches), now_us)
         if self.armed:
             self._fire("read", 0)
 

@@ -89,7 +89,7 @@ def python(*code: str, path: Path) -> str:
 def test_scenarios_load_from_a_zip(tmp_path: Path) -> None:
     archive = tmp_path / "highwater.zip"
     with zipfile.ZipFile(archive, "w") as bundle:
-        for package in ("sim", "scenarios"):
+        for package in ("sim", "faults", "scenarios"):
             for file in sorted((ROOT / package).rglob("*.*")):
                 bundle.write(file, file.relative_to(ROOT))
     code = ("from scenarios.catalogue import load, names", "print(*(load(name).name for name in names()))")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from itertools import combinations
@@ -20,10 +21,17 @@ GIVEN: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 )
 VERDICTS: Final = {"violates": ("violates",), "clean": ("clean",), "derive": ("violates", "clean")}
 SCRIPTED: Final = {name: load(name) for name in names() if not load(name).drawn}
-ROWS: Final = {
-    name: row for name, row in GIVEN.items() if any(mode in MODES for given in VERDICTS for mode in row.get(given, ()))
-}
-"""Rows that name a mode that exists."""
+SWITCHED: Final = re.compile(r"^([\w.-]+) with (\w+) off$")
+"""A mode with one rule at the value that it had before."""
+OFF: Final = {"hw_needs_min_isr": "no"}
+VARIANTS: Final = [
+    (name, found[1], found[2])
+    for name, row in GIVEN.items()
+    for given, verdicts in VERDICTS.items()
+    for cell in row.get(given, ())
+    if (found := SWITCHED.match(cell)) and verdicts == ("violates",)
+]
+"""Cells of such modes: row, mode, rule."""
 CELLS: Final = [(name, mode) for name, scenario in SCRIPTED.items() for mode in scenario.expect]
 BROKEN: Final = [(name, mode) for name, scenario in SCRIPTED.items() for mode in scenario.broken_by]
 SEEDS: Final = range(5)
@@ -38,9 +46,15 @@ def occurs(name: str, mode: str, seed: int, rules: dict[str, str]) -> bool:
     return not set(SCRIPTED[name].expect[mode].kinds).isdisjoint(row["violations"].split(","))
 
 
-@pytest.mark.parametrize("name", ROWS)
+def test_every_cell_is_of_a_mode_that_exists() -> None:
+    cells = [cell for row in GIVEN.values() for given in VERDICTS for cell in row.get(given, ())]
+    unknown = {cell for cell in cells if cell not in MODES}
+    assert unknown == {f"{mode} with {rule} off" for _, mode, rule in VARIANTS}
+
+
+@pytest.mark.parametrize("name", GIVEN)
 def test_a_scenario_expects_what_is_given(name: str) -> None:
-    row, scenario = ROWS[name], SCRIPTED[name]
+    row, scenario = GIVEN[name], SCRIPTED[name]
     assert (scenario.control == "scripted") == (row["control"] == "textbook")
     for given, verdicts in VERDICTS.items():
         for mode in set(row.get(given, ())) & MODES.keys():
@@ -63,10 +77,10 @@ def test_a_story_happens_and_ends_as_expected(name: str, mode: str) -> None:
         assert result.row["expected"], (seed, result.violations)
 
 
-@pytest.mark.parametrize("name", sorted(ROWS.keys() - WITHOUT_RULE))
+@pytest.mark.parametrize("name", sorted(GIVEN.keys() - WITHOUT_RULE))
 def test_it_is_known_what_repairs_each_clean_mode(name: str) -> None:
     scenario = SCRIPTED[name]
-    clean = {mode for mode in ROWS[name].get("clean", ()) if mode in MODES}
+    clean = {mode for mode in GIVEN[name].get("clean", ()) if mode in MODES}
     assert clean <= scenario.broken_by.keys()
     for mode, rules in scenario.broken_by.items():
         assert scenario.expect[mode].verdict == "clean"
@@ -88,6 +102,12 @@ def test_of_rules_that_shield_one_another_no_smaller_set_does(name: str, mode: s
     rules = SCRIPTED[name].broken_by[mode].items()
     for fewer in combinations(rules, len(rules) - 1):
         assert not occurs(name, mode, 1, dict(fewer)), fewer
+
+
+@pytest.mark.parametrize(("name", "mode", "rule"), VARIANTS)
+def test_a_mode_with_a_rule_switched_off_violates(name: str, mode: str, rule: str) -> None:
+    for seed in SEEDS:
+        assert occurs(name, mode, seed, {rule: OFF[rule]}), seed
 
 
 # What else the texts say.
