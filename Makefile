@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-DRAWN := chaos partitions power rolling sessions
+DRAWN := chaos elr-chaos partitions power rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 .PHONY: venv demo test lint compiled bench hunt tiny clean

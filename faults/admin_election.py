@@ -12,19 +12,12 @@ from typing import Final
 
 from faults.plan import Fault, Limits, aim
 from sim.cluster import Cluster
-from sim.protocol.partition_change import DESIGNATED, UNCLEAN
-from sim.quorum import LONGEST_AGGRESSIVE, LONGEST_BALANCED
+from sim.control import ELECTIONS
 from sim.streams import choice, integer
 
 KIND = "admin-election"
-ELECTIONS: Final = {
-    "longest-log-balanced": LONGEST_BALANCED,
-    "longest-log-aggressive": LONGEST_AGGRESSIVE,
-    "unclean": UNCLEAN,
-    "designated": DESIGNATED,
-}
-"""Words of scenario files; a plan holds their places."""
 _WORDS: Final = tuple(ELECTIONS)
+"""A plan holds their places."""
 _DRAWN: Final = (0, 0, 0, 1, 2, 3)
 
 

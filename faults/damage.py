@@ -6,7 +6,8 @@ things: those that were unclean (no clean-shutdown marker that carries the broke
 controller can find out), or those that lost the record. The record is excused if at some instant min.insync.replicas of
 the assigned replicas are damaged, by the smallest effective value since the commit.
 
-An end before the commit counts, too, if the persisted ISR held the broker when the record was committed: the commit
+What happens to replicas once a record is gone from the last log excuses nothing: it was lost by what came before. An
+end before the commit counts, too, if the persisted ISR held the broker when the record was committed: the commit
 rested upon it, since the leader had heard of its LEO and not of its end.
 """
 
@@ -32,6 +33,8 @@ class Damage:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._isr_since = [since for since, _ in ledger.isr_history]
+        losses = ("committed-loss", "exposed-loss")
+        self._lost = frozenset(record for one in ledger.violations if one.kind in losses for record in one.ids)
         self._returns: dict[int, tuple[list[int], list[int]]] = {}
         """By number of an end: the LEOs that the broker reached as a member of the ISR after it, and when."""
 
@@ -54,20 +57,23 @@ class Damage:
         )
 
     def _is_excused(self, batch: Batch, ends: list[tuple[int, End]]) -> bool:
-        committed_us = self._ledger.commits[batch.first_id]
+        ledger, first = self._ledger, batch.first_id
+        committed_us = ledger.commits_deposed.get(first, ledger.commits[first])
+        gone_us = max(ledger.gone.get(first, 0), ledger.dropped_us) if first in self._lost else FOREVER_US
         isr = self._at(committed_us)
         spans = []
         for number, end in ends:
             if end.at_us < committed_us and end.broker not in isr:
                 continue
             back_us = self._back(number, end, batch.last_offset)
-            if back_us > committed_us:
+            if back_us > committed_us and end.at_us <= gone_us:
                 spans.append((max(end.at_us, committed_us), back_us, end.broker))
         if not spans:
             return False
-        changes = [since for since, _ in (*self._ledger.min_isrs, *self._ledger.assignments) if since > committed_us]
+        steps = (*ledger.min_isrs, *ledger.assignments)
+        changes = [since for since, _ in steps if committed_us < since <= gone_us]
         return any(
-            self._damaged(spans, now_us) >= self._smallest(batch.first_id, committed_us, now_us)
+            self._damaged(spans, now_us) >= self._smallest(first, committed_us, now_us)
             for now_us in (*(begin for begin, _, _ in spans), *changes)
         )
 

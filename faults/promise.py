@@ -79,9 +79,7 @@ class Promise:
             self._excused_ids |= self._excused_by_isr()
         self._acked_all = frozenset(
             record
-            for ack in (
-                ledger.acks if self._excused_ids or self._unclean or self._lossy_ids or ledger.violations else ()
-            )
+            for ack in (ledger.acks if self._lossy or self._unclean or ledger.violations else ())
             if ack.acks == -1
             for record in range(ack.first_id, ack.first_id + ack.count)
         )

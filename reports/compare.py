@@ -17,7 +17,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.statistics import interval, mcnemar, mean_difference
-from scenarios.rows import AVAILABILITY, UNKNOWN
+from scenarios.rows import AVAILABILITY, BY_DAMAGE, UNKNOWN
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     from sim.config import Value
 
-SCHEMA_VERSION: Final = 2
-"""Version 1 compared modes only: `modes` in place of `groups`, and no availability."""
+SCHEMA_VERSION: Final = 3
+"""Version 1 compared modes only: `modes` in place of `groups`, and no availability; version 2 lacks what is inside by
+damage.
+"""
 COLUMNS: Final = [
     "scenario",
     "mode",
@@ -39,6 +41,7 @@ COLUMNS: Final = [
     "violations_inside",
     "vacuous",
     "faults_hash",
+    *BY_DAMAGE,
     "warnings",
     "rounds_1",
     "rounds_2",
@@ -87,7 +90,9 @@ class Group:
     """The runs with one value of what is compared: `runs` that decided something, and beside them `errors`.
 
     `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
-    an epoch's end, two, or more. `availability` is empty where rows do not tell of it.
+    an epoch's end, two, or more. `availability` is empty where rows do not tell of it. `inside_unclean` and
+    `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.damage`), None in
+    modes without eligible leader replicas.
     """
 
     name: str
@@ -97,6 +102,8 @@ class Group:
     vacuous: int
     runs_inside: int
     share_inside: float | None
+    inside_unclean: int | None
+    inside_lossy: int | None
     rates: tuple[Rate, ...]
     warnings: dict[str, int]
     rounds: tuple[int, int, int]
@@ -159,6 +166,7 @@ class _Run:
     inside: bool
     vacuous: bool
     faults_hash: str
+    by_damage: tuple[int, ...]
     warnings: frozenset[str]
     rounds: tuple[int, ...]
     availability: tuple[int, ...]
@@ -247,6 +255,8 @@ def _run(
     kinds_inside: str,
     vacuous: bool,
     faults_hash: str,
+    inside_unclean: int,
+    inside_lossy: int,
     warnings: str,
     *numbers: int,
 ) -> _Run:
@@ -257,6 +267,7 @@ def _run(
         inside,
         vacuous,
         faults_hash,
+        (inside_unclean, inside_lossy),
         _words(warnings),
         numbers[:3],
         numbers[3:],
@@ -296,6 +307,8 @@ def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Seq
         vacuous=sum(run.vacuous for run in runs),
         runs_inside=inside,
         share_inside=_share(inside, len(runs)),
+        inside_unclean=_known(run.by_damage[0] for run in runs),
+        inside_lossy=_known(run.by_damage[1] for run in runs),
         rates=tuple(_rate(kind, runs, inside) for kind in kinds),
         warnings=dict(sorted(Counter(kind for run in runs for kind in run.warnings).items())),
         rounds=(
@@ -345,6 +358,12 @@ def _difference(measure: str, pairs: Sequence[tuple[_Run, _Run]]) -> Difference:
     numbers = [(first.availability[place], second.availability[place]) for first, second in pairs]
     mean, low, high = mean_difference([one - other for one, other in numbers])
     return Difference(measure, fmean(one for one, _ in numbers), fmean(other for _, other in numbers), mean, low, high)
+
+
+def _known(inside: Iterable[int]) -> int | None:
+    """How many runs are inside; None if that is known of no run."""
+    known = [number for number in inside if number != UNKNOWN]
+    return sum(known) if known else None
 
 
 def _share(part: int, whole: int) -> float | None:

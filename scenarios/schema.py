@@ -20,10 +20,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from faults.admin_election import ELECTIONS
 from scenarios import fields, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
+from sim.control import ELECTIONS
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from sim.trace import STEPS

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults.admin_election import ELECTIONS
 from faults.injection import Injection
 from faults.plan import CONTROLLER, LEADER, Fault
 from scenarios.scenario import Pattern, Probe
 from scenarios.scenario import Step as Line
 from sim.cluster import Cluster
 from sim.consumer import Consumer
+from sim.control import ELECTIONS
 from sim.kernel import Environment
 from sim.producer import Send
 from sim.protocol.messages import NO_EPOCH

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import coverage, store
-from scenarios.rows import SCHEMA_VERSION
+from scenarios.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN
 from scenarios.scenario import Expectation, Scenario
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _GROUP: Final = (
     "verdict",
     "expected",
     "inside",
+    *BY_DAMAGE,
     "violations",
     "violations_inside",
     "warnings",
@@ -57,6 +58,7 @@ class _Counts:
         self.warnings: Counter[str] = Counter()
         self.rounds: Counter[str] = Counter()
         self.inside = 0
+        self.by_damage: Counter[str] = Counter()
         self.vacuous = 0
         self.unexpected = 0
 
@@ -69,6 +71,7 @@ class _Counts:
         self.kinds_inside.update(dict.fromkeys(filter(None, group["violations_inside"].split(",")), number))
         self.warnings.update(dict.fromkeys(filter(None, group["warnings"].split(",")), number))
         self.inside += number * group["inside"]
+        self.by_damage.update({name: number * group[name] for name in BY_DAMAGE if group[name] != UNKNOWN})
         self.vacuous += number * group["vacuous"]
         self.unexpected += number * (not group["expected"])
 
@@ -89,6 +92,7 @@ class _Counts:
             "rounds": {name.removeprefix("rounds_"): self.rounds[name] for name in ROUNDS},
             "inside": self.inside,
             "inside_share": _share(self.inside, self.runs),
+            **{name: self.by_damage.get(name) for name in BY_DAMAGE},
             "vacuous": self.vacuous,
             "unexpected": self.unexpected,
         }

@@ -158,6 +158,7 @@ def waiting(writes: Iterable[tuple[int, int]], advances: Sequence[int], window_u
         total += stop - start
         since = start
         for advance in [*advances[bisect_right(advances, start) : bisect_left(advances, stop)], stop]:
-            longest = max(longest, advance - since)
+            if advance - since > longest:
+                longest = advance - since
             since = advance
     return Waiting(total, longest)

@@ -12,9 +12,19 @@ from sim.config import Value
 from sim.journal import Journal
 from sim.network import Node
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.partition_change import DESIGNATED, UNCLEAN
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
+LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
+LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
+ELECTIONS: Final = {
+    "longest-log-balanced": LONGEST_BALANCED,
+    "longest-log-aggressive": LONGEST_AGGRESSIVE,
+    "unclean": UNCLEAN,
+    "designated": DESIGNATED,
+}
+"""What an administrator may ask for where there is no leader, as scenario files call it; plans hold places in it."""
 
 
 class ControlPlane(Node):

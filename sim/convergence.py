@@ -1,7 +1,14 @@
 """Healing's other half: waiting until a cluster is whole again, and proving it with a write and a read.
 
 Converged: a leader that knows it; the ISR holds all assigned replicas; their logs end alike; one acks=all write was
-acknowledged and read back. Nothing polls: the control plane's decisions, the write and the read lead on.
+acknowledged and read back. Logs that end alike and do not differ (`sim.checkers.divergence`) hold every write that was
+acknowledged, or none does (`sim.checkers.committed_loss`).
+
+With a quorum, also what Vanlightly's specification asks for in the end: all brokers are unfenced, and have replayed the
+whole metadata log; no leader waits for an ISR change; no reassignment is under way; every write was answered or given
+up.
+
+Nothing polls: the control plane's decisions, the write and the read lead on.
 """
 
 from __future__ import annotations
@@ -11,9 +18,12 @@ from typing import Final
 
 from sim.cluster import Cluster
 from sim.kernel import ALWAYS
+from sim.kraft_broker import KRaftBroker
 from sim.ledger import Violation
 from sim.producer import Send
 from sim.protocol.batch import Batch
+from sim.protocol.metadata import PartitionRegistration
+from sim.quorum import Quorum
 
 RETRY_US: Final = 5_000_000
 """A validation that did not lead to equal logs is repeated after this time."""
@@ -76,7 +86,8 @@ class Convergence:
     def _read(self, batches: list[Batch]) -> None:
         self._writing = False
         led = self._cluster.leader is not None  # One that knows the latest decision.
-        if led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike():
+        whole = led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike()
+        if whole and not (self._unsettled_brokers() or self._unsettled_work()):
             self.converged = True
             self._cluster.journal.converged()
             self._cluster.kernel.stop()
@@ -86,6 +97,34 @@ class Convergence:
     def _logs_end_alike(self) -> bool:
         partitions = [self._cluster.running[broker].partition for broker in self._cluster.replicas]
         return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
+
+    def _unsettled_brokers(self) -> str:
+        """Which brokers of a quorum have yet to come to where it is, in words; "" if none."""
+        control = self._cluster.control
+        if not isinstance(control, Quorum):
+            return ""
+        image, end = control.active.image, len(control.log)
+        fenced = [broker for broker in self._cluster.settings if not image.is_active(broker)]
+        running = self._cluster.running.items()
+        behind = [broker for broker, one in running if isinstance(one, KRaftBroker) and one.image.offset != end]
+        return (
+            f"fenced or shutting down: {fenced}, behind the metadata log: {sorted(behind)}" if fenced or behind else ""
+        )
+
+    def _unsettled_work(self) -> str:
+        """What a quorum and its clients have yet to finish, in words; "" if nothing."""
+        cluster = self._cluster
+        if not isinstance(cluster.control, Quorum):
+            return ""
+        state, leader = cluster.control.state, cluster.leader
+        found = []
+        if isinstance(leader, KRaftBroker) and leader.changes_isr:
+            found.append(f"broker {leader.node} waits for an ISR change")
+        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
+            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
+        if not cluster.producer.idle:
+            found.append("writes are not answered")
+        return ", ".join(found)
 
     def failure(self, now_us: int) -> Violation | None:
         """What to call it when the deadline passed: no-progress, stuck-replica, or None when converged."""
@@ -101,4 +140,9 @@ class Convergence:
             return Violation("stuck-replica", now_us, detail)
         if not self.acked:
             return Violation("no-progress", now_us, "no acks=all write was acknowledged after healing")
+        brokers, work = self._unsettled_brokers(), self._unsettled_work()
+        if brokers:
+            return Violation("stuck-replica", now_us, f"at the deadline after healing, {brokers}")
+        if work:
+            return Violation("no-progress", now_us, f"at the deadline after healing, {work}")
         return Violation("stuck-replica", now_us, "a write was acknowledged after healing, but not read or replicated")

@@ -213,6 +213,7 @@ class Journal:
         self._buffer += _PACK(self._kernel.now_us, _TRUNCATE, broker, partition.leader_epoch, leo, len(removed))
         if self.ledger.follows_leos:
             self.ledger.leo(broker, leo, self._kernel.now_us)
+            self.ledger.gone.update((batch.first_id, self._kernel.now_us) for batch in removed)
         if removed:
             self.coverage.reached(probes.TRUNCATION_REMOVES)
             if removed[0].base_offset < leo:
@@ -493,7 +494,8 @@ class Journal:
                 )
                 before = batch.last_offset + 1
         ledger.expose(leader_epoch, end)
-        self._consistent_reads.read(len(batches), leader_epoch, now_us)
+        if leader_epoch != self._consistent_reads.epoch:
+            self._consistent_reads.read(len(batches), now_us)
         if self.armed:
             self._fire("read", 0)
 
@@ -572,6 +574,8 @@ class Journal:
     def lost_later(self, broker: int, kind: str, lost: list[Batch], *, marker: bool = True) -> None:
         """A machine lost power, or data in some other way, while its process was down; see `Ledger.lost_later`."""
         self.ledger.lost_later(broker, {batch.first_id: batch for batch in lost}, marker=marker)
+        if self.ledger.follows_leos:
+            self.ledger.gone.update((batch.first_id, self._kernel.now_us) for batch in lost)
         self._lost(broker, kind, lost)
 
     def _lost(self, broker: int, kind: str, lost: list[Batch]) -> None:
@@ -626,6 +630,7 @@ class Journal:
         self.last_standing.loaded(broker, replica.log)
         if self.ledger.follows_leos:
             self.ledger.leo(broker, 0, self._kernel.now_us)
+            self.ledger.dropped_us = self._kernel.now_us
         self.availability.leads_no_more(broker, self._kernel.now_us)
         self._note("deleted", broker)
 

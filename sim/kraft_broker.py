@@ -302,6 +302,11 @@ class KRaftBroker(Broker):
 
     # AlterPartition.
 
+    @property
+    def changes_isr(self) -> bool:
+        """Whether it has asked for an ISR, and does not know what became of that."""
+        return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.pending))
+
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: ask the controller."""
         self.network.settle_fetches(self.node)

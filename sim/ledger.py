@@ -103,6 +103,8 @@ class Ledger:
         leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
         min_isrs: (time, effective ``min.insync.replicas``), as the control plane has it.
         committed_under: first id -> the leader's own value, of batches that were committed under a smaller one.
+        gone: first id -> when a log lost that batch last, by an end or a truncation, where LEOs are followed.
+        dropped_us: when a replica was deleted last.
         assignments: (time, replicas), where a control plane tells of changes.
         violations: found so far.
         warnings: early warnings so far.
@@ -132,6 +134,8 @@ class Ledger:
         self.elr_was_off = False
         self.follows_leos = False
         self.leos: dict[int, list[tuple[int, int]]] = {}
+        self.gone: dict[int, int] = {}
+        self.dropped_us = 0
         self.min_isrs: list[tuple[int, int]] = []
         self.committed_under: dict[int, int] = {}
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
@@ -207,6 +211,7 @@ class Ledger:
         """An incarnation is over."""
         if self.follows_leos:
             self.leo(end.broker, -1, end.at_us)
+            self.gone.update(dict.fromkeys(end.lost, end.at_us))
         self.ends.append(end)
         self._running.pop(end.broker, None)
         self._note_missing(end, end.lost)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
-from sim.control import CONTROL, ControlPlane
+from sim.control import CONTROL, LONGEST_AGGRESSIVE, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
@@ -36,8 +36,6 @@ from sim.protocol.quorum_messages import (
 from sim.protocol.rules import Rules
 from sim.settings import QuorumSettings
 
-LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
-LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator takes it that records are lost."""
 LOST_US: Final = 1_000_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sim.config import NEVER, Value
+from sim.config import KEYS, NEVER, Value
 from sim.protocol.producer_state import RETAINED
 from sim.storage import StorageSettings
 
@@ -19,6 +19,11 @@ def _int(config: Mapping[str, Value], key: str) -> int:
 
 def _us(config: Mapping[str, Value], key: str) -> int:
     return _int(config, key) * 1_000
+
+
+def _values(config: Mapping[str, Value]) -> tuple[Value, ...]:
+    """The values of a full configuration in the order of the table."""
+    return tuple([config[key] for key in KEYS])
 
 
 def acks_number(acks: str) -> int:
@@ -52,12 +57,12 @@ class BrokerSettings:
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
     """From a full configuration. Effective ``min.insync.replicas`` is at most the replication factor (3.7)."""
-    return _broker_settings(tuple(config.items()))
+    return _broker_settings(_values(config))
 
 
 @lru_cache(maxsize=256)
-def _broker_settings(items: tuple[tuple[str, Value], ...]) -> BrokerSettings:
-    config = dict(items)
+def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
+    config = dict(zip(KEYS, values, strict=True))
     return BrokerSettings(
         replication_factor=_int(config, "default.replication.factor"),
         min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
@@ -107,12 +112,12 @@ class ClientSettings:
 
 def client_settings(config: Mapping[str, Value]) -> ClientSettings:
     """From a full configuration."""
-    return _client_settings(tuple(config.items()))
+    return _client_settings(_values(config))
 
 
 @lru_cache(maxsize=256)
-def _client_settings(items: tuple[tuple[str, Value], ...]) -> ClientSettings:
-    config = dict(items)
+def _client_settings(values: tuple[Value, ...]) -> ClientSettings:
+    config = dict(zip(KEYS, values, strict=True))
     idempotence = bool(config["enable.idempotence"])
     return ClientSettings(
         acks=acks_number(str(config["acks"])),

@@ -52,6 +52,13 @@ def _show_groups(ui: Ui, by: str, groups: tuple[Group, ...]) -> None:
     headers = [by, "runs", "runs inside", "vacuous", "stalled", "errors"]
     headers += ["truncations in one round", "in two", "in more"]
     ui.table(headers, rows, numbers=headers[1:])
+    by_damage = [
+        (one.name, one.inside_unclean, one.inside_lossy, one.runs) for one in groups if one.inside_unclean is not None
+    ]
+    if by_damage:
+        headers = [by, "runs inside by unclean ends", "by lossy ends", "runs"]
+        ui.line()
+        ui.table(headers, by_damage, numbers=headers[1:])
     ui.line()
     headers = ["kind", by, "k/n", "rate", "95 % interval", "inside", "outside", "runs inside"]
     ui.table(headers, [_rate_row(one.name, rate) for rate, one in _by_kind(groups)], numbers=headers[2:])

@@ -140,6 +140,7 @@ def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
     for label, columns, rows in (
         ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
+        (None, ["runs inside by unclean ends", "by lossy ends", "runs"], _by_damage),
         ("early warning", ["runs"], _warnings),
         (None, ["truncations in one round", "in two", "in more"], _rounds),
     ):
@@ -192,6 +193,11 @@ def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
         (*_key(result), kind, counts["n"], percent(counts["rate"]), counts["inside"], share)
         for kind, counts in result["kinds"].items()
     ]
+
+
+def _by_damage(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    unclean, lossy = result["inside_unclean"], result["inside_lossy"]
+    return [] if unclean is None else [(*_key(result), unclean, lossy, result["runs"])]
 
 
 def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:

@@ -133,7 +133,9 @@ class Completeness:
         """The HW of a leader passed batches."""
         if not batches:
             return
-        self._required.update(dict.fromkeys(batches))
+        required = self._required
+        for batch in batches:
+            required[batch] = None
         newest = batches[-1]
         for member in self._candidates:
             if member != broker and member in self._up:

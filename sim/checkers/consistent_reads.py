@@ -31,21 +31,24 @@ class ConsistentReads:
 
     Args:
         ledger: what was shown; where warnings go.
+
+    Attributes:
+        epoch: the newest leader epoch.
     """
 
-    __slots__ = ("_epoch", "_leader", "_ledger", "_log", "_reported")
+    __slots__ = ("_leader", "_ledger", "_log", "_reported", "epoch")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._epoch = -1
+        self.epoch = -1
         self._leader = 0
         self._log: Log | None = None
         self._reported: set[int] = set()
 
     def elected(self, epoch: int) -> None:
         """A leader was chosen, or the leader epoch raised: nobody leads in it yet."""
-        if epoch > self._epoch:
-            self._epoch, self._leader, self._log = epoch, 0, None
+        if epoch > self.epoch:
+            self.epoch, self._leader, self._log = epoch, 0, None
 
     def ended(self, broker: int) -> None:
         """A process is gone."""
@@ -54,15 +57,16 @@ class ConsistentReads:
 
     def lead(self, broker: int, epoch: int, log: Log, now_us: int) -> None:
         """A broker begins to lead."""
-        if epoch >= self._epoch:
-            self._epoch, self._leader, self._log = epoch, broker, log
-            kept = set(log.batches)
-            self._compare([shown for shown in self._ledger.shown if shown.batch not in kept], now_us)
+        if epoch >= self.epoch:
+            self.epoch, self._leader, self._log = epoch, broker, log
+            reads = self._ledger.shown
+            if reads:
+                kept = set(log.batches)
+                self._compare([shown for shown in reads if shown.batch not in kept], now_us)
 
-    def read(self, fresh: int, epoch: int, now_us: int) -> None:
-        """A consumer was shown so many batches by a leader of that epoch, or of one before epochs were in answers."""
-        if epoch != self._epoch:
-            self._compare(self._ledger.shown[-fresh:], now_us)
+    def read(self, fresh: int, now_us: int) -> None:
+        """A consumer was shown so many batches by a leader of another epoch."""
+        self._compare(self._ledger.shown[-fresh:], now_us)
 
     def _compare(self, reads: Iterable[Shown], now_us: int) -> None:
         log = self._log
@@ -81,7 +85,7 @@ class ConsistentReads:
         if gone:
             record, offset = next(iter(gone.items()))
             detail = (
-                f"broker {self._leader} leads in leader epoch {self._epoch} without {len(gone)} records where "
+                f"broker {self._leader} leads in leader epoch {self.epoch} without {len(gone)} records where "
                 f"a consumer was shown them, the first of them record {record} at offset {offset}"
             )
             self._ledger.warnings.append(Violation("inconsistent-read", now_us, detail, frozenset(gone)))

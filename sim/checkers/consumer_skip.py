@@ -33,6 +33,8 @@ def check(ledger: Ledger, log: Log, hw: int, now_us: int) -> None:
         limit = min(hw, shown.last_of(kept))
         for start, end in ranges:
             for batch in log.read(max(start, log.log_start)):
+                if shown.begins(batch):
+                    continue
                 lowest = max(start, log.log_start, batch.base_offset)
                 missing = shown.missing(batch, lowest, min(end, limit, batch.last_offset + 1))
                 if missing:
@@ -63,6 +65,11 @@ class _Shown:
         own = (shown.batch for shown in self._since if shown.consumer == self._consumer)
         read = (batch.last_offset for batch in own if (batch.first_id, batch.base_offset, batch.leader_epoch) in kept)
         return max(read, default=0)
+
+    def begins(self, batch: Batch) -> bool:
+        """Whether it was shown a batch from its first record on, and so misses none of it."""
+        from_offset = self._from.get(batch)
+        return from_offset is not None and from_offset <= batch.base_offset
 
     def missing(self, batch: Batch, start: int, end: int) -> list[int]:
         """Records of a batch at offsets from `start` to before `end` that it was not shown."""

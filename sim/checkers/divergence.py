@@ -30,7 +30,7 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
         # Mostly the same objects: seen at the last one, or by comparing the lists without a look at each offset.
         if ones[-1] is others[-1] and ones[-1].base_offset <= start:
             return None
-        both = min(len(ones), len(others))
+        both = len(ones) if len(ones) < len(others) else len(others)
         if end <= ones[both - 1].last_offset + 1 and ones[:both] == others[:both]:
             return None
     offset = max(start, one.log.log_start, other.log.log_start)

@@ -54,11 +54,11 @@ class GlobalLoss:
         """Batches are gone from a log."""
         commits = self._ledger.commits
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
-        if not gone:
-            return
         logs = self._logs.values()
-        held = {batch for log in logs for batch in log.batches}
-        gone = [batch for batch in gone if batch not in held]
+        for log in logs:
+            if gone:
+                held = set(log.batches)
+                gone = [batch for batch in gone if batch not in held]
         if gone:
             present = {record for log in logs for batch in log.batches for record in batch.ids()}
             present |= self._ledger.deleted

@@ -63,7 +63,8 @@ class LogMatching:
             end = self._ends.get(batch.leader_epoch, 0)
             if batch.base_offset < end:
                 self._look_for_others(broker, batch, now_us)
-            self._ends[batch.leader_epoch] = max(end, batch.last_offset + 1)
+            if batch.last_offset >= end:
+                self._ends[batch.leader_epoch] = batch.last_offset + 1
         elif before is not expected and not _begins_between(before, expected):
             self._report(broker, batch, before, expected, now_us)
 

@@ -381,7 +381,8 @@ class Partition(Replica):
             self.process.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
-        enough = max(len(self.isr), len(self.pending)) >= self.min_insync_replicas
+        needed = self.min_insync_replicas
+        enough = len(self.isr) >= needed or len(self.pending) >= needed
         if not enough and not self._hw_needs_min_isr:
             self.process.reached(branch(self.rules, "hw_needs_min_isr"))
         delayed = self.delayed
@@ -407,11 +408,11 @@ class Partition(Replica):
             An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing
             (Partition.readRecords).
         """
-        if current_leader_epoch != NO_EPOCH and (self._fences_clients if client else self._fences_fetches):
-            error = self.check_epoch(current_leader_epoch)
-            if error:
-                self.process.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
-                return error
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch) and (
+            self._fences_clients if client else self._fences_fetches
+        ):
+            self.process.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
+            return self.check_epoch(current_leader_epoch)
         if not self.is_leader:
             return NOT_LEADER_OR_FOLLOWER
         if last_epoch != NO_EPOCH and self.agrees is not None:

@@ -159,6 +159,27 @@ def test_a_disk_that_is_replaced_later_takes_the_marker_along() -> None:
     assert history.inside == (0, 0)
 
 
+def test_what_happens_once_a_record_is_gone_excuses_nothing() -> None:
+    def lost(gone_us: int) -> History:
+        history = History().end(1, 20, lossy=True)
+        history.ledger.violations.append(Violation("committed-loss", 99, "", frozenset({10, 11})))
+        history.ledger.gone[RECORD.first_id] = gone_us
+        return history.end(2, 30)
+
+    assert lost(25).inside == (1, 1)
+    assert lost(30).inside == (0, 1)
+    dropped = lost(25)
+    dropped.ledger.dropped_us = 35
+    assert dropped.inside == (0, 1)
+    assert History().end(1, 20, lossy=True).end(2, 30, lossy=True).ledger.gone == {RECORD.first_id: 30}
+    lowered = History().end(1, 20, lossy=True)
+    lowered.ledger.gone[RECORD.first_id] = 25
+    lowered.ledger.min_isr(1, 30)
+    assert lowered.inside == (0, 0)
+    lowered.ledger.violations.append(Violation("exposed-loss", 99, "", frozenset({10})))
+    assert lowered.inside == (1, 1)
+
+
 def test_without_eligible_replicas_it_is_not_known() -> None:
     promise = History().end(1, 20).promise("kraft")
     assert (promise.inside_unclean, promise.inside_lossy) == (UNKNOWN, UNKNOWN)

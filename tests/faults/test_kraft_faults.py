@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from faults.admin_election import ELECTIONS
 from faults.injection import Injection
 from faults.plan import Fault
 from sim.broker import Broker
+from sim.control import ELECTIONS
 from tests.sim.world import SECOND_US, World
 
 KINDS = tuple(ELECTIONS)

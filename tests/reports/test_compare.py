@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.compare import COLUMNS, Comparison, as_json, compare
-from scenarios.rows import AVAILABILITY, UNKNOWN
+from scenarios.rows import AVAILABILITY, BY_DAMAGE, UNKNOWN
 from sim.config import NEVER
 from sim.errors import InputError
 
@@ -27,6 +27,7 @@ def run(mode: str, seed: int, kinds: str = "", *, kinds_inside: str | None = Non
         "violations_inside": kinds if kinds_inside is None else kinds_inside,
         "vacuous": False,
         "faults_hash": f"f{seed}",
+        **dict.fromkeys(BY_DAMAGE, UNKNOWN),
         "warnings": "",
         "rounds_1": 2,
         "rounds_2": 0,
@@ -50,6 +51,15 @@ def test_rates_count_runs_by_kind_and_promise() -> None:
     assert (rates[LOSS].inside, rates[LOSS].outside) == (1, 1)
     assert (rates["any"].k, rates["any"].inside, rates["any"].outside) == (2, 2, 0)
     assert rates[LOSS].low < 0.5 < rates[LOSS].high
+
+
+def test_what_is_inside_by_damage_is_known_of_modes_with_elr_only() -> None:
+    rows = [run("elr", seed, inside_unclean=int(seed < 1), inside_lossy=int(seed < 2)) for seed in range(3)]
+    (power,) = compared(*rows, run("elr", 3, verdict="error"), run("hw", 0))
+    assert [(one.name, one.inside_unclean, one.inside_lossy) for one in power.groups] == [
+        ("elr", 1, 2),
+        ("hw", None, None),
+    ]
 
 
 def test_a_kind_that_one_mode_lacks_has_an_upper_bound_there() -> None:
@@ -196,5 +206,5 @@ def test_the_share_inside_stands_beside_each_rate() -> None:
 
 def test_json_says_its_version() -> None:
     data = as_json(compared(run("hw", 0)))
-    assert data["schema_version"] == 2
+    assert data["schema_version"] == 3
     assert data["comparisons"][0]["groups"][0]["rates"][0]["kind"] == "any"

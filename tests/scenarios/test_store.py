@@ -15,7 +15,7 @@ import pytest
 from scenarios import rows, store
 from scenarios.catalogue import load
 from scenarios.grid import points
-from scenarios.rows import AVAILABILITY, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from scenarios.run import run_row
 from scenarios.scenario import from_json
 from scenarios.sweep import Sweep
@@ -135,11 +135,11 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
     metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
     pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
     store.mark_done(folder)
-    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 4; this highwater reads up to 3"):
+    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 5; this highwater reads up to 4"):
         store.read_rows(tmp_path)
-    text = (tmp_path / "run.json").read_text().replace('"schema_version": 3', '"schema_version": 4')
+    text = (tmp_path / "run.json").read_text().replace('"schema_version": 4', '"schema_version": 5')
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json has schema_version 4"):
+    with pytest.raises(InputError, match=r"run.json has schema_version 5"):
         store.read_rows(tmp_path)
 
 
@@ -167,7 +167,7 @@ def test_every_version_stays_readable(version: int) -> None:
     assert list(zip(*(found[name] for name in rows.key(grid)), strict=True)) == [
         (scenario, mode, *point.values(), seed)
         for scenario in ("canary", "power")
-        for mode in run["modes"][scenario]
+        for mode in sorted(run["modes"][scenario])
         for point in points(grid)
         for seed in range(3)
     ]
@@ -189,6 +189,23 @@ def test_columns_that_came_with_version_3_are_filled(version: int) -> None:
     found = store.read_rows(FIXTURES / f"store-v{version}", ["window_ms", *AVAILABILITY, "coverage"])
     assert set(found.pop("coverage")) == {""}
     assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_columns_that_came_with_version_4_are_filled(version: int) -> None:
+    names = [*BY_DAMAGE, "last_standing", "under_min_isr_ms", "acks1_hidden_ms"]
+    found = store.read_rows(FIXTURES / f"store-v{version}", names)
+    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+
+
+def test_version_4_tells_modes_with_elr_apart() -> None:
+    found = store.read_rows(FIXTURES / "store-v4", ["mode", *BY_DAMAGE, "last_standing"])
+    for name in BY_DAMAGE:
+        known = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode == "elr"]
+        rest = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode != "elr"]
+        assert set(known) <= {0, 1}
+        assert set(rest) == {UNKNOWN}
+    assert min(found["last_standing"]) >= 0
 
 
 def test_version_3_has_grid_availability_and_coverage() -> None:

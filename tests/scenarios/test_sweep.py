@@ -308,7 +308,9 @@ def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) 
 
 def row(mode: str = "hw", **changes: Any) -> dict[str, Any]:
     plain = {"verdict": "ok", "expected": True, "inside": True, "violations": "", "violations_inside": ""}
-    return {"scenario": "power", "mode": mode, "vacuous": False, "warnings": "", "count_all": 10, **plain, **changes}
+    unknown = {"inside_unclean": -1, "inside_lossy": -1}
+    same = {"vacuous": False, "warnings": "", "count_all": 10}
+    return {"scenario": "power", "mode": mode, **same, **plain, **unknown, **changes}
 
 
 LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "violations_inside": "divergence"}
@@ -341,7 +343,7 @@ def test_exit_codes(
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = row(**LOST, inside=False, warnings="leader-incomplete,log-mismatch")
+    lost = row(**LOST, inside=False, inside_unclean=1, warnings="leader-incomplete,log-mismatch")
     monkeypatch.setattr(store, "groups", lambda _folder, _columns: [row(), lost])
     total = {"scenario": "power", "mode": "hw", "rounds_1": 7, "rounds_2": 1, "rounds_more": 0}
     monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [total])
@@ -362,6 +364,8 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "rounds": {"1": 7, "2": 1, "more": 0},
             "inside": 10,
             "inside_share": 0.5,
+            "inside_unclean": 10,
+            "inside_lossy": None,
             "vacuous": 0,
             "unexpected": 0,
             "expectation": "may-violate",

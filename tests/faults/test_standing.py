@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from faults import standing
+from faults.injection import INJECTORS, Injection
+from faults.plan import FOLLOWERS, LAST, Fault, Limits
+from faults.swarm import STANDING, Mix, draw_incidents, draw_plan
+from sim.streams import Streams
+from tests.sim.world import SECOND_US, World
+
+WINDOW_US = (5 * SECOND_US, 290 * SECOND_US)
+LIMITS = Limits(
+    brokers=(1, 2, 3),
+    window_us=WINDOW_US,
+    restart_us=(2 * SECOND_US, 60 * SECOND_US),
+    cut_us=(1 * SECOND_US, 90 * SECOND_US),
+    pause_us=(1 * SECOND_US, 60 * SECOND_US),
+    slow_us=(10_000, 2_000_000),
+    loss_permille=(20, 500),
+    all_brokers=(1, 2, 3, 4),
+)
+ALL = tuple(kind for kind in INJECTORS if kind != "corrupt-tail")
+
+
+def draw(seed: int, faults: int = 4, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:
+    return standing.draw(Streams(seed)("standing"), faults, allowed, replace(limits), 50 * SECOND_US)
+
+
+def test_the_others_leave_and_who_is_left_is_struck() -> None:
+    for seed in range(200):
+        leaves, blow, *more = draw(seed)
+        assert leaves.targets == (FOLLOWERS,)
+        assert leaves.kind in standing.LEAVES
+        assert leaves.lasts_us >= standing.AWAY_US[0]
+        assert list(leaves.delays_us) == sorted(leaves.delays_us)
+        assert (blow.targets, blow.kind in standing.BLOWS) == ((LAST,), True)
+        assert blow.trigger is not None
+        assert (blow.trigger.moment, blow.trigger.occurrence in (1, 2)) == ("isr", True)
+        assert len(more) == 2
+        assert {fault.kind for fault in more} <= {*standing.MEANWHILE, standing.WHILE_DOWN}
+
+
+def test_with_five_replicas_four_have_to_leave() -> None:
+    five = replace(LIMITS, brokers=(1, 2, 3, 4, 5), all_brokers=(1, 2, 3, 4, 5))
+    drawn = [draw(seed, limits=five)[1].trigger for seed in range(100)]
+    assert {trigger.occurrence for trigger in drawn if trigger is not None} == {3, 4}
+
+
+def test_stories_differ() -> None:
+    plans = [draw(seed) for seed in range(300)]
+    assert {plan[0].kind for plan in plans} == set(standing.LEAVES)
+    assert {plan[1].kind for plan in plans} == set(standing.BLOWS)
+    meanwhile = Counter(fault.kind for plan in plans for fault in plan[2:])
+    assert set(meanwhile) == {*standing.MEANWHILE, standing.WHILE_DOWN}
+    assert min(meanwhile.values()) > 20
+    back_first = [plan[1].at_us + plan[1].lasts_us < plan[0].at_us + plan[0].lasts_us for plan in plans]
+    assert 60 < sum(back_first) < 240
+
+
+def test_only_kinds_of_the_scenario_are_drawn() -> None:
+    few = ("pause", "power-loss", "cut")
+    assert {fault.kind for seed in range(50) for fault in draw(seed, allowed=few)} <= set(few)
+
+
+def test_a_seed_draws_the_same_story_whatever_other_incidents_there_are() -> None:
+    mix = Mix(ALL, (6, 8), aimed_percent=40, burst_percent=10, standing_percent=50)
+    for seed in range(50):
+        streams = Streams(seed)
+        incidents = draw_incidents(streams, mix, WINDOW_US)
+        plan = draw_plan(streams, mix, replace(LIMITS), incidents)
+        stories = sum(incident.style == STANDING for incident in incidents)
+        assert sum(fault.targets == (FOLLOWERS,) for fault in plan.faults) == stories
+        again = Streams(seed)
+        assert draw_plan(again, mix, replace(LIMITS), draw_incidents(again, mix, WINDOW_US)) == plan
+
+
+# Striking those that do not lead.
+
+
+def test_all_that_follow_and_run_are_struck_each_after_its_delay() -> None:
+    world = World(brokers=4).ready()
+    world.cluster.kill(3)
+    injection = Injection(world.cluster)
+    injection.strike(Fault("kill", 0, (FOLLOWERS,), delays_us=(0, 5_000)))
+    world.run(1)
+    struck = [(entry.targets, entry.effective) for entry in injection.realised]
+    assert struck == [((2,), True), ((4,), True)]
+    assert injection.realised[1].at_us - injection.realised[0].at_us == 5_000
+    assert list(world.cluster.running) == [1]
+
+
+def test_those_outside_the_isr_are_struck_first() -> None:
+    world = World(config={"replica.lag.time.max.ms": 2_000}).ready()
+    world.cluster.cut(2, 1)
+    world.cluster.cut(1, 2)
+    world.write(seconds=20)
+    assert world.cluster.control.state.isr == (1, 3)
+    injection = Injection(world.cluster)
+    injection.strike(Fault("pause", 0, (FOLLOWERS,), SECOND_US))
+    assert [entry.targets for entry in injection.realised] == [(2,), (3,)]
+
+
+def test_nobody_follows_where_all_others_are_down() -> None:
+    world = World().ready()
+    for broker in (2, 3):
+        world.cluster.kill(broker)
+    injection = Injection(world.cluster)
+    injection.strike(Fault("kill", 0, (FOLLOWERS,), delays_us=(0, 5_000)))
+    assert injection.realised == []
