@@ -108,7 +108,7 @@ def test_early_warnings_are_in_the_history_and_count_with_strict(highwater: Call
 def test_all_expected_modes_are_replayed(highwater: Callable[..., Call], here: Path) -> None:
     assert highwater("replay", "kip101-scenario-1", "--seed", "0").code == 0
     assert sorted(folder.name for folder in (here / "store/kip101-scenario-1/seeds").iterdir()) == [
-        f"0-{mode}" for mode in ("hw", "kip101", "kip279", "kip320")
+        f"0-{mode}" for mode in ("elr", "elr-recovery", "hw", "kip101", "kip279", "kip320", "kraft")
     ]
 
 

@@ -41,7 +41,15 @@ def test_the_repaired_canary_is_a_failure(highwater: Callable[..., Call]) -> Non
 def test_json_is_one_object(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "kip101-scenario-1", "--json")
     assert call.code == call.json["exit_code"] == 0
-    assert [run["row"]["mode"] for run in call.json["runs"]] == ["hw", "kip101", "kip279", "kip320"]
+    assert [run["row"]["mode"] for run in call.json["runs"]] == [
+        "hw",
+        "kip101",
+        "kip279",
+        "kip320",
+        "kraft",
+        "elr",
+        "elr-recovery",
+    ]
     assert call.json["schema_version"] == 1
     hw = call.json["runs"][0]
     assert hw["row"]["verdict"] == "violation"
@@ -51,7 +59,7 @@ def test_json_is_one_object(highwater: Callable[..., Call]) -> None:
 
 def test_the_worst_run_decides(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "kip101-scenario-1", *REPAIRED, "--json")
-    assert [run["row"]["expected"] for run in call.json["runs"]] == [False, True, True, True]
+    assert [run["row"]["expected"] for run in call.json["runs"]] == [False] + 6 * [True]
     assert call.code == 1
 
 
@@ -85,7 +93,7 @@ def test_early_warnings_are_shown_and_count_with_strict(highwater: Callable[...,
     strict = highwater("run", "canary", "--strict")
     assert strict.code == 0
     assert "Early warnings" not in strict.out
-    assert "violation (candidate-incomplete, committed-loss, leader-incomplete)" in strict.out
+    assert "violation (candidate-incomplete, committed-loss, global-loss, leader-incomplete)" in strict.out
     assert "--seed 0 --strict --expect-digest" in strict.out
     clean = highwater("run", "canary", "--mode", "kip101", "--strict", "--json").json["runs"][0]
     assert (clean["warnings"], clean["row"]["warnings"]) == ([], "")
@@ -126,7 +134,8 @@ def test_a_trace_needs_one_mode_and_a_folder(highwater: Callable[..., Call], tmp
     call = highwater("run", "kip101-scenario-1", "--trace", tmp_path / "trace.jsonl")
     assert (call.code, call.err) == (
         2,
-        "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320\n",
+        "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320, kraft, elr, "
+        "elr-recovery\n",
     )
     call = highwater("run", "canary", "--trace", tmp_path / "none" / "trace.jsonl")
     assert call.code == 2

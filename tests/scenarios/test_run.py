@@ -141,14 +141,16 @@ def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> No
 
 def test_early_warnings_are_kept_and_count_when_asked_for_or_expected() -> None:
     canary = load("canary")
-    kinds = "candidate-incomplete,leader-incomplete"
+    kinds = "candidate-incomplete,global-loss,leader-incomplete"
     plain = run(canary, "hw", 0)
     assert (plain.row["violations"], plain.row["warnings"]) == ("committed-loss", kinds)
     assert [warning["kind"] for warning in plain.warnings] == kinds.split(",")
     assert all(warning["inside"] for warning in plain.warnings)
     strict = run_row(replace(canary, strict=True), "hw", 0)
     assert (
-        strict["violations"] == strict["violations_inside"] == "candidate-incomplete,committed-loss,leader-incomplete"
+        strict["violations"]
+        == strict["violations_inside"]
+        == "candidate-incomplete,committed-loss,global-loss,leader-incomplete"
     )
     assert (strict["warnings"], strict["digest"], strict["expected"]) == (kinds, plain.row["digest"], True)
     assert strict["first_violation_us"] < plain.row["first_violation_us"]
