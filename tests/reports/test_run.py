@@ -134,8 +134,10 @@ def test_a_trace_needs_one_mode_and_a_folder(highwater: Callable[..., Call], tmp
     call = highwater("run", "kip101-scenario-1", "--trace", tmp_path / "trace.jsonl")
     assert (call.code, call.err) == (
         2,
-        "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320, kraft, elr, "
-        "elr-recovery\n",
+        (
+            "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320, kraft, elr, "
+            "elr-recovery\n"
+        ),
     )
     call = highwater("run", "canary", "--trace", tmp_path / "none" / "trace.jsonl")
     assert call.code == 2
