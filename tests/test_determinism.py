@@ -29,7 +29,8 @@ ROWS = """
 import json
 from scenarios.catalogue import load, names
 from scenarios.run import run_row
-rows = [run_row(load(name), mode, seed) for name in names() for mode in ("hw", "kip101") for seed in (1, 2, 3)]
+modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("kip320", "elr") for name in names()}
+rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2, 3)]
 print(json.dumps(rows))
 """
 
@@ -110,14 +111,14 @@ class Meddling(Kernel):
 
     Args:
         matters: which deliveries count.
-        number: which of them; 0: none.
+        which: of them; 0: none.
         deed: ``delay`` by 1 us or ``drop``.
     """
 
-    def __init__(self, matters: Any, number: int = 0, deed: str = "") -> None:
+    def __init__(self, matters: Any, which: int = 0, deed: str = "") -> None:
         super().__init__()
         self.matters = matters
-        self.number = number
+        self.which = which
         self.deed = deed
         self.count = 0
 
@@ -130,7 +131,7 @@ class Meddling(Kernel):
     def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:
         matters = self.matters(handler, argument)
         self.count += matters
-        if not matters or self.count != self.number:
+        if not matters or self.count != self.which:
             handler(argument)
         elif self.deed == "delay":
             super().call_at(self.now_us + 1, gate, handler, argument)

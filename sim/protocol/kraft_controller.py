@@ -56,10 +56,9 @@ class KraftController(ReplicationControl):
         config: values of configuration keys and features while no record sets them.
     """
 
-    _host: KraftControllerHost
-
     def __init__(self, image: Image, rules: Rules, host: KraftControllerHost, config: Mapping[str, Value]) -> None:
         super().__init__(image, rules, host, config)
+        self._has_session = host.has_session
         self._shows_shutdown = rules.isr_eligibility != "any"
         self._holds_isr = rules.isr_floor == "min-isr"
         self._reads_shutdown = rules.clean_shutdown == "checked"
@@ -84,7 +83,7 @@ class KraftController(ReplicationControl):
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         replaceable = self._reads_shutdown and known.shutting_down
-        if not known.fenced and self._host.has_session(broker) and not replaceable:
+        if not known.fenced and self._has_session(broker) and not replaceable:
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
