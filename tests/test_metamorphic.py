@@ -64,8 +64,8 @@ def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
 @pytest.mark.parametrize("fixed", [False, True])
 def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> None:
     """Where latencies are drawn, an acknowledgement may come before a read in one mode and after it in another, which
-    has sent other messages before, and so may those of two batches that were sent at nearly the same time: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
-    the leader epoch.
+    has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
+    the leader epoch. So may those of two batches that were sent at nearly the same time.
     """
     scenario = without_faults(scenario_of(name, all_kinds=False) if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
