@@ -14,6 +14,7 @@ from sim.client import Access, Client
 from sim.protocol import probes
 from sim.protocol.batch import NO_SEQUENCE, Sequence
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.partition import NO_LEADER
 from sim.protocol.probes import branch
 from sim.protocol.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 
@@ -30,9 +31,22 @@ class Send:
         sequence: what an idempotent producer gave it.
         rewritten: see `sim.protocol.producer_sequences.Sequenced`.
         number: in the order of handing over.
+        leader: to which broker it was sent last.
+        sent_us: when.
     """
 
-    __slots__ = ("acks", "count", "done", "due_us", "first_id", "number", "rewritten", "sequence")
+    __slots__ = (
+        "acks",
+        "count",
+        "done",
+        "due_us",
+        "first_id",
+        "leader",
+        "number",
+        "rewritten",
+        "sent_us",
+        "sequence",
+    )
 
     def __init__(
         self, first_id: int, count: int, acks: int, due_us: int, done: Callable[[int], None] | None = None
@@ -45,6 +59,8 @@ class Send:
         self.sequence: Sequence = NO_SEQUENCE
         self.rewritten = False
         self.number = 0
+        self.leader = NO_LEADER
+        self.sent_us = 0
 
 
 class Producer(Client):
@@ -72,7 +88,6 @@ class Producer(Client):
         self._queue: deque[Send] = deque()
         self._in_flight: dict[ProduceRequest, Send] = {}
         self._handed_over = 0
-        self._oldest_us = 0
         self._watching = False
         self._paused = False
         self._sequences = self._idempotence() if self.settings.idempotence else None
@@ -135,33 +150,42 @@ class Producer(Client):
             request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
             channel.send(channel.target.on_produce, request)  # type: ignore[attr-defined]
             if send.acks:
-                if not self._in_flight:
-                    self._oldest_us = now_us
+                send.leader = self.leader
+                send.sent_us = now_us
                 self._in_flight[request] = send
-        if self._in_flight and not self._watching:
+        if not self._watching:
+            self._watch()
+
+    def _watch(self) -> None:
+        """One timer serves all requests: it is that of the oldest."""
+        for send in self._in_flight.values():
             self._watching = True
-            self.kernel.call_at(now_us + self.settings.request_timeout_us, self.life, self._time_out, None)
+            due_us = send.sent_us + self.settings.request_timeout_us
+            self.kernel.call_at(due_us, self.life, self._time_out, None)
+            break
 
     def _time_out(self, _: object) -> None:
-        """Give up requests that went unanswered; one timer serves all of them."""
+        """Give up requests that went unanswered, with all others on the same connection.
+
+        That may be one to a former leader: whether the present one answers is another matter.
+        """
         self._watching = False
-        if not self._in_flight:
-            return
-        due_us = self._oldest_us + self.settings.request_timeout_us
-        if due_us <= self.kernel.now_us:
+        oldest = next(iter(self._in_flight.values()), None)
+        if oldest is not None and oldest.sent_us + self.settings.request_timeout_us <= self.kernel.now_us:
             self.reached(probes.WRITE_TIMES_OUT)
-            self.connection_lost()
+            if oldest.leader == self.leader:
+                self.connection_lost()
+            else:
+                late = [request for request, send in self._in_flight.items() if send.leader == oldest.leader]
+                self._requeue([self._in_flight.pop(request) for request in late])
             self.retry_later(always=True)
-        else:
-            self._watching = True
-            self.kernel.call_at(due_us, self.life, self._time_out, None)
+        self._watch()
 
     def on_produce_reply(self, reply: ProduceReply) -> None:
         """A leader answered."""
         send = self._in_flight.pop(reply.request, None)
         if send is None:
             return
-        self._oldest_us = self.kernel.now_us
         sequences = self._sequences
         if reply.error == NONE:
             self.succeeded()

@@ -6,7 +6,8 @@ the highest (epoch, LEO). Whose answers it needs is said by ``unclean.recovery.s
 * ``Aggressive`` takes the answers that come within `WINDOW_US`, or the first one after that;
 * ``Balanced`` needs those of all last known ELR members, so that it begins once they are all unfenced, and takes those
   that other unfenced replicas give within ``unclean.recovery.timeout.ms``. Without a last known ELR member, nothing
-  tells a complete log from another: an administrator has to decide;
+  tells a complete log from another: an administrator has to decide. If he wants it while members of ISR or ELR are
+  fenced, they have to answer as well, that is, it waits for them as elections do;
 * ``None`` leaves it to an administrator.
 
 An answer counts while its broker has the registration that it names, and is unfenced, and if it was given under the
@@ -264,7 +265,8 @@ class UncleanRecovery:
             return len(valid) >= self._controller.min_isr(state)
         if recovery.strategy == AGGRESSIVE:
             return recovery.is_due or len(valid) == len(state.replicas)
-        return all(one in valid for one in _known(state)) and (recovery.is_due or len(valid) == len(active))
+        needed = (*(state.isr or state.elr), *_known(state))
+        return all(one in valid for one in needed) and (recovery.is_due or len(valid) == len(active))
 
 
 def _known(state: PartitionRegistration) -> tuple[int, ...]:

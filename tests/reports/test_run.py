@@ -132,8 +132,13 @@ def test_the_trace_is_json_lines_after_a_header(highwater: Callable[..., Call], 
 
 def test_a_trace_needs_one_mode_and_a_folder(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("run", "kip101-scenario-1", "--trace", tmp_path / "trace.jsonl")
-    assert call.code == 2
-    assert call.err.endswith("choose one with --mode: hw, kip101, kip279, kip320, kraft, elr, elr-recovery\n")
+    assert (call.code, call.err) == (
+        2,
+        (
+            "highwater: --trace writes one run; choose one with --mode: hw, kip101, kip279, kip320, kraft, elr, "
+            "elr-recovery\n"
+        ),
+    )
     call = highwater("run", "canary", "--trace", tmp_path / "none" / "trace.jsonl")
     assert call.code == 2
     assert "cannot be written" in call.err

@@ -290,6 +290,21 @@ def test_an_administrator_need_not_wait() -> None:
     assert quorum.lists()[0] == 1
 
 
+def test_a_balanced_election_waits_for_members_of_the_elr_even_if_an_administrator_wants_it() -> None:
+    """Who ended uncleanly and is back has an empty log; 3, which has not ended, is fenced only."""
+    quorum = three()
+    quorum.start(1, 2)
+    assert quorum.lists() == (0, (), (3,), (2,))
+    assert quorum.controller.elect("p", "LONGEST_LOG_BALANCED") == NONE
+    for broker in (1, 2):
+        quorum.answer(broker, 0, 0)
+    fire(quorum, 300_000_000)
+    assert quorum.lists()[0] == 0
+    quorum.unfence(3)
+    assert quorum.lists()[0] == 3
+    assert "recovery-dropped" in quorum.probes
+
+
 def test_the_strategy_changes_at_run_time() -> None:
     quorum = three(NO_STRATEGY)
     quorum.start(2, 3)
