@@ -65,7 +65,7 @@ def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
 def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> None:
     """Where latencies are drawn, an acknowledgement may come before a read in one mode and after it in another, which
     has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
-    the leader epoch.
+    the leader epoch. So may those of two batches that were sent at nearly the same time.
     """
     scenario = without_faults(scenario_of(name, all_kinds=False) if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
@@ -79,7 +79,10 @@ def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> No
         for result in results:
             assert (result.row["verdict"], result.row["faults"], result.row["truncations"]) == ("ok", 0, 0)
             for order in orders:
-                assert seen_by_clients(result, *order) == seen_by_clients(first, *order), (result.row["mode"], seed)
+                seen, usual = seen_by_clients(result, *order), seen_by_clients(first, *order)
+                if order == ("ack",):
+                    seen, usual = sorted(seen), sorted(usual)
+                assert seen == usual, (result.row["mode"], seed)
             assert logs(result) == held, (result.row["mode"], seed)
 
 
