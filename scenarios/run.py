@@ -110,6 +110,7 @@ class RunResult:
         sends: the producer's batches: (first record, records, acks, due in us).
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
+        stalled: whether there was no leader in the end, and the rules wait for an operator.
     """
 
     row: Row
@@ -128,6 +129,7 @@ class RunResult:
     sends: list[tuple[int, int, int, int]] = field(default_factory=list)
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
+    stalled: bool = False
 
 
 class _Run:
@@ -515,6 +517,7 @@ class _Run:
             sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],
             horizon_us=self.horizon_us if self.scenario.drawn else None,
             older=self.older,
+            stalled=self.stalled,
         )
 
 
