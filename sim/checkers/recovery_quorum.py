@@ -13,10 +13,12 @@ that those which may lead have it.
 Verifies: at each change of the partition while the ELR is on, that the quorum among the assigned replicas has min ISR
 members (the effective min ISR: no more than there are replicas).
 
-Does not verify: anything before the ISR has had min ISR members, or between an unclean election, a change of min ISR or
-of the number of replicas, or the ELR being off, and the ISR's having them again: KIP-966 promises nothing then, and a
-change of min.insync.replicas clears the ELR; who has lost what; whether a member that a registration took out had gone
-uncleanly; modes without ELR, where one member is enough.
+While min ISR changes, the smallest value since the ISR was large enough counts: more replicas need not have had what
+was committed. A release that clears the ELR with such a change forgets them, and is warned of.
+
+Does not verify: anything before the ISR has had min ISR members, or between an unclean election, or the ELR being off,
+and the ISR's having them again: KIP-966 promises nothing then; who has lost what; whether a member that a registration
+took out had gone uncleanly; modes without ELR, where one member is enough.
 """
 
 from __future__ import annotations
@@ -58,15 +60,15 @@ class RecoveryQuorum:
             remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
         """
         before, self._before = self._before, None
-        same, self._min_isr = min_isr == self._min_isr, min_isr
         if not min_isr:
             return
         if len(state.isr) >= min_isr:
             self._ejected.clear()
-            self._before = state
+            self._before, self._min_isr = state, min_isr
             return
-        if before is None or not same:
+        if before is None:
             return
+        needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
         if state.leader != before.leader and state.leader not in (0, *members):
             return  # An unclean election.
@@ -74,11 +76,11 @@ class RecoveryQuorum:
             self._ejected.add(unclean)
         known = state.last_known_elr if remembers else self._ejected
         quorum = {*state.isr, *state.elr, *known}.intersection(state.replicas)
-        if len(quorum) >= min_isr:
+        if len(quorum) >= needed:
             self._before = state
             return
         detail = (
             f"ISR {list(state.isr)}, ELR {list(state.elr)} and those ejected after an unclean shutdown {sorted(known)} "
-            f"are {len(quorum)} assigned replicas, min ISR is {min_isr}, in partition epoch {state.partition_epoch}"
+            f"are {len(quorum)} assigned replicas, min ISR was {needed}, in partition epoch {state.partition_epoch}"
         )
         self._ledger.warnings.append(Violation("recovery-quorum", now_us, detail))

@@ -130,6 +130,7 @@ class PartitionChange:
         if bumps and leader in self.elr:
             self.isr = (leader,)
             self.elr = without(self.elr, (leader,))
+            self._clear_elr()
         unclean = unclean and bumps
         if unclean:
             self.isr = (leader,)
@@ -235,6 +236,15 @@ class PartitionChange:
         if shrinks:
             self._terms.decides("isr_shrink_epoch")
         return shrinks and self._terms.bumps_on_shrink
+
+    def _clear_elr(self) -> None:
+        """By the text of KIP-966 (ELR update 1) an ISR that is large enough leaves nobody in the ELR.
+
+        Kafka computes the ELR before it elects, and need not look again: its changes of min ISR clear the ELR, and
+        without one the ISR of an elected member is too small.
+        """
+        if self._terms.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
+            self.elr = self.last_known_elr = ()
 
     def _remember_last_leader(self, leader: int) -> None:
         """PartitionChangeBuilder.maybeUpdateLastKnownLeader; with ejected members it is one of them."""

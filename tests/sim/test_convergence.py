@@ -1,6 +1,15 @@
 from __future__ import annotations
 
+import pytest
+
+from sim.config import Value
 from sim.convergence import Convergence
+from sim.kraft_broker import KRaftBroker
+from sim.producer import Producer, Send
+from sim.protocol.messages import ProduceRequest
+from sim.protocol.partition import Partition
+from sim.protocol.partition_change import PartitionChange
+from sim.quorum import Quorum
 from tests.sim.world import World
 
 FIRST_ID = 1 << 40
@@ -86,3 +95,88 @@ def test_a_leader_that_has_not_heard_of_the_latest_decision_does_not_count() -> 
     world.cluster.heal_links()
     world.run(20)
     assert convergence.converged
+
+
+# With a quorum.
+
+
+def quorum(mode: str = "kraft", **config: Value) -> World:
+    return World(
+        mode, config={"min.insync.replicas": 2, **{key.replace("_", "."): config[key] for key in config}}
+    ).ready()
+
+
+def detail(world: World, convergence: Convergence) -> str:
+    failure = convergence.failure(world.cluster.kernel.now_us)
+    assert failure is not None
+    return f"{failure.kind}: {failure.detail}"
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
+def test_a_whole_cluster_with_a_quorum(mode: str) -> None:
+    world = quorum(mode)
+    world.cluster.kill(1)
+    world.run(20)
+    world.cluster.start(1)
+    convergence = validate(world)
+    assert convergence.converged
+    assert world.cluster.control.state.isr == (1, 2, 3)
+
+
+def test_a_broker_that_is_fenced_though_it_is_no_replica() -> None:
+    world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
+    assert world.cluster.zombie(4)
+    world.run(1)
+    convergence = validate(world, 30)
+    assert world.of("ack", record=FIRST_ID)
+    assert detail(world, convergence) == (
+        "stuck-replica: at the deadline after healing, fenced or shutting down: [4], behind the metadata log: []"
+    )
+    world.cluster.unzombie(4)
+    world.run(10)
+    assert convergence.converged
+
+
+def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
+    world = quorum()
+    control = world.cluster.control
+    assert isinstance(control, Quorum)
+    control.lag(3, 40_000_000)
+    control.set_config("min.insync.replicas", 3)
+    convergence = validate(world, 30)
+    assert detail(world, convergence).endswith("behind the metadata log: [3]")
+    world.run(30)
+    assert convergence.converged
+
+
+def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartitionChange, "_complete_reassignment", lambda _: None)
+    world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
+    assert world.cluster.reassign((1, 2, 4))
+    world.run(5)
+    convergence = validate(world)
+    assert convergence.acked
+    assert detail(world, convergence) == (
+        "no-progress: at the deadline after healing, a reassignment adds [4] and removes [3]"
+    )
+
+
+def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = quorum()
+    world.cluster.kill(3)
+    world.run(20)
+    monkeypatch.setattr(KRaftBroker, "on_alter_partition_reply", lambda *_: None)
+    monkeypatch.setattr(Partition, "become_leader", lambda *_: None)
+    world.cluster.start(3)
+    convergence = validate(world)
+    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert detail(world, convergence) == (
+        "no-progress: at the deadline after healing, broker 1 waits for an ISR change"
+    )
+
+
+def test_a_write_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Producer, "_time_out", lambda *_: None)
+    world = quorum()
+    world.cluster.producer._in_flight[ProduceRequest(1001, "highwater-0", 1, 1, -1)] = Send(1, 1, -1, 0)
+    assert detail(world, validate(world)) == "no-progress: at the deadline after healing, writes are not answered"

@@ -143,3 +143,17 @@ def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
     world.write(seconds=5)
     assert [(step["producer_id"], step["producer_epoch"]) for step in world.of("producer-id")] == [producer]
     assert [step["record"] for step in world.of("ack")] == acked
+
+
+def test_a_request_to_a_former_leader_times_out_though_the_present_one_answers() -> None:
+    world = World().ready()
+    world.cluster.cut(1, 1001)
+    lost = world.write(seconds=0.01)
+    world.cluster.lose_power(1)
+    world.run(20)
+    assert world.of("elected", broker=2)
+    for _ in range(4):
+        world.write(seconds=4)
+    acked = [step["record"] for step in world.of("ack")]
+    assert acked.index(lost) > 0
+    assert world.cluster.producer.idle

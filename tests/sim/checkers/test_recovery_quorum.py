@@ -82,15 +82,32 @@ def test_who_is_no_replica_any_more_does_not_count() -> None:
     assert world.change(1, (1,), (2,), replicas=(1, 3, 4)) == ["recovery-quorum"]
 
 
-def test_nothing_is_asked_for_after_an_unclean_election_or_another_min_isr() -> None:
+def test_nothing_is_asked_for_after_an_unclean_election() -> None:
     world = World()
     world.change(1, (1,), (2,))
     assert world.change(3, (3,)) == []
     assert world.change(0, (), (3,)) == []
+    assert world.change(3, (1, 3)) == []
+    assert world.change(3, (3,)) == ["recovery-quorum"]
+
+
+def test_the_smallest_min_isr_counts() -> None:
     world = World()
     assert world.change(1, (1, 2), min_isr=3) == []
-    assert world.change(1, (1, 2, 3), min_isr=3) == []
-    assert world.change(1, (1, 2), min_isr=3) == ["recovery-quorum"]
+    assert world.change(1, (1,), min_isr=3) == ["recovery-quorum"]
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(0, (), (1,), min_isr=1) == []
+    assert world.change(0, (), (), known=(1,), min_isr=1) == ["recovery-quorum"]
+
+
+def test_a_change_of_min_isr_that_clears_the_elr_forgets_who_has_it() -> None:
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (), min_isr=3) == ["recovery-quorum"]
+    world = World()
+    world.change(1, (1,), (2,))
+    assert world.change(1, (1,), (), min_isr=1) == []
 
 
 def test_nothing_is_asked_for_without_elr() -> None:

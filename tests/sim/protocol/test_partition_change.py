@@ -231,3 +231,11 @@ def test_a_removed_replica_raises_the_leader_epoch() -> None:
     assert made.after.replicas == (4, 2, 3)
     assert made.epochs == (8, 10)
     assert made.lists[0] == 2
+
+
+def test_by_the_text_an_isr_that_is_large_enough_leaves_nobody_in_the_elr() -> None:
+    """Min ISR was lowered while the ISR was empty: the HW moves with the elected member alone."""
+    before = state(leader=0, isr=(), elr=(2, 3), last_known_elr=(1,))
+    assert Made(before, (2,), KIP, min_isr=1).lists == (2, (2,), (), ())
+    assert Made(before, (2,), KIP, min_isr=2).lists == (2, (2,), (3,), (1,))
+    assert Made(before, (2,), mode("elr-4.0-snapshot").rules, min_isr=1).lists == (2, (2,), (3,), ())
