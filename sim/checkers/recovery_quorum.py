@@ -70,7 +70,7 @@ class RecoveryQuorum:
             return
         needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
-        if state.leader != before.leader and state.leader not in (0, *members):
+        if state.leader and state.leader != before.leader and state.leader not in members:
             return  # An unclean election.
         if unclean in members:
             self._ejected.add(unclean)
