@@ -29,7 +29,7 @@ ROWS = """
 import json
 from scenarios.catalogue import load, names
 from scenarios.run import run_row
-modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("kip320", "elr") for name in names()}
+modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("elr", "elr-recovery") for name in names()}
 rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2, 3)]
 print(json.dumps(rows))
 """

@@ -34,7 +34,7 @@ import argparse
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
@@ -83,6 +83,10 @@ class _Numbered(Fault):
     """A fault that is known again when it strikes: two of a plan may be equal, and names of targets are replaced."""
 
     number: int = -1
+
+    def aimed(self, targets: tuple[int, ...]) -> Fault:
+        """See `Fault.aimed`."""
+        return replace(self, targets=targets)
 
 
 @dataclass
