@@ -70,6 +70,8 @@ class RecoveryQuorum:
             return
         needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
+        if remembers:
+            members.update(before.last_known_elr)
         if state.leader and state.leader != before.leader and state.leader not in members:
             return  # An unclean election.
         if unclean in members:

@@ -136,7 +136,7 @@ class PartitionChange:
             self.isr = (leader,)
             self.recovering = self._terms.marks_recovery or state.recovering
         if unclean or not self._terms.elr:
-            self.elr = self.last_known_elr = ()
+            self._forget_elr()
         if not self.isr and not self._terms.elr:
             self.isr = state.isr  # Without ELR the last member stays: it is waited for.
         bumps = bumps or self.drops_replica() or self.shrink_bumps()
@@ -236,6 +236,16 @@ class PartitionChange:
         if shrinks:
             self._terms.decides("isr_shrink_epoch")
         return shrinks and self._terms.bumps_on_shrink
+
+    def _forget_elr(self) -> None:
+        """Kafka forgets ELR and last known ELR with an unclean election.
+
+        By the text of KIP-966 (other behaviors 6a) the last known ELR is cleaned when the ISR reaches min ISR: until
+        then the others that may have all records are known, should the new leader fail before it has followers.
+        """
+        known, self.elr = (*self.elr, *self.last_known_elr), ()
+        kept = self._terms.elr and self._terms.remembers_ejected and len(self.isr) < self._min_isr
+        self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
 
     def _clear_elr(self) -> None:
         """By the text of KIP-966 (ELR update 1) an ISR that is large enough leaves nobody in the ELR.

@@ -264,8 +264,8 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "last_known_elr": RuleSpec(
         ("leader", "ejected-members"),
-        "Who is remembered once ISR and ELR are empty: the last leader; or also ELR members that registered after an "
-        "unclean shutdown.",
+        "Who is remembered once ISR and ELR are empty: the last leader, until there is another; or also ELR members "
+        "that registered after an unclean shutdown, until the ISR has min ISR members again.",
         "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0); KIP-966 other behaviors 6a",
     ),
     "last_known_leader": RuleSpec(

@@ -76,6 +76,15 @@ def test_the_ejected_count_as_far_as_they_are_remembered() -> None:
     assert world.change(0, (), (), known=(1,)) == ["recovery-quorum"]
 
 
+def test_a_recovery_that_elects_one_of_the_remembered_goes_on_with_the_others() -> None:
+    world = World(remembers=True)
+    world.change(1, (1,), (2,))
+    world.change(0, (), (), known=(1, 2), unclean=1)
+    assert world.change(1, (1,), known=(2,)) == []
+    assert world.change(0, (), (1,), known=(2,)) == []
+    assert world.change(1, (1,)) == ["recovery-quorum"]
+
+
 def test_who_is_no_replica_any_more_does_not_count() -> None:
     world = World()
     world.change(1, (1,), (2,))

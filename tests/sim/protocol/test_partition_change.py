@@ -239,3 +239,10 @@ def test_by_the_text_an_isr_that_is_large_enough_leaves_nobody_in_the_elr() -> N
     assert Made(before, (2,), KIP, min_isr=1).lists == (2, (2,), (), ())
     assert Made(before, (2,), KIP, min_isr=2).lists == (2, (2,), (3,), (1,))
     assert Made(before, (2,), mode("elr-4.0-snapshot").rules, min_isr=1).lists == (2, (2,), (3,), ())
+
+
+def test_by_the_text_who_may_have_all_is_known_until_the_isr_is_large_enough() -> None:
+    before = state(leader=0, isr=(), last_known_elr=(1, 2, 3))
+    assert Made(before, ALL, KIP, election=DESIGNATED, designated=2).lists == (2, (2,), (), (1, 3))
+    assert Made(before, ALL, KIP, election=DESIGNATED, designated=2, min_isr=1).lists == (2, (2,), (), ())
+    assert Made(before, ALL, ELR, election=DESIGNATED, designated=2).lists == (2, (2,), (), ())
