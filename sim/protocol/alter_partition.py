@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sim.protocol.messages import NONE, OPERATION_NOT_ATTEMPTED
+from sim.protocol.messages import NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Proposer(Protocol):
     name: str
 
     def isr_persisted(
-        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = ...
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
     ) -> None:
         """See `Partition.isr_persisted`."""
 
