@@ -59,8 +59,8 @@ class KRaftBroker(Broker):
         "image",
     )
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.image = Image()
         self.fenced = True
         self._previous_broker_epoch = -1

@@ -66,8 +66,8 @@ class ZooKeeperBroker(Broker):
         "module",
     )
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
         self._session = -1
         self._noticed = 0
