@@ -7,11 +7,14 @@ registration. It answers requests, and follows leaders, from then on, fenced or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from sim.broker import SHUTDOWN, Broker
 from sim.control import CONTROL
 from sim.idle import Pings
+from sim.journal import Journal
+from sim.kernel import Kernel
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.alter_partition import AlterPartitionSender, Change
@@ -29,6 +32,9 @@ from sim.protocol.quorum_messages import (
     MetadataRecords,
     ReplicaLogInfo,
 )
+from sim.protocol.rules import Rules
+from sim.settings import BrokerSettings
+from sim.storage import Storage
 
 FIRST_RETRY_US: Final = 100_000
 LONGEST_RETRY_US: Final = 9_000_000
@@ -59,8 +65,20 @@ class KRaftBroker(Broker):
         "image",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        broker: int,
+        incarnation: int,
+        topic: str,
+        storage: Storage,
+        rules: Rules,
+        settings: BrokerSettings,
+        kernel: Kernel,
+        journal: Journal,
+        loaded: Callable[[Broker], None],
+        exits: Callable[[int, str], None],
+    ) -> None:
+        super().__init__(broker, incarnation, topic, storage, rules, settings, kernel, journal, loaded, exits)
         self.image = Image()
         self.fenced = True
         self._previous_broker_epoch = -1

@@ -13,6 +13,8 @@ from sim.broker import SHUTDOWN, Broker
 from sim.config import Value
 from sim.controller import ControllerModule
 from sim.idle import Pings
+from sim.journal import Journal
+from sim.kernel import Kernel
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.messages import (
@@ -32,6 +34,9 @@ from sim.protocol.messages import (
 )
 from sim.protocol.partition import Partition
 from sim.protocol.probes import branch
+from sim.protocol.rules import Rules
+from sim.settings import BrokerSettings
+from sim.storage import Storage
 from sim.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 
 REFUSED: Final = "a broker is already registered"
@@ -66,8 +71,20 @@ class ZooKeeperBroker(Broker):
         "module",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        broker: int,
+        incarnation: int,
+        topic: str,
+        storage: Storage,
+        rules: Rules,
+        settings: BrokerSettings,
+        kernel: Kernel,
+        journal: Journal,
+        loaded: Callable[[Broker], None],
+        exits: Callable[[int, str], None],
+    ) -> None:
+        super().__init__(broker, incarnation, topic, storage, rules, settings, kernel, journal, loaded, exits)
         self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
         self._session = -1
         self._noticed = 0
