@@ -20,7 +20,7 @@ venv: .venv/installed
 demo: venv
 	rm -rf store/demo
 	for scenario in $(SCRIPTED); do $(BIN)/highwater run $$scenario || exit; done
-	$(BIN)/highwater sweep power --seeds 0..5000 --output store/demo
+	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..5000 --output store/demo
 	$(BIN)/highwater compare store/demo
 
 lint: venv

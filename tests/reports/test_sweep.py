@@ -77,7 +77,8 @@ def test_modes_default_to_each_scenarios_own(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path
 ) -> None:
     highwater("sweep", "power", "canary", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
-    assert asked["sweep"].modes == {"power": ("hw", "kip101", "kip279", "kip320"), "canary": ("hw",)}
+    modes = ("hw", "kip101", "kip279", "kip320", "kraft", "elr", "elr-recovery")
+    assert asked["sweep"].modes == {"power": modes, "canary": ("hw",)}
 
 
 @pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 30.0)])
@@ -206,7 +207,7 @@ def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], sw
     assert (call.code, call.err) == (0, "")
     assert "met" in call.out.splitlines()[0]
     assert "highwater replay canary --mode hw --seed 0 --expect-digest" in call.out
-    assert "canary    hw      candidate-incomplete    20" in call.out
+    assert "canary    hw            candidate-incomplete    20" in call.out
     assert "truncations in one round" in call.out
     data = highwater(*words, "--json").json
     results = {(result["scenario"], result["mode"]): result for result in data["results"]}

@@ -29,7 +29,7 @@ def test_a_bundled_scenario_is_called_like_its_file(name: str) -> None:
 
 def test_power_may_violate() -> None:
     assert catalogue.load("power").expect == dict.fromkeys(
-        ("hw", "kip101", "kip279", "kip320"), Expectation("may-violate")
+        ("hw", "kip101", "kip279", "kip320", "kraft", "elr", "elr-recovery"), Expectation("may-violate")
     )
 
 
