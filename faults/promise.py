@@ -135,7 +135,10 @@ class Promise:
         )
 
     def _is_excused(self, first_id: int) -> bool:
-        committed_us = self._ledger.commits_deposed.get(first_id, self._ledger.commits.get(first_id))
+        ledger = self._ledger
+        committed_us = ledger.commits_deposed.get(first_id, ledger.commits.get(first_id))
+        if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
+            committed_us = next((one.at_us for one in ledger.shown if one.batch.first_id == first_id), None)
         if committed_us is None:
             return False
         fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]

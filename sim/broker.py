@@ -498,6 +498,8 @@ class Broker(Serving):
         """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
         if self.holding:
             self.held.append((self._step_fetcher, fetcher))
+        elif self._fetchers.get(fetcher.leader) is not fetcher:
+            return  # It has lost its partition, and is shut down.
         elif self._refused.get(fetcher.leader) == self.network.version:
             self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
         else:

@@ -154,7 +154,9 @@ class PartitionChange:
         completes = {
             "adding-in-isr": set(self.adding) <= set(isr),
             "targets-in-isr": set(replicas) <= set(isr),
-            "min-isr": set(self.adding) <= set(isr) and len(isr) >= min(self._min_isr, len(replicas)),
+            # Whoever was added and is to go again is waited for in vain.
+            "min-isr": set(without(self.adding, self.removing)) <= set(isr)
+            and len(isr) >= min(self._min_isr, len(replicas)),
         }
         terms = self._terms
         if len(set(completes.values())) > 1:

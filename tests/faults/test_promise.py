@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.promise import Promise
-from sim.ledger import Ack, End, Ledger, Violation
+from sim.ledger import Ack, End, Ledger, Shown, Violation
 from sim.protocol.batch import Batch
 from sim.protocol.modes import mode
 
@@ -137,6 +137,20 @@ def test_it_is_judged_from_the_commit_on() -> None:
     assert before.inside
     after = History(committed_us=25).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
     assert not after.inside
+
+
+def test_what_was_shown_by_a_checkpointed_hw_is_judged_from_then_on() -> None:
+    """No leader's HW has passed it: the checkpoint was ahead of a log that had lost its end."""
+    for shown_us, inside in ((60, True), (15, False)):
+        history = History()
+        history.ledger.commits.clear()
+        history.ledger.shown.append(Shown(RECORD, 0, shown_us))
+        for broker in (1, 2, 3):
+            history.end(broker, 20, lossy=True)
+        for broker in (1, 2, 3):
+            history.back(broker, 50)
+        lost = Violation("exposed-loss", 99, "", frozenset({10, 11}))
+        assert Promise(history.ledger, mode("kraft").rules, unclean_election=False).covers(lost) is inside
 
 
 def test_power_that_goes_while_the_process_is_down_belongs_to_its_end() -> None:

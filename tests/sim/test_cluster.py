@@ -312,3 +312,15 @@ def test_the_leader_is_one_that_knows_the_latest_decision() -> None:
     assert cluster.leader is cluster.running[1]
     cluster.kill(1)
     assert cluster.leader is None
+
+
+def test_a_fetcher_that_lost_its_partition_does_nothing_any_more() -> None:
+    world = World("kip320", brokers=3).ready()
+    one = world.cluster.running[3]
+    (dropped,) = one._fetchers.values()
+    world.cluster.kill(dropped.leader)
+    world.run(30)
+    assert dropped not in one._fetchers.values()
+    dropped.in_flight = None
+    one._step_fetcher(dropped)  # Its back-off ends only now.
+    assert dropped.in_flight is None

@@ -491,6 +491,15 @@ def test_a_reassignment_is_cancelled() -> None:
     assert quorum.controller.reassign("p", (2, 9)) == INVALID_REPLICA_ASSIGNMENT
 
 
+@pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
+def test_a_reassignment_there_and_back_completes(mode: str) -> None:
+    quorum = three(mode)
+    quorum.start(4)
+    quorum.controller.reassign("p", (4, 2, 3))
+    quorum.controller.reassign("p", (1, 2, 3))
+    assert (quorum.state.replicas, quorum.state.adding, quorum.state.removing) == ((1, 2, 3), (), ())
+
+
 def test_a_cancellation_needs_min_isr_as_the_text_has_it() -> None:
     quorum = three("elr-recovery")
     quorum.start(4)
