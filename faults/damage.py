@@ -7,8 +7,8 @@ controller can find out), or those that lost the record. The record is excused i
 the assigned replicas are damaged, by the smallest effective value since the commit.
 
 What happens to replicas once a record is gone from the last log excuses nothing: it was lost by what came before. An
-end before the commit counts, too, if the persisted ISR held the broker when the record was committed: the commit
-rested upon it, since the leader had heard of its LEO and not of its end.
+end before the commit counts, too, if the broker was in the persisted ISR when the record was committed, or in the one
+that the leader went by: the commit rested upon it, since the leader had heard of its LEO and not of its end.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Damage:
         ledger, first = self._ledger, batch.first_id
         committed_us = ledger.commits_deposed.get(first, ledger.commits[first])
         gone_us = max(ledger.gone.get(first, 0), ledger.dropped_us) if first in self._lost else FOREVER_US
-        isr = self._at(committed_us)
+        isr = (*self._at(committed_us), *ledger.committed_by.get(first, ()))
         spans = []
         for number, end in ends:
             if end.at_us < committed_us and end.broker not in isr:

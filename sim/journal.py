@@ -253,7 +253,7 @@ class Journal:
             batches = partition.log.read(previous)
             while batches and batches[-1].last_offset >= hw:
                 batches.pop()
-            self.ledger.committed_with(partition.min_insync_replicas, batches)
+            self.ledger.committed_with(partition.min_insync_replicas, partition.isr, batches)
             self.ledger.commit(batches, now_us, broker)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
             self._quorum.committed(partition, now_us)

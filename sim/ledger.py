@@ -103,6 +103,8 @@ class Ledger:
         leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
         min_isrs: (time, effective ``min.insync.replicas``), as the control plane has it.
         committed_under: first id -> the leader's own value, of batches that were committed under a smaller one.
+        committed_by: first id -> the ISR that the leader went by, of batches that were committed while another was
+            persisted.
         gone: first id -> when a log lost that batch last, by an end or a truncation, where LEOs are followed.
         dropped_us: when a replica was deleted last.
         assignments: (time, replicas), where a control plane tells of changes.
@@ -138,6 +140,7 @@ class Ledger:
         self.dropped_us = 0
         self.min_isrs: list[tuple[int, int]] = []
         self.committed_under: dict[int, int] = {}
+        self.committed_by: dict[int, tuple[int, ...]] = {}
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
         self.violations: list[Violation] = []
         self.unclean_election = False
@@ -191,12 +194,15 @@ class Ledger:
                 self._committed.add(batch)
                 self.committed.append(batch)
 
-    def committed_with(self, min_isr: int, batches: list[Batch]) -> None:
-        """These batches were committed by a leader with this effective min ISR; told before `commit`."""
-        if self.min_isrs and min_isr < self.min_isrs[-1][1]:
-            for batch in batches:
-                if batch.first_id not in self.commits:
-                    self.committed_under[batch.first_id] = min_isr
+    def committed_with(self, min_isr: int, isr: tuple[int, ...], batches: list[Batch]) -> None:
+        """These batches were committed by a leader with this effective min ISR and this ISR; told before `commit`."""
+        if not self.min_isrs:
+            return
+        new = [batch.first_id for batch in batches if batch.first_id not in self.commits]
+        if min_isr < self.min_isrs[-1][1]:
+            self.committed_under.update(dict.fromkeys(new, min_isr))
+        if isr != self.isr:
+            self.committed_by.update(dict.fromkeys(new, isr))
 
     def min_isr(self, size: int, now_us: int) -> None:
         """The effective min ISR, which may be what it was."""

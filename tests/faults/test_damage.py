@@ -39,7 +39,7 @@ class History:
 
     def commit(self) -> None:
         if self.leader_min_isr is not None:
-            self.ledger.committed_with(self.leader_min_isr, [RECORD])
+            self.ledger.committed_with(self.leader_min_isr, self.ledger.isr, [RECORD])
         self.ledger.commit([RECORD], self.committed_us)
         self.ledger.acks.append(Ack(10, 2, 4, -1, self.committed_us))
 
@@ -341,3 +341,12 @@ def test_an_end_that_is_milder_puts_nothing_outside(
     after = Walk(milder, committed_us, min_isr).history.inside
     assert before[0] <= after[0]
     assert before[1] <= after[1]
+
+
+@pytest.mark.parametrize(("isr", "inside"), [((1, 2, 3), False), ((1,), True)])
+def test_ends_before_the_commit_count_by_the_isr_that_the_leader_went_by(isr: tuple[int, ...], inside: bool) -> None:
+    """The controller has just made it smaller: the leader had heard of their LEOs, not of their ends."""
+    history = History(committed_us=30).end(2, 20).end(3, 21).isr(25, 1)
+    history.ledger.committed_with(2, isr, [RECORD])
+    history.commit()
+    assert history.end(1, 40, lossy=True).inside[0] == inside
