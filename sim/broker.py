@@ -1,7 +1,8 @@
-"""A broker process: partition, fetchers and controller module on a machine's storage, and all that they say.
+"""A broker process: partition and fetchers on a machine's storage, and all that they say.
 
 One object is one incarnation. A crash drops it; what survives is the `sim.storage.Storage` that the next incarnation
-is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to them.
+is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to them. What
+belongs to a control plane is added by `sim.zk_broker` and `sim.kraft_broker`.
 """
 
 from __future__ import annotations
@@ -44,14 +45,6 @@ from sim.storage import RecoveryError, Storage
 
 SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
-REFUSED: Final = "a broker is already registered"
-"""Reason of an exit at start-up: an earlier registration is in the way."""
-ISR_CHECK_US: Final = 2_500_000
-ISR_QUIET_US: Final = 5_000_000
-ISR_LATEST_US: Final = 60_000_000
-"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are
-5 s after the last one, or 60 s after the last announcement.
-"""
 
 
 class Broker(Serving):
