@@ -11,7 +11,7 @@ KIND = "cut"
 
 
 def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (one may be whoever leads then), or a broker and ZooKeeper; one way or both."""
+    """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
     return aim_link(KIND, stream, limits)
 
 

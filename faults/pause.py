@@ -19,7 +19,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Pause one broker (0: ZooKeeper); False if no process runs."""
+    """Pause one broker (0: the control plane); False if no process runs."""
     return cluster.pause(target)
 
 

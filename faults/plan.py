@@ -63,8 +63,8 @@ class Fault:
     Attributes:
         kind: name of its injector.
         at_us: when it strikes, or, with a trigger, begins to wait.
-        targets: brokers, or a name such as `LEADER`; of a link, source and target (0: ZooKeeper, which also stands
-            for the whole cluster).
+        targets: brokers, or a name such as `LEADER`; of a link, source and target (0: the control plane, which also
+            stands for the whole cluster).
         lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
         delays_us: for several targets, how long after the strike each is hit (empty: all at once; the last delay is
             also that of targets beyond it).
@@ -210,7 +210,7 @@ def aim(stream: random.Random, limits: Limits) -> int:
 
 
 def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (names as in `aim`), or a broker and ZooKeeper; one way or both."""
+    """Two brokers (names as in `aim`), or a broker and the control plane; one way or both."""
     at_us = integer(stream, *limits.window_us)
     source = aim(stream, limits)
     ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]

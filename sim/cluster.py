@@ -274,7 +274,7 @@ class Cluster:
         return bool(lost)
 
     def pause(self, node: int) -> bool:
-        """A broker's process (0: ZooKeeper) stands still; False if none runs. Pauses add up."""
+        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up."""
         process = self._process(node)
         if process is None:
             return False
