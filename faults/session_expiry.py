@@ -1,4 +1,4 @@
-"""Session expiry: the control plane ends the session of a broker that lives, and that comes back when it hears of it."""
+"""Session expiry: the control plane ends the session of a broker that lives, and comes back when it hears of it."""
 
 from __future__ import annotations
 
