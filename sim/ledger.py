@@ -89,7 +89,8 @@ class Ledger:
         shown_when_told: consumer -> how long `shown` was then.
         exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
         commits: first id -> when a leader's HW first passed the batch.
-        deposed: broker -> when another leader, or none, was chosen in its place; not while it is the chosen one.
+        deposed: broker -> when its session ended while it led, or another leader, or none, was chosen in its place;
+            not while it is the chosen one and has a session.
         commits_deposed: first id -> of batches in `commits` that a deposed leader's HW passed, when it was deposed.
         committed: batches in the order in which leaders' HWs passed them.
         deleted: ids of the records that a leader's retention deleted.
@@ -178,7 +179,7 @@ class Ledger:
     def elected(self, leader: int, now_us: int) -> None:
         """A leader was chosen, 0 for none."""
         if leader != self._leader:
-            self.deposed[self._leader] = now_us
+            self.deposed.setdefault(self._leader, now_us)
             self.deposed.pop(leader, None)
             self._leader = leader
 
@@ -225,6 +226,8 @@ class Ledger:
 
     def session_ended(self, broker: int, now_us: int) -> None:
         """The control plane ended a session, perhaps that of an incarnation that is over."""
+        if broker == self._leader:
+            self.deposed.setdefault(broker, now_us)
         self._up_no_more(broker, now_us)
         last = next((end for end in reversed(self.ends) if end.broker == broker), None)
         registered_us = self.up[broker][-1][0] if self.up.get(broker) else -1
@@ -277,6 +280,8 @@ class Ledger:
         runs = self._running.get(broker) == incarnation
         if runs and not (periods and periods[-1][1] is None):
             periods.append((now_us, None))
+            if broker == self._leader:  # It is the chosen one still.
+                self.deposed.pop(broker, None)
         return runs
 
     @property
