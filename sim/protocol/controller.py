@@ -286,8 +286,8 @@ class Controller:
             self._decides("controller_startup")
         if self._starts_with_all:
             gone = [replica for replica in state.replicas if replica not in self.live]
-            if self._notices_missed:
-                gone = self._by_reliance(gone, live, ends)
+            if missed:  # The last member of an ISR stays in it: that is to be who went last.
+                gone.sort(key=lambda replica: ends.get(state.registrations.get(replica, -1), 1 << 62))
             for replica in gone:
                 yield from self._replica_offline(replica)
         yield from self._elect_offline()
@@ -296,20 +296,6 @@ class Controller:
                 self._add(broker, live[broker])
             yield from self._brokers_came(missed)
         yield from self._reassign()
-
-    def _by_reliance(self, gone: list[int], live: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
-        """Replicas that are gone, or bounced unseen; who may be relied upon is last: the last of an ISR stays in it.
-
-        That is to be who was back when another one went, or else who went last: it may hold what the others missed.
-        """
-        seen = self.state.registrations
-        went = {replica: ends.get(seen.get(replica, -1), 1 << 62) for replica in gone}
-
-        def reliance(replica: int) -> tuple[bool, int]:
-            back = live.get(replica, 1 << 62)
-            return any(back < went[other] < 1 << 62 for other in gone), went[replica]
-
-        return sorted(gone, key=reliance)
 
     def _read(self) -> Steps:
         self.state, self._target = yield lambda zookeeper: zookeeper.read()
