@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 FOREVER_US: Final = 1 << 62
 
 
+def registers_again_us(ledger: Ledger, end: End) -> int:
+    """When a later process of the broker registered, `FOREVER_US` if none did."""
+    registrations = ledger.registrations.get(end.broker, ())
+    return next((registered_us for registered_us in registrations if registered_us > end.at_us), FOREVER_US)
+
+
 class Damage:
     """Judges the committed records of one run.
 
@@ -103,8 +109,7 @@ class Damage:
 
     def _after(self, end: End) -> tuple[list[int], list[int]]:
         ledger, broker = self._ledger, end.broker
-        registered = (time for time in ledger.registrations.get(broker, ()) if time > end.at_us)
-        begin_us = next(registered, FOREVER_US)
+        begin_us = registers_again_us(ledger, end)
         steps = ledger.leos.get(broker, [])
         moments = sorted({begin_us, *self._isr_since, *(since for since, _ in steps)})
         leos: list[int] = []

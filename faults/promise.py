@@ -30,13 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faults.damage import Damage
+from faults.damage import FOREVER_US, Damage, registers_again_us
 from sim.checkers import EARLY_WARNINGS
 from sim.config import Value
 from sim.ledger import End, Ledger, Violation
 from sim.protocol.rules import Rules
 
-FOREVER_US = 1 << 62
 UNKNOWN = -1
 """Whether a run is inside, where the mode has no eligible leader replicas."""
 
@@ -159,8 +158,7 @@ class Promise:
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
-        registrations = self._ledger.registrations.get(end.broker, ())
-        until_us = next((registered_us for registered_us in registrations if registered_us > end.at_us), FOREVER_US)
+        until_us = registers_again_us(self._ledger, end)
         start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
