@@ -457,12 +457,12 @@ class Cluster:
         return self.control.prefer()
 
     def elect(self, kind: str, desired: int) -> bool:
-        """An administrator asks for an election of some kind (`Quorum.elect`); False if nothing came of it."""
-        return isinstance(self.control, Quorum) and self.control.elect(kind, desired)
+        """See `ControlPlane.elect_leader`."""
+        return self.control.elect_leader(kind, desired)
 
     def lag_metadata(self, broker: int, by_us: int) -> bool:
-        """A broker hears so much later of what is committed; what is negative takes that back. False without KRaft."""
-        return isinstance(self.control, Quorum) and self.control.lag(broker, by_us)
+        """See `ControlPlane.lag`."""
+        return self.control.lag(broker, by_us)
 
     def change_min_isr(self, value: int) -> bool:
         """An administrator sets ``min.insync.replicas`` for a while; False if that is its value."""

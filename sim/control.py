@@ -12,12 +12,12 @@ from sim.config import Value
 from sim.journal import Journal
 from sim.network import Node
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.partition import NO_LEADER
 from sim.protocol.partition_change import DESIGNATED, UNCLEAN
+from sim.protocol.replication_control import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
-LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
-LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
 ELECTIONS: Final = {
     "longest-log-balanced": LONGEST_BALANCED,
     "longest-log-aggressive": LONGEST_AGGRESSIVE,
@@ -97,6 +97,14 @@ class ControlPlane(Node):
     def prefer(self) -> bool:
         """Ask for a preferred election; False while there is nobody to hear it."""
         raise NotImplementedError
+
+    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:  # noqa: ARG002 - for a quorum
+        """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
+        return False
+
+    def lag(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
+        """A broker hears so much later of what is committed; what is negative takes that back. False if none reads."""
+        return False
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """Ask for another assignment; False if it is in place, or another one is asked for already."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
-from sim.control import CONTROL, LONGEST_AGGRESSIVE, ControlPlane
+from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
 from sim.network import LATENCY_US, USUAL
@@ -33,6 +33,7 @@ from sim.protocol.quorum_messages import (
     MetadataRecords,
     ReplicaLogInfo,
 )
+from sim.protocol.replication_control import LONGEST_AGGRESSIVE
 from sim.protocol.rules import Rules
 from sim.settings import QuorumSettings
 
@@ -73,7 +74,7 @@ class Quorum(ControlPlane):
         kernel: Kernel,
         journal: Journal,
     ) -> None:
-        super().__init__(int(config["min.insync.replicas"]), journal)
+        super().__init__(int(config[MIN_ISR]), journal)
         self.log: list[Record] = []
         self.epoch = 0
         self._topic = topic
@@ -106,8 +107,7 @@ class Quorum(ControlPlane):
             image.replay(record)
         self.active = KraftController(image, self._rules, self, self._config)
         self._journal.controller(CONTROL, self.epoch)
-        for broker in self._heard_us:
-            self._heard_us[broker] = self._kernel.now_us
+        self.touch()
         if settings.auto_balance:
             self._every(settings.balance_check_us, "balance")
         self._every(settings.unclean_check_us, "check_unclean")
@@ -197,7 +197,7 @@ class Quorum(ControlPlane):
         self._send(entry[0], "on_metadata_records", entry[1])
 
     def lag(self, broker: int, by_us: int) -> bool:
-        """A broker gets records so much later from now on; what is negative takes that back."""
+        """See `ControlPlane.lag`."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         self._late_us[broker] = self._late_us.get(broker, 0) + by_us
         return True
@@ -418,10 +418,10 @@ class Quorum(ControlPlane):
 
     def prefer(self) -> bool:
         """See `ControlPlane.prefer`."""
-        return self.elect(PREFERRED)
+        return self.elect_leader(PREFERRED)
 
-    def elect(self, kind: str, desired: int = NO_LEADER) -> bool:
-        """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
+    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
+        """See `ControlPlane.elect_leader`."""
         if self.frozen or self.state.partition_epoch < 0:
             return False
         before, self._forced = self._forced, self._forced or kind in FORCED

@@ -116,19 +116,7 @@ class KraftController(ReplicationControl):
         """The partition with a broker taken out of its lists, and nothing else (``unclean_registration=removes``)."""
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
-        return PartitionRegistration(
-            state.name,
-            state.leader,
-            state.leader_epoch,
-            without(state.isr, (broker,)),
-            state.partition_epoch + 1,
-            state.replicas,
-            elr=without(state.elr, (broker,)),
-            last_known_elr=state.last_known_elr,
-            adding=state.adding,
-            removing=state.removing,
-            recovering=state.recovering,
-        )
+        return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
 
     def _registered(self, broker: int, incarnation: int, records: list[Record], *, unclean: bool) -> Registration:
         broker_epoch = self.image.offset + len(records) + 1

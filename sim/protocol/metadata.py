@@ -54,6 +54,24 @@ class PartitionRegistration(LeaderAndIsr):
         self.removing = removing
         self.recovering = recovering
 
+    def relisted(
+        self, isr: tuple[int, ...], elr: tuple[int, ...], last_known_elr: tuple[int, ...]
+    ) -> PartitionRegistration:
+        """The partition with other lists in its next partition epoch, and nothing else changed."""
+        return PartitionRegistration(
+            self.name,
+            self.leader,
+            self.leader_epoch,
+            isr,
+            self.partition_epoch + 1,
+            self.replicas,
+            elr=elr,
+            last_known_elr=last_known_elr,
+            adding=self.adding,
+            removing=self.removing,
+            recovering=self.recovering,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:

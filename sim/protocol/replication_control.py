@@ -35,9 +35,11 @@ from sim.protocol.rules import Rules
 from sim.protocol.unclean_recovery import RecoveryHost, UncleanRecovery
 
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
+LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
 LONGEST_LOG: Final = {
-    "LONGEST_LOG_BALANCED": unclean_recovery.BALANCED,
-    "LONGEST_LOG_AGGRESSIVE": unclean_recovery.AGGRESSIVE,
+    LONGEST_BALANCED: unclean_recovery.BALANCED,
+    LONGEST_AGGRESSIVE: unclean_recovery.AGGRESSIVE,
 }
 """Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
 
@@ -305,7 +307,7 @@ class ReplicationControl:
                     enough = len(state.isr) >= min(int(value), len(state.replicas))
                     if self._clears_elr or (enough and not self._keeps_elr):
                         self._host.reached(probes.ELR_CLEARED)
-                        records.append(_cleared(state))
+                        records.append(state.relisted(state.isr, (), ()))  # ClearElrRecord
         self._commit(records)
         if key == ELR_FEATURE:
             self._terms = Terms(self._rules, self._host.reached, elr=self.elr_enabled)
@@ -347,18 +349,3 @@ class ReplicationControl:
 
 def _refused(error: str) -> Result:
     return error, (), -1, -1
-
-
-def _cleared(state: PartitionRegistration) -> PartitionRegistration:
-    """The partition without ELR (ClearElrRecord)."""
-    return PartitionRegistration(
-        state.name,
-        state.leader,
-        state.leader_epoch,
-        state.isr,
-        state.partition_epoch + 1,
-        state.replicas,
-        adding=state.adding,
-        removing=state.removing,
-        recovering=state.recovering,
-    )

@@ -245,7 +245,7 @@ def test_who_waits_for_an_administrator_is_counted() -> None:
     series = world.cluster.journal.metrics.series()
     assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 1
     assert series["ElectableLeaders"][-1][1] == 0
-    assert quorum(world).elect("LONGEST_LOG_BALANCED")
+    assert quorum(world).elect_leader("LONGEST_LOG_BALANCED")
     world.run(310)
     assert state(world).leader > 0
     series = world.cluster.journal.metrics.series()
