@@ -385,10 +385,9 @@ class KRaftBroker(Broker):
             return
         partition = self.partition
         assert partition is not None
-        log = partition.log
-        last_epoch = log.batches[-1].leader_epoch if log.batches else -1
+        last_epoch, leo = partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
         self._to_controller(
-            "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, log.leo, leader_epoch)
+            "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, leo, leader_epoch)
         )

@@ -17,6 +17,7 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.network import Channel
 from sim.protocol import probes
+from sim.protocol.election import Registration
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -123,7 +124,9 @@ class ZooKeeperBroker(Broker):
     # ZooKeeper.
 
     def _register(self) -> None:
-        self._registering = Register(self.node, self.incarnation)
+        assert self.partition is not None
+        registration = Registration(self.incarnation, self.partition.log.end)
+        self._registering = Register(self.node, registration)
         self._to_zookeeper("on_register", self._registering)
 
     def _to_zookeeper(self, handler: str, message: object) -> None:

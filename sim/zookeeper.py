@@ -15,6 +15,7 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
+from sim.protocol.election import Registration, Registry
 from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
     INVALID_UPDATE_VERSION,
@@ -34,11 +35,11 @@ SCRIPT: Final = -1
 class Register:
     """A broker opens a session and registers in it."""
 
-    __slots__ = ("broker", "incarnation")
+    __slots__ = ("broker", "registration")
 
-    def __init__(self, broker: int, incarnation: int) -> None:
+    def __init__(self, broker: int, registration: Registration) -> None:
         self.broker = broker
-        self.incarnation = incarnation
+        self.registration = registration
 
 
 class Registered:
@@ -183,7 +184,7 @@ class ZooKeeper(ControlPlane):
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
         self._zxid = 0
-        self._ends: dict[int, int] = {}
+        self._registry: dict[int, Registration] = {}
         self._brokers = brokers
         self._watches_brokers = False
         self._session_us = session_us
@@ -200,19 +201,20 @@ class ZooKeeper(ControlPlane):
         broker = request.broker
         session = self.sessions.get(broker)
         if session is None:
-            broker_epoch = self._register(broker, request.incarnation)
-        elif session.incarnation == request.incarnation:
+            broker_epoch = self._register(broker, request.registration)
+        elif session.incarnation == request.registration.incarnation:
             broker_epoch = session.broker_epoch  # The answer was lost.
         else:
             broker_epoch = -1
         self._send(broker, "on_registered", Registered(request, broker_epoch, self.controller, dict(self.config)))
 
-    def _register(self, broker: int, incarnation: int) -> int:
+    def _register(self, broker: int, registration: Registration) -> int:
         self._zxid += 1
         now_us = self._kernel.now_us
-        session = self.sessions[broker] = Session(incarnation, self._zxid, now_us)
+        session = self.sessions[broker] = Session(registration.incarnation, self._zxid, now_us)
+        self._registry[broker] = registration
         self._watch(broker, session)
-        self._journal.registered(broker, incarnation)
+        self._journal.registered(broker, registration.incarnation)
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
@@ -273,8 +275,6 @@ class ZooKeeper(ControlPlane):
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
-        self._zxid += 1
-        self._ends[session.broker_epoch] = self._zxid
         self._journal.session_end(broker)
         if self.controller == broker:
             self.vacate()
@@ -390,9 +390,9 @@ class ZooKeeper(ControlPlane):
         self._watches_brokers = True
         return {broker: session.broker_epoch for broker, session in sorted(self.sessions.items())}
 
-    def ends(self) -> dict[int, int]:
-        """See `Coordination.ends`."""
-        return self._ends
+    def registry(self) -> Registry:
+        """See `Coordination.registry`."""
+        return self._registry.copy()
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         """See `Coordination.read`."""
@@ -406,7 +406,7 @@ class ZooKeeper(ControlPlane):
         newest = self.controller_epoch if fenced else self.state.controller_epoch
         if newest > controller_epoch:
             raise ControllerMovedError
-        change = decide(self.state)
+        change = decide(self.state, self._registry)
         if change is not None:
             if self.controller_epoch > controller_epoch:
                 self._reached(probes.CONTROLLER_WRITE_STALE)
@@ -459,14 +459,16 @@ class ZooKeeper(ControlPlane):
     ) -> None:
         old = self.state
         self._zxid += 1
-        registrations = {}
+        joined = {}
         for member in isr:
-            session = self.sessions.get(member)
             joins = old.leader_epoch < 0 or member not in old.isr or member == leader != old.leader
-            known = old.registrations.get(member, -1)
-            registrations[member] = session.broker_epoch if joins and session is not None else known
+            registration = self._registry.get(member)
+            if joins and registration is not None:
+                joined[member] = registration.incarnation
+            elif member in old.joined:
+                joined[member] = old.joined[member]
         self.state = LeaderAndIsr(
-            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, registrations
+            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, joined
         )
         if leader != old.leader:
             self._journal.elected(leader, leader_epoch)
@@ -540,7 +542,7 @@ class ScriptedZooKeeper(ZooKeeper):
     def on_register(self, request: Register) -> None:
         """See `ZooKeeper.on_register`."""
         session = self.sessions.get(request.broker)
-        if self._scripted and session is not None and session.incarnation < request.incarnation:
+        if self._scripted and session is not None and session.incarnation < request.registration.incarnation:
             self.end_session(request.broker)
         super().on_register(request)
         if self._scripted:

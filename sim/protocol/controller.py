@@ -22,8 +22,8 @@ BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
 Change = tuple[int, tuple[int, ...], tuple[int, ...]]
 """What a decision makes of a partition's state: (leader, ISR, assignment)."""
-Decide = Callable[[LeaderAndIsr], Change | None]
-"""A decision on the state as ZooKeeper has it; None: leave it."""
+Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
+"""A decision on the state, and on the registrations, as ZooKeeper has them; None: leave it."""
 
 
 class ControllerMovedError(Exception):
@@ -39,8 +39,8 @@ class Coordination(Protocol):
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         """The partition's state, and the assignment that is asked for (empty: none)."""
 
-    def ends(self) -> Mapping[int, int]:
-        """Broker epochs of sessions that are over, with numbers in the order in which they ended."""
+    def registry(self) -> election.Registry:
+        """The latest registration of each broker, those included whose session is over."""
 
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
         """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
@@ -257,15 +257,17 @@ class Controller:
     # Handlers.
 
     def _failover(self) -> Steps:
-        live, ends, (self.state, self._target) = yield lambda zookeeper: (
+        live, registry, (self.state, self._target) = yield lambda zookeeper: (
             zookeeper.brokers(),
-            zookeeper.ends(),
+            zookeeper.registry(),
             zookeeper.read(),
         )
         for broker, broker_epoch in sorted(live.items()):
             self._add(broker, broker_epoch)
         state = self.state
-        missed = [member for member, seen in sorted(state.registrations.items()) if live.get(member, seen) > seen]
+        missed = [
+            member for member in sorted(state.isr) if member in live and election.restarted(member, state, registry)
+        ]
         if missed:
             self._host.reached(probes.MISSED_BOUNCE)
             self._decides("missed_bounce")
@@ -285,10 +287,7 @@ class Controller:
         if any(replica not in self.live for replica in state.replicas):
             self._decides("controller_startup")
         if self._starts_with_all:
-            gone = [replica for replica in state.replicas if replica not in self.live]
-            if missed:  # The last member of an ISR stays in it: that is to be who went last.
-                gone.sort(key=lambda replica: ends.get(state.registrations.get(replica, -1), 1 << 62))
-            for replica in gone:
+            for replica in [replica for replica in state.replicas if replica not in self.live]:
                 yield from self._replica_offline(replica)
         yield from self._elect_offline()
         if missed:
@@ -307,7 +306,7 @@ class Controller:
     def _topic_created(self) -> Steps:
         """A new partition: all live replicas are in sync, the first of them leads."""
 
-        def decide(state: LeaderAndIsr) -> Change | None:
+        def decide(state: LeaderAndIsr, _: election.Registry) -> Change | None:
             isr = tuple(broker for broker in state.replicas if broker in self.live)
             created = state.partition_epoch >= 0 > state.leader_epoch
             if not (isr and created):
@@ -394,8 +393,10 @@ class Controller:
         if not self._is_offline:
             return
 
-        def decide(state: LeaderAndIsr) -> Change | None:
-            choice = election.offline(state.replicas, state.isr, self._electable(), unclean=self.unclean_election)
+        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
+            choice = election.offline(state.replicas, state.isr, self._electable(state, registry))
+            if choice is None and self.unclean_election:
+                choice = election.offline(state.replicas, (), self._willing(), unclean=True)
             self._host.reached(_outcome(state, choice))
             return choice and (*choice, state.replicas)
 
@@ -404,12 +405,15 @@ class Controller:
     def _replica_offline(self, replica: int) -> Steps:
         """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica)."""
 
-        def decide(state: LeaderAndIsr) -> Change | None:
+        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             if replica not in state.isr:
                 return None
             if replica == state.leader:
                 self._host.reached(probes.LEADER_REMOVED)
-            return (*election.without(replica, state.leader, state.isr), state.replicas)
+            leader, isr = election.without(replica, state.leader, state.isr)
+            if self._notices_missed and not election.relied_upon(state, registry, set(self.live) - {replica}):
+                isr = state.isr
+            return leader, isr, state.replicas
 
         if replica in self.live:
             self._host.send_stop_replica(replica, self.state, delete=False)
@@ -426,8 +430,8 @@ class Controller:
             yield from self._reassign()
 
     def _preferred_election(self) -> Steps:
-        def decide(state: LeaderAndIsr) -> Change | None:
-            choice = election.preferred(state.replicas, state.isr, self._electable())
+        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
+            choice = election.preferred(state.replicas, state.isr, self._electable(state, registry))
             if choice is None or choice[0] == state.leader:
                 self._host.reached(probes.PREFERRED_UNFIT)
                 return None
@@ -453,8 +457,9 @@ class Controller:
                 yield from self._replica_offline(broker)
         answer(NONE, int(self.state.leader == broker))
 
-    def _move_leader(self, state: LeaderAndIsr) -> Change | None:
-        choice = election.controlled_shutdown(state.replicas, state.isr, self.live, self.shutting_down)
+    def _move_leader(self, state: LeaderAndIsr, registry: election.Registry) -> Change | None:
+        electable = self._electable(state, registry)
+        choice = election.controlled_shutdown(state.replicas, state.isr, electable, self.shutting_down)
         self._host.reached(probes.SHUTDOWN_NOBODY if choice is None else probes.ELECTED_SHUTDOWN)
         return choice and (*choice, state.replicas)
 
@@ -471,15 +476,15 @@ class Controller:
             both = (*target, *(broker for broker in state.replicas if broker not in target))
             if set(both) != set(state.replicas):
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
-                yield from self._amend(lambda state: (state.leader, state.isr, both))
+                yield from self._amend(lambda state, _: (state.leader, state.isr, both))
                 self._tell(self._replicas())
             return
         leaving = [broker for broker in state.replicas if broker not in target]
 
-        def decide(state: LeaderAndIsr) -> Change | None:
+        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             if state.leader in target and state.leader in self.live:
                 return state.leader, state.isr, state.replicas
-            choice = election.reassigned(target, state.isr, self._electable())
+            choice = election.reassigned(target, state.isr, self._electable(state, registry))
             if choice is not None:
                 self._host.reached(probes.ELECTED_REASSIGNED)
             return choice and (*choice, state.replicas)
@@ -493,7 +498,7 @@ class Controller:
         for broker in leaving:
             if broker in self.live:
                 self._host.send_stop_replica(broker, self.state, delete=True)
-        yield from self._amend(lambda state: (state.leader, state.isr, target))
+        yield from self._amend(lambda state, _: (state.leader, state.isr, target))
         yield lambda zookeeper: zookeeper.reassigned()
         self._host.reached(probes.REASSIGNMENT_DONE)
         self._target = ()
@@ -513,8 +518,15 @@ class Controller:
         if self.state.leader_epoch > epoch:
             self._tell(self._replicas())
 
-    def _electable(self) -> list[int]:
+    def _willing(self) -> list[int]:
         return [broker for broker in self.live if broker not in self.shutting_down]
+
+    def _electable(self, state: LeaderAndIsr, registry: election.Registry) -> list[int]:
+        willing = self._willing()
+        if not self._notices_missed:
+            return willing
+        relied = election.relied_upon(state, registry, self.live)
+        return [broker for broker in willing if broker in relied]
 
     def _replicas(self) -> list[int]:
         """Live replicas of the partition, those that shut down included."""
@@ -543,6 +555,6 @@ def _outcome(state: LeaderAndIsr, choice: election.Choice) -> int:
     return probes.ELECTED_AGAIN if leader == state.leader else probes.ELECTED_OFFLINE
 
 
-def _same(state: LeaderAndIsr) -> Change:
+def _same(state: LeaderAndIsr, _: election.Registry) -> Change:
     """A new leader epoch and nothing else."""
     return state.leader, state.isr, state.replicas

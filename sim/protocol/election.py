@@ -5,10 +5,50 @@ Kafka classes: PartitionLeaderElectionAlgorithms, Election (before 1.1: Partitio
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+from sim.protocol.messages import LeaderAndIsr
 
 Choice = tuple[int, tuple[int, ...]] | None
 """(leader, ISR), None if nobody can be elected."""
+
+
+class Registration:
+    """What a broker told of itself when it registered (no release; rule ``missed_bounce``).
+
+    Attributes:
+        incarnation: of its process.
+        log_end: leader epoch of its last record (-1: none) and LEO.
+    """
+
+    __slots__ = ("incarnation", "log_end")
+
+    def __init__(self, incarnation: int, log_end: tuple[int, int]) -> None:
+        self.incarnation = incarnation
+        self.log_end = log_end
+
+
+Registry = Mapping[int, Registration]
+"""The latest registration of each broker, also of those that are gone."""
+
+
+def restarted(member: int, state: LeaderAndIsr, registry: Registry) -> bool:
+    """Whether a member's process is not the one that joined the ISR: it may have lost what was committed since."""
+    return registry[member].incarnation != state.joined.get(member)
+
+
+def relied_upon(state: LeaderAndIsr, registry: Registry, live: Collection[int]) -> tuple[int, ...]:
+    """ISR members that may lead, as far as registrations tell (no release; rule ``missed_bounce``).
+
+    Whoever has run since it joined the ISR lacks nothing. If nobody of these is live, one is waited for, until all
+    members are live again, all restarted: then the longest log stands, since one that lost its tail is shorter than one
+    that did not.
+    """
+    alive = [member for member in state.isr if member in live]
+    kept = tuple(member for member in alive if not restarted(member, state, registry))
+    if kept or len(alive) < len(state.isr):
+        return kept
+    return (max(alive, key=lambda member: registry[member].log_end),)
 
 
 def offline(

@@ -35,6 +35,11 @@ class Log:
         self.leo = log_start
         self.check_first_offset = check_first_offset
 
+    @property
+    def end(self) -> tuple[int, int]:
+        """Leader epoch of the last record, -1 without one, and the LEO: what logs are compared by."""
+        return (self.batches[-1].leader_epoch if self.batches else -1), self.leo
+
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append as leader: records get the next offsets.
 

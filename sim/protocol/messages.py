@@ -263,17 +263,17 @@ class LeaderAndIsr:
         partition_epoch: raised with every change (ZooKeeper's version of the state).
         replicas: the assignment.
         controller_epoch: of the controller that decided last.
-        registrations: broker epoch of each ISR member when it joined, for rule ``missed_bounce``; kept by ZooKeeper.
+        joined: incarnation of each ISR member's process when it joined, for rule ``missed_bounce``; kept by ZooKeeper.
     """
 
     __slots__ = (
         "controller_epoch",
         "isr",
+        "joined",
         "leader",
         "leader_epoch",
         "name",
         "partition_epoch",
-        "registrations",
         "replicas",
     )
 
@@ -286,9 +286,9 @@ class LeaderAndIsr:
         partition_epoch: int,
         replicas: tuple[int, ...],
         controller_epoch: int = 0,
-        registrations: dict[int, int] | None = None,
+        joined: dict[int, int] | None = None,
     ) -> None:
-        self.registrations = registrations or {}
+        self.joined = joined or {}
         self.name = name
         self.leader = leader
         self.leader_epoch = leader_epoch

@@ -161,9 +161,10 @@ RULES: Final[dict[str, RuleSpec]] = {
     ),
     "missed_bounce": RuleSpec(
         ("unnoticed", "noticed"),
-        "Whether a new controller notices that a member of the ISR has registered anew while there was no controller, "
-        "by the registrations that the ISR was written with, and sees it as failure and start. Otherwise a leader that "
-        "lost its tail leads on (no release under ZooKeeper; in KRaft who registers anew is fenced first).",
+        "Whether controllers notice that a member of the ISR was started anew since it joined, by the processes that "
+        "the ISR was written with: a new controller sees it as failure and start; who elects then waits for a member "
+        "that ran all the time or, if all were started anew, takes the longest log. Otherwise a leader that lost its "
+        "tail leads on (no release under ZooKeeper; in KRaft who registers anew is fenced first).",
         "PartitionStateMachine.initializePartitionState 2.6; ClusterControlManager.registerBroker",
     ),
     "broker_epoch": RuleSpec(

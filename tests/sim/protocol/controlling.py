@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sim.protocol.controller import Controller, ControllerMovedError, Decide, Operation
+from sim.protocol.election import Registration, Registry
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
@@ -26,13 +27,14 @@ class Store:
         self.registered = registered
         self.target: tuple[int, ...] = ()
         self.newest = 1
-        self.ended: dict[int, int] = {}
+        self.registrations = {broker: Registration(broker, (-1, 0)) for broker in replicas}
+        self.state.joined.update({broker: broker for broker in isr})
 
     def brokers(self) -> dict[int, int]:
         return dict(self.registered)
 
-    def ends(self) -> dict[int, int]:
-        return self.ended
+    def registry(self) -> Registry:
+        return self.registrations
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         return self.state, self.target
@@ -40,12 +42,12 @@ class Store:
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
         if (self.newest if fenced else self.state.controller_epoch) > controller_epoch:
             raise ControllerMovedError
-        change = decide(self.state)
+        change = decide(self.state, self.registrations)
         if change is not None:
             old = self.state
             leader, isr, replicas = change
             self.state = LeaderAndIsr(
-                "p", leader, old.leader_epoch + 1, isr, old.partition_epoch + 1, replicas, controller_epoch
+                "p", leader, old.leader_epoch + 1, isr, old.partition_epoch + 1, replicas, controller_epoch, old.joined
             )
         return self.state
 

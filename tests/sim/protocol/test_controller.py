@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from sim.protocol.election import Registration
 from tests.sim.protocol.controlling import Store, World
 
 ALL = {1: 11, 2: 12, 3: 13}
@@ -74,24 +73,48 @@ def test_a_bounce_is_missed_without_broker_epochs() -> None:
         assert world.run().decided == decided
 
 
+def _bounced(leader: int, registered: dict[int, int], logs: dict[int, tuple[int, int]]) -> World:
+    """A controller is elected after some members were started anew, with these logs; rule missed_bounce=noticed."""
+    store = Store(leader, (1, 2, 3), registered=registered)
+    for broker, log_end in logs.items():
+        store.registrations[broker] = Registration(broker + 10, log_end)
+    return World(store, rules={"missed_bounce": "noticed"}).elected()
+
+
 def test_a_bounce_that_no_controller_saw() -> None:
     for value, leader in (("unnoticed", 2), ("noticed", 1)):
         store = Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13})
-        store.state.registrations.update(ALL)
+        store.registrations[2] = Registration(20, (4, 9))
         world = World(store, rules={"missed_bounce": value}).elected()
         assert world.decided[0] == leader
 
 
-@pytest.mark.parametrize("back", [{1: 23, 2: 22, 3: 21}, {1: 21}, {1: 21, 3: 22}])
-def test_when_all_are_gone_or_back_the_one_that_went_last_stands(back: dict[int, int]) -> None:
-    store = Store(2, (1, 2, 3), registered=back)
-    store.state.registrations.update(ALL)
-    store.ended = {ALL[2]: 31, ALL[3]: 32, ALL[1]: 33}
-    assert World(store, rules={"missed_bounce": "noticed"}).elected().decided[:2] == (1, (1,))
-    store = Store(2, (1, 2, 3), registered=back)
-    store.state.registrations.update(ALL)
-    store.ended = {ALL[2]: 31, ALL[1]: 32, ALL[3]: 33}
-    assert World(store, rules={"missed_bounce": "noticed"}).elected().decided[1] == (3,)
+def test_a_session_that_expired_is_no_bounce() -> None:
+    world = World(Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13}), rules={"missed_bounce": "noticed"})
+    assert world.elected().decided[:2] == (2, (1, 2, 3))
+
+
+def test_a_member_that_ran_all_the_time_is_waited_for() -> None:
+    world = _bounced(1, {1: 21, 2: 22}, {1: (4, 0), 2: (4, 9)})
+    assert world.decided[:2] == (0, (1, 2, 3))
+    world.store.registered[3] = 23
+    world.controller.brokers_changed()
+    assert world.run().decided[:2] == (3, (3,))
+
+
+def test_when_all_members_were_started_anew_the_longest_log_leads() -> None:
+    world = _bounced(1, {1: 21, 3: 23}, {1: (4, 7), 2: (3, 9), 3: (4, 8)})
+    assert world.decided[:2] == (0, (1, 2, 3))  # Who is not back may have the longest.
+    world.store.registered[2] = 22
+    world.controller.brokers_changed()
+    assert world.run().decided[:2] == (3, (3,))
+
+
+def test_unclean_election_does_not_wait() -> None:
+    store = Store(1, (1, 2), registered={1: 21, 3: 13})
+    store.registrations[1] = Registration(11, (4, 0))
+    world = World(store, rules={"missed_bounce": "noticed"}, unclean=True).elected()
+    assert world.decided[0] == 3
 
 
 def test_a_leader_that_shuts_down_hands_over() -> None:
@@ -144,7 +167,7 @@ def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> Non
     world.run()
     assert set(world.store.state.replicas) == {1, 2, 3, 4}
     assert world.decided[0] == 1
-    world.store.amend(1, lambda state: (1, (1, 2, 3, 4), state.replicas), fenced=True)
+    world.store.amend(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=True)
     world.controller.isr_changed()
     world.run()
     assert world.store.state.replicas == (4, 2, 3)

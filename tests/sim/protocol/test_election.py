@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.protocol import election
+from sim.protocol.messages import LeaderAndIsr
 
 ISRS = st.lists(st.sampled_from([1, 2, 3]), unique=True).map(lambda isr: tuple(sorted(isr)))
 LIVE = st.sets(st.sampled_from([1, 2, 3]))
@@ -54,3 +55,17 @@ def test_the_last_member_is_waited_for() -> None:
     assert election.without(1, 1, (1,)) == (0, (1,))
     assert election.without(1, 1, (1, 2)) == (0, (2,))
     assert election.without(2, 1, (1, 2)) == (1, (1,))
+
+
+@given(st.dictionaries(st.sampled_from([1, 2, 3]), st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3), LIVE)
+def test_who_is_relied_upon_has_run_all_the_time_or_has_the_longest_log_of_all(
+    logs: dict[int, tuple[int, int]], live: set[int]
+) -> None:
+    for started in (set(), {1}, {1, 2}, {1, 2, 3}):
+        state = LeaderAndIsr("p", 1, 0, (1, 2, 3), 0, (1, 2, 3), joined={1: 0, 2: 0, 3: 0})
+        registry = {broker: election.Registration(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
+        relied = election.relied_upon(state, registry, live)
+        if len(started) < 3 or len(live) < 3:
+            assert set(relied) == live - started
+        else:
+            assert [logs[broker] for broker in relied] == [max(logs.values())]
