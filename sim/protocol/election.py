@@ -33,8 +33,11 @@ Registry = Mapping[int, Registration]
 
 
 def restarted(member: int, state: LeaderAndIsr, registry: Registry) -> bool:
-    """Whether a member's process is not the one that joined the ISR: it may have lost what was committed since."""
-    return registry[member].incarnation != state.joined.get(member)
+    """Whether a member's process is not the one that joined the ISR: it may have lost what was committed since.
+
+    Before there was a leader nobody has joined.
+    """
+    return member in state.joined and registry[member].incarnation != state.joined[member]
 
 
 def relied_upon(state: LeaderAndIsr, registry: Registry, live: Collection[int]) -> tuple[int, ...]:
@@ -46,7 +49,7 @@ def relied_upon(state: LeaderAndIsr, registry: Registry, live: Collection[int]) 
     """
     alive = [member for member in state.isr if member in live]
     kept = tuple(member for member in alive if not restarted(member, state, registry))
-    if kept or len(alive) < len(state.isr):
+    if kept or not alive or len(alive) < len(state.isr):
         return kept
     return (max(alive, key=lambda member: registry[member].log_end),)
 

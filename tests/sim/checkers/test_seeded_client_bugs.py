@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scenarios.scenario import Scenario
 
-SEEDS = range(200)
+SEEDS = range(300)
 
 
 def inside(scenario: Scenario) -> Iterator[set[str]]:

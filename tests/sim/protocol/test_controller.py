@@ -94,6 +94,13 @@ def test_a_session_that_expired_is_no_bounce() -> None:
     assert world.elected().decided[:2] == (2, (1, 2, 3))
 
 
+def test_nobody_has_bounced_before_the_topic_exists() -> None:
+    store = Store(0, (1, 2), epoch=-1, registered={1: 11})
+    store.state.joined.clear()
+    world = World(store, rules={"missed_bounce": "noticed"}).elected()
+    assert list(world.controller.live) == [1]
+
+
 def test_a_member_that_ran_all_the_time_is_waited_for() -> None:
     world = _bounced(1, {1: 21, 2: 22}, {1: (4, 0), 2: (4, 9)})
     assert world.decided[:2] == (0, (1, 2, 3))
