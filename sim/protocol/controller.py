@@ -132,6 +132,7 @@ class Controller:
         self._handling: Steps | None = None
         self._finishing = False
         self._target: tuple[int, ...] = ()
+        self._completing: tuple[int, ...] = ()
         self._is_offline = False
 
     # The event queue.
@@ -181,6 +182,7 @@ class Controller:
             self.resign()
         else:  # The handler fails, the next event is looked at (StateChangeFailedException).
             self._handling = None
+            self._completing = ()
             self._handled()
 
     def _decides(self, rule: str) -> None:
@@ -217,7 +219,7 @@ class Controller:
         self.live.clear()
         self.shutting_down.clear()
         self.state = NOTHING
-        self._target = ()
+        self._target = self._completing = ()
         self._is_offline = False
         self._host.resigned()
 
@@ -468,6 +470,10 @@ class Controller:
     def _reassign(self) -> Steps:
         """KafkaController.onPartitionReassignment: first all replicas, old and new; then, once the new ones are in
         the ISR, those alone.
+
+        Brokers are told of those alone from the last election on, ZooKeeper last of all: the leader is not to take one
+        that leaves back into the ISR, and the next controller is to know who leaves (steps B2 to B6 of KIP-455's
+        onPartitionReassignment; 6 to 10 before).
         """
         state, target = self.state, self._target
         if not target or not self._exists:
@@ -492,6 +498,8 @@ class Controller:
         yield from self._amend(decide)
         if self.state.leader not in target:
             return
+        self._completing = target
+        self.state = self.state.assigned(target)
         self._tell(self._replicas())
         for broker in leaving:
             yield from self._replica_offline(broker)
@@ -501,7 +509,7 @@ class Controller:
         yield from self._amend(lambda state, _: (state.leader, state.isr, target))
         yield lambda zookeeper: zookeeper.reassigned()
         self._host.reached(probes.REASSIGNMENT_DONE)
-        self._target = ()
+        self._target = self._completing = ()
         self._tell(self._replicas())
 
     # Decisions and requests.
@@ -509,6 +517,8 @@ class Controller:
     def _amend(self, decide: Decide) -> Steps:
         epoch, fenced, before = self.epoch, self._fenced, self.state.leader_epoch
         self.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
+        if self._completing:
+            self.state = self.state.assigned(self._completing)
         if self.state.leader_epoch > before and self.state.leader in self.live:
             self._is_offline = False
 

@@ -297,6 +297,19 @@ class LeaderAndIsr:
         self.replicas = replicas
         self.controller_epoch = controller_epoch
 
+    def assigned(self, replicas: tuple[int, ...]) -> LeaderAndIsr:
+        """The same with another assignment."""
+        return LeaderAndIsr(
+            self.name,
+            self.leader,
+            self.leader_epoch,
+            self.isr,
+            self.partition_epoch,
+            replicas,
+            self.controller_epoch,
+            self.joined,
+        )
+
 
 class ControlRequest:
     """What the three requests of a controller have in common.

@@ -62,6 +62,7 @@ class World:
         told: (kind of request, broker, leader epoch, ISR or live brokers).
         stopped: brokers that were told to stop following.
         deleted: brokers that were told to delete their replica.
+        assigned: the assignment that was told last.
         working: whether it is controller.
     """
 
@@ -72,6 +73,7 @@ class World:
         self.told: list[tuple[str, int, int, tuple[int, ...]]] = []
         self.deleted: list[int] = []
         self.stopped: list[int] = []
+        self.assigned: tuple[int, ...] = ()
         self.working = False
         self.probes: set[str] = set()
         self._wish: Operation | None = None
@@ -111,6 +113,7 @@ class World:
 
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
         self.told.append(("lead", broker, state.leader_epoch, state.isr))
+        self.assigned = state.replicas
 
     def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Any) -> None:
         self.told.append(("metadata", broker, state.leader_epoch, tuple(live)))

@@ -183,6 +183,20 @@ def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> Non
     assert not world.store.target
 
 
+def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
+    world = World(Store(1, (1, 2, 3, 4), replicas=(1, 2, 3, 4), registered={**ALL, 4: 14})).elected()
+    world.store.target = (1, 4)
+    world.controller.reassignment_asked()
+    while len(world.assigned) > 2:
+        assert world.step()
+    assert len(world.store.state.replicas) == 4  # A new controller would go on from here.
+    while world.step():
+        assert world.assigned == (1, 4)
+    state = world.store.state
+    assert (state.isr, state.replicas) == ((1, 4), (1, 4))
+    assert world.deleted == [2, 3]
+
+
 def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has_written() -> None:
     for name, leader, working in (("kip320", 3, False), ("kip279", 1, True)):
         world = World(Store(3, (1, 2, 3), registered=dict(ALL)), name).elected()
