@@ -8,13 +8,16 @@ belongs to a control plane is added by `sim.zk_broker` and `sim.kraft_broker`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sim.config import Value
+from sim.control import CONTROL
 from sim.controller import nothing
+from sim.idle import Pings
 from sim.journal import Journal
 from sim.kernel import Kernel
+from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.epochs import EpochCache
@@ -47,10 +50,11 @@ SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
 
 
-class Broker(Serving):
-    """One incarnation of a broker.
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """What one incarnation of a broker is started with.
 
-    Args:
+    Attributes:
         broker: its id.
         incarnation: how many came before it on this machine.
         topic: name of the partition that it holds.
@@ -61,6 +65,25 @@ class Broker(Serving):
         journal: where steps are noted.
         loaded: called when the logs are loaded: the process can be reached from then on.
         exits: called when the process ends by itself: (broker, reason).
+    """
+
+    broker: int
+    incarnation: int
+    topic: str
+    storage: Storage
+    rules: Rules
+    settings: BrokerSettings
+    kernel: Kernel
+    journal: Journal
+    loaded: Callable[[Broker], None]
+    exits: Callable[[int, str], None]
+
+
+class Broker(Serving):
+    """One incarnation of a broker.
+
+    Args:
+        startup: what it is started with.
 
     Attributes:
         broker_epoch: of its registration, -1 before the first.
@@ -91,31 +114,20 @@ class Broker(Serving):
         "zombie",
     )
 
-    def __init__(
-        self,
-        broker: int,
-        incarnation: int,
-        topic: str,
-        storage: Storage,
-        rules: Rules,
-        settings: BrokerSettings,
-        kernel: Kernel,
-        journal: Journal,
-        loaded: Callable[[Broker], None],
-        exits: Callable[[int, str], None],
-    ) -> None:
-        super().__init__(broker, settings, kernel)
+    def __init__(self, startup: Startup) -> None:
+        super().__init__(startup.broker, startup.settings, startup.kernel)
+        rules, journal = startup.rules, startup.journal
         self.reached = journal.coverage.reached
-        self.incarnation = incarnation
-        self.storage = storage
+        self.incarnation = startup.incarnation
+        self.storage = startup.storage
         self.rules = rules
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
         self.broker_epoch = -1
         self.zombie = False
-        self._topic = topic
+        self._topic = startup.topic
         self._journal = journal
-        self._loaded = loaded
-        self._exits = exits
+        self._loaded = startup.loaded
+        self._exits = startup.exits
         self._fetchers: dict[int, Fetcher] = {}
         self._sent_us: dict[int, int] = {}
         self._fetches_again = False
@@ -184,8 +196,11 @@ class Broker(Serving):
             lag_us=settings.lag_us,
         )
 
-    def _delete_partition(self) -> None:
+    def _delete_partition(self, partition: Partition) -> None:
         """The broker is no replica any more: log and checkpoints are deleted."""
+        self._fetchers.clear()
+        partition.stop()
+        self.wake_all()
         removed = self.storage.log.batches[:]
         self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
         self._journal.deleted(self.node, self.partition, removed)
@@ -233,6 +248,26 @@ class Broker(Serving):
         """Whether it answers requests, for all that the control plane knows of it."""
         raise NotImplementedError
 
+    # The control plane.
+
+    def _to_control(self, handler: str, message: object) -> None:
+        channel = self.out.get(CONTROL) or self.reach(CONTROL)
+        assert channel is not None
+        channel.send(getattr(channel.target, handler), message)
+
+    def _leaves_out(self, channel: Channel, interval_us: int) -> bool:
+        """Leave out a sign of life that only keeps the session, and those after it (`sim.idle`).
+
+        Returns:
+            Whether that was done; otherwise it is counted.
+        """
+        idle = self.network.idle
+        if idle.elides:
+            idle.pings[self.node] = Pings(self, channel.target, channel, self.kernel.now_us, interval_us)  # type: ignore[arg-type]
+            return True
+        idle.messages += 1
+        return False
+
     # Standing still.
 
     def stall(self, *, stalled: bool) -> None:
@@ -268,6 +303,12 @@ class Broker(Serving):
             self.known_leader = (NO_LEADER, NO_EPOCH)
         if self.known_leader != before:
             self.network.changed()
+
+    def _begin_checkpoints(self) -> None:
+        """The first decision was taken."""
+        if not self.checkpointing:
+            self.checkpointing = True
+            self.storage.begin_checkpoints(self.kernel.now_us)
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from sim.broker import SHUTDOWN, Broker
+from sim.broker import SHUTDOWN, Broker, Startup
 from sim.client import Access
 from sim.config import Value
 from sim.consumer import Consumer
@@ -205,7 +205,7 @@ class Cluster:
             self.rules[broker] = self._upgraded.pop(broker)
         self._incarnations[broker] += 1
         kind: type[Broker] = KRaftBroker if self.kraft else ZooKeeperBroker
-        process = self.running[broker] = kind(
+        startup = Startup(
             broker,
             self._incarnations[broker],
             TOPIC,
@@ -217,6 +217,7 @@ class Cluster:
             self._loaded,
             self._exited,
         )
+        process = self.running[broker] = kind(startup)
         self.journal.started(broker, process.incarnation)
         if self.kraft:  # It can be reached before its logs are loaded.
             self.network.join(process)

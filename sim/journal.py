@@ -598,11 +598,7 @@ class Journal:
     def recovered(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
         """A process loaded its log; `lost` is what its last end cost."""
         self._buffer += _PACK(self._kernel.now_us, _RECOVERED, broker, 0, replica.log.leo, replica.hw)
-        self.divergence.loaded(broker, replica)
         self._load(broker, replica)
-        self.last_standing.loaded(broker, replica.log)
-        if self.ledger.follows_leos:
-            self.ledger.leo(broker, replica.log.leo, self._kernel.now_us)
         if self.observers:
             ids = [record for batch in lost for record in batch.ids()]
             self._tell(
@@ -619,17 +615,18 @@ class Journal:
         self._completeness.loaded(broker, replica)
         self._global_loss.loaded(broker, replica)
         self._log_matching.loaded(broker, replica)
+        self.divergence.loaded(broker, replica)
+        self.last_standing.loaded(broker, replica.log)
+        if self.ledger.follows_leos:
+            self.ledger.leo(broker, replica.log.leo, self._kernel.now_us)
 
     def deleted(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
         """A broker deleted its replica, with these batches: it has an empty one now."""
         self.coverage.reached(probes.REPLICA_DELETED)
+        self.divergence.ended(broker)
         self._load(broker, replica)
         self._global_loss.removed(removed, self._kernel.now_us)
-        self.divergence.ended(broker)
-        self.divergence.loaded(broker, replica)
-        self.last_standing.loaded(broker, replica.log)
         if self.ledger.follows_leos:
-            self.ledger.leo(broker, 0, self._kernel.now_us)
             self.ledger.dropped_us = self._kernel.now_us
         self.availability.leads_no_more(broker, self._kernel.now_us)
         self._note("deleted", broker)

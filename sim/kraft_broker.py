@@ -7,14 +7,10 @@ registration. It answers requests, and follows leaders, from then on, fenced or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from sim.broker import SHUTDOWN, Broker
+from sim.broker import SHUTDOWN, Broker, Startup
 from sim.control import CONTROL
-from sim.idle import Pings
-from sim.journal import Journal
-from sim.kernel import Kernel
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.alter_partition import AlterPartitionSender, Change
@@ -32,9 +28,6 @@ from sim.protocol.quorum_messages import (
     MetadataRecords,
     ReplicaLogInfo,
 )
-from sim.protocol.rules import Rules
-from sim.settings import BrokerSettings
-from sim.storage import Storage
 
 FIRST_RETRY_US: Final = 100_000
 LONGEST_RETRY_US: Final = 9_000_000
@@ -65,20 +58,8 @@ class KRaftBroker(Broker):
         "image",
     )
 
-    def __init__(
-        self,
-        broker: int,
-        incarnation: int,
-        topic: str,
-        storage: Storage,
-        rules: Rules,
-        settings: BrokerSettings,
-        kernel: Kernel,
-        journal: Journal,
-        loaded: Callable[[Broker], None],
-        exits: Callable[[int, str], None],
-    ) -> None:
-        super().__init__(broker, incarnation, topic, storage, rules, settings, kernel, journal, loaded, exits)
+    def __init__(self, startup: Startup) -> None:
+        super().__init__(startup)
         self.image = Image()
         self.fenced = True
         self._previous_broker_epoch = -1
@@ -107,7 +88,7 @@ class KRaftBroker(Broker):
 
     def _register(self, _: object) -> None:
         self._registering = BrokerRegistrationRequest(self.node, self.incarnation, self._previous_broker_epoch)
-        self._to_controller("on_register", self._registering)
+        self._to_control("on_register", self._registering)
         self.kernel.call_at(self.kernel.now_us + self._retry_us, self.life, self._register_again, self._registering)
         self._retry_us = min(2 * self._retry_us, LONGEST_RETRY_US)
 
@@ -138,26 +119,17 @@ class KRaftBroker(Broker):
 
     # Heartbeats.
 
-    def _to_controller(self, handler: str, message: object) -> None:
-        channel = self.out.get(CONTROL) or self.reach(CONTROL)
-        assert channel is not None
-        channel.send(getattr(channel.target, handler), message)
-
     def _beat(self, _: object) -> None:
         """Send a heartbeat; goes on until the process ends."""
         channel = self.out.get(CONTROL)
-        if channel is not None and self._only_keeps_session(channel):
-            idle = self.network.idle
-            if idle.elides:
-                now_us, interval_us = self.kernel.now_us, self.settings.heartbeat_us
-                idle.pings[self.node] = Pings(self, channel.target, channel, now_us, interval_us)  # type: ignore[arg-type]
-                return
-            idle.messages += 1
+        interval_us = self.settings.heartbeat_us
+        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+            return
         if not self.zombie:
             channel = self.reach(CONTROL)
             assert channel is not None
             channel.send_usually(channel.target.on_heartbeat, self._sign_of_life())  # type: ignore[attr-defined]
-        self._beat_after(self.settings.heartbeat_us)
+        self._beat_after(interval_us)
 
     def _beat_after(self, wait_us: int) -> None:
         """The next heartbeat is due after that time, and none before."""
@@ -285,9 +257,7 @@ class KRaftBroker(Broker):
             return
         if state.partition_epoch <= partition.partition_epoch:
             return
-        if not self.checkpointing:
-            self.checkpointing = True
-            self.storage.begin_checkpoints(self.kernel.now_us)
+        self._begin_checkpoints()
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._lead(partition, state)
@@ -313,10 +283,7 @@ class KRaftBroker(Broker):
         """The broker is no replica any more: its log is deleted (ReplicaManager.stopPartitions)."""
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
-        self._fetchers.clear()
-        partition.stop()
-        self.wake_all()
-        self._delete_partition()
+        self._delete_partition(partition)
 
     # AlterPartition.
 
@@ -337,7 +304,7 @@ class KRaftBroker(Broker):
     def send_alter_partition(self, changes: list[Change]) -> None:
         """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again."""
         request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
-        self._to_controller("on_alter_partition", request)
+        self._to_control("on_alter_partition", request)
         due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
         self.kernel.call_at(due_us, self.life, self._unanswered, request)
 
@@ -388,6 +355,6 @@ class KRaftBroker(Broker):
         last_epoch, leo = partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
-        self._to_controller(
+        self._to_control(
             "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, leo, leader_epoch)
         )

@@ -9,12 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.broker import SHUTDOWN, Broker
+from sim.broker import SHUTDOWN, Broker, Startup
 from sim.config import Value
 from sim.controller import ControllerModule
-from sim.idle import Pings
-from sim.journal import Journal
-from sim.kernel import Kernel
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.election import Registration
@@ -35,9 +32,6 @@ from sim.protocol.messages import (
 )
 from sim.protocol.partition import Partition
 from sim.protocol.probes import branch
-from sim.protocol.rules import Rules
-from sim.settings import BrokerSettings
-from sim.storage import Storage
 from sim.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 
 REFUSED: Final = "a broker is already registered"
@@ -72,20 +66,8 @@ class ZooKeeperBroker(Broker):
         "module",
     )
 
-    def __init__(
-        self,
-        broker: int,
-        incarnation: int,
-        topic: str,
-        storage: Storage,
-        rules: Rules,
-        settings: BrokerSettings,
-        kernel: Kernel,
-        journal: Journal,
-        loaded: Callable[[Broker], None],
-        exits: Callable[[int, str], None],
-    ) -> None:
-        super().__init__(broker, incarnation, topic, storage, rules, settings, kernel, journal, loaded, exits)
+    def __init__(self, startup: Startup) -> None:
+        super().__init__(startup)
         self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
         self._session = -1
         self._noticed = 0
@@ -127,12 +109,7 @@ class ZooKeeperBroker(Broker):
         assert self.partition is not None
         registration = Registration(self.incarnation, self.partition.log.end)
         self._registering = Register(self.node, registration)
-        self._to_zookeeper("on_register", self._registering)
-
-    def _to_zookeeper(self, handler: str, message: object) -> None:
-        channel = self.out.get(ZOOKEEPER) or self.reach(ZOOKEEPER)
-        assert channel is not None
-        channel.send(getattr(channel.target, handler), message)
+        self._to_control("on_register", self._registering)
 
     def on_registered(self, reply: Registered) -> None:
         """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
@@ -157,13 +134,9 @@ class ZooKeeperBroker(Broker):
     def _ping(self, _: object) -> None:
         """Keep the session, and repeat what was not answered; goes on until the process ends."""
         channel = self.out.get(ZOOKEEPER)
-        if channel is not None and self._only_keeps_session(channel):
-            idle = self.network.idle
-            if idle.elides:
-                now_us, interval_us = self.kernel.now_us, self.settings.ping_us
-                idle.pings[self.node] = Pings(self, channel.target, channel, now_us, interval_us)  # type: ignore[arg-type]
-                return
-            idle.messages += 1
+        interval_us = self.settings.ping_us
+        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+            return
         if not self.zombie:
             if self._session < 0:
                 self._register()
@@ -173,7 +146,7 @@ class ZooKeeperBroker(Broker):
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
                 for request in self._pending:
                     self._send_request(request)
-        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.call_first(self.kernel.now_us + interval_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -234,7 +207,7 @@ class ZooKeeperBroker(Broker):
     def _send_request(self, request: Request) -> None:
         if self._session >= 0 and not self.zombie:
             request.broker_epoch = self._session
-            self._to_zookeeper("on_request", request)
+            self._to_control("on_request", request)
 
     def on_zookeeper_reply(self, request: Request) -> None:
         """Something was done at ZooKeeper."""
@@ -335,11 +308,10 @@ class ZooKeeperBroker(Broker):
                 error = FENCED_LEADER_EPOCH
         if not error:
             self.network.settle_fetches(self.node)
-            self._fetchers.clear()
             if request.delete:
-                partition.stop()
-                self.wake_all()
-                self._delete_partition()
+                self._delete_partition(partition)
+            else:
+                self._fetchers.clear()
         return error
 
     def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
@@ -378,9 +350,7 @@ class ZooKeeperBroker(Broker):
             self.reached(probes.DECISION_OUTDATED)
             return
         self.network.settle_fetches(self.node)
-        if not self.checkpointing:
-            self.checkpointing = True
-            self.storage.begin_checkpoints(self.kernel.now_us)
+        self._begin_checkpoints()
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
             self._lead(partition, decision)

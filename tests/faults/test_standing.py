@@ -8,19 +8,9 @@ from faults.injection import INJECTORS, Injection
 from faults.plan import FOLLOWERS, LAST, Fault, Limits
 from faults.swarm import STANDING, Mix, draw_incidents, draw_plan
 from sim.streams import Streams
+from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US, World
 
-WINDOW_US = (5 * SECOND_US, 290 * SECOND_US)
-LIMITS = Limits(
-    brokers=(1, 2, 3),
-    window_us=WINDOW_US,
-    restart_us=(2 * SECOND_US, 60 * SECOND_US),
-    cut_us=(1 * SECOND_US, 90 * SECOND_US),
-    pause_us=(1 * SECOND_US, 60 * SECOND_US),
-    slow_us=(10_000, 2_000_000),
-    loss_permille=(20, 500),
-    all_brokers=(1, 2, 3, 4),
-)
 ALL = tuple(kind for kind in INJECTORS if kind != "corrupt-tail")
 
 

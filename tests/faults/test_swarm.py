@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.injection import INJECTORS
-from faults.plan import LEADER, Fault, Limits, Plan
+from faults.plan import LEADER, Fault, Plan
 from faults.swarm import (
     BURST,
     CHAIN,
@@ -27,22 +27,12 @@ from faults.swarm import (
 )
 from sim import trace
 from sim.streams import Streams
+from tests.faults.limits import LIMITS, WINDOW_US
+from tests.sim.world import SECOND_US
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SECOND_US = 1_000_000
-WINDOW_US = (5 * SECOND_US, 290 * SECOND_US)
-LIMITS = Limits(
-    brokers=(1, 2, 3),
-    window_us=WINDOW_US,
-    restart_us=(2 * SECOND_US, 60 * SECOND_US),
-    cut_us=(1 * SECOND_US, 90 * SECOND_US),
-    pause_us=(1 * SECOND_US, 60 * SECOND_US),
-    slow_us=(10_000, 2_000_000),
-    loss_permille=(20, 500),
-    all_brokers=(1, 2, 3, 4),
-)
 ALL = Mix(tuple(INJECTORS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
 
 
