@@ -281,7 +281,7 @@ class Controller:
         if not self._exists:
             yield from self._topic_created()
             return
-        if self._bumps:
+        if self._bumps and self.state.leader in self.live:
             yield from self._amend(_same)
             self._tell(self._replicas())
         else:
@@ -363,7 +363,7 @@ class Controller:
         concerns_it = any(broker in self.state.replicas for broker in brokers)
         if concerns_it:
             self._decides("registration_epoch")
-        if self._bumps and concerns_it:
+        if self._bumps and concerns_it and not self._is_offline and self.state.leader in self.live:
             yield from self._amend(_same)
             self._tell(self._replicas())
         else:
