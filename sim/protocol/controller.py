@@ -289,8 +289,9 @@ class Controller:
         if any(replica not in self.live for replica in state.replicas):
             self._decides("controller_startup")
         if self._starts_with_all:
-            for replica in [replica for replica in state.replicas if replica not in self.live]:
-                yield from self._replica_offline(replica)
+            for replica in state.replicas:
+                if replica not in self.live:
+                    yield from self._replica_offline(replica)
         yield from self._elect_offline()
         if missed:
             for broker in missed:
