@@ -113,23 +113,36 @@ class Replica:
         Returns:
             Whether it changed.
         """
-        log = self.log
-        if hw > log.leo:
-            hw = log.leo
-        elif hw < log.log_start:
-            hw = log.log_start
-        if hw == self.hw:
+        previous, self.hw = self.hw, self._within_log(hw)
+        if self.hw == previous:
             return False
-        previous, self.hw = self.hw, hw
         self.host.hw_moved(self, previous)
         return True
 
     def advance_log_start(self, offset: int) -> None:
-        """Move the log start up, as far as the HW (retention, DeleteRecords, the leader's log start)."""
-        offset = min(offset, self.hw)
-        if offset <= self.log.log_start:
-            return
-        previous = self.log.log_start
-        dropped = self.log.advance_start(offset)
-        self.epochs.truncate_from_start(offset)
-        self.host.log_start_moved(self, previous, dropped)
+        """Move the log start up, as far as the HW (retention, DeleteRecords)."""
+        self.take(self.hw, offset)
+
+    def take(self, hw: int, log_start: int) -> None:
+        """Take HW and log start of one answer of the leader, in this order (ReplicaFetcherThread.processPartitionData).
+
+        The host hears of them when both are taken: nobody sees a follower in between, with records below its HW that
+        the leader has deleted.
+        """
+        log = self.log
+        previous, self.hw = self.hw, self._within_log(hw)
+        began, begins = log.log_start, min(log_start, self.hw)
+        dropped = 0
+        if begins > began:
+            dropped = log.advance_start(begins)
+            self.epochs.truncate_from_start(begins)
+        if self.hw != previous:
+            self.host.hw_moved(self, previous)
+        if begins > began:
+            self.host.log_start_moved(self, began, dropped)
+
+    def _within_log(self, hw: int) -> int:
+        log = self.log
+        if hw > log.leo:
+            return log.leo
+        return log.log_start if hw < log.log_start else hw

@@ -40,6 +40,17 @@ def test_another_record_or_another_epoch_is_divergence() -> None:
     )
 
 
+def test_records_that_the_leader_has_deleted_do_not_count() -> None:
+    after = Batch(3, 3, 3, 40)
+    pair = Pair((SAME, ONE, after), (SAME, OTHER, after), hw=2)
+    pair.settle(1)
+    pair.settle(2)
+    pair.replicas[1].set_hw(4)
+    pair.replicas[2].take(4, 3)
+    pair.checker.compare(2, 9)
+    assert kinds(pair.ledger) == []
+
+
 def test_a_hole_in_one_of_them_is_divergence_and_in_both_is_not() -> None:
     after = Batch(3, 3, 3, 40)
     pair = Pair((SAME, ONE, after), (SAME, after))

@@ -4,6 +4,7 @@ import pytest
 
 from sim.protocol.batch import Batch
 from sim.protocol.log import UnexpectedAppendOffsetError
+from sim.protocol.replica import Replica
 from tests.sim.protocol.recording import HW, KIP101, Recorder, filled, partition
 
 
@@ -52,6 +53,21 @@ def test_the_log_start_moves_no_further_than_the_high_watermark() -> None:
     one.advance_log_start(1)
     assert host.calls == [("log-start", 2, 2)]
     assert one.epochs.entries == [(0, 2)]
+
+
+def test_high_watermark_and_log_start_of_one_answer_are_taken_before_anybody_hears_of_them() -> None:
+    class Watching(Recorder):
+        def hw_moved(self, replica: Replica, previous: int) -> None:
+            super().hw_moved(replica, previous)
+            self.calls.append(("starts", replica.log.log_start))
+
+    host = Watching()
+    one = filled(host, {0: 4}, hw=1)
+    one.take(3, 4)
+    assert host.calls == [("hw", 1, 3), ("starts", 3), ("log-start", 3, 3)]
+    host.calls.clear()
+    one.take(3, 2)
+    assert host.calls == []
 
 
 def test_an_epoch_is_noted_before_an_append_that_fails() -> None:
