@@ -23,13 +23,20 @@ from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
 
 CHUNK = 250
+NO_REPAIRS = ("control_plane", "elr", "hw_needs_min_isr", "unclean_recovery")
+"""Rules that are no repair of a bug: with another value another world is simulated, or something else is promised, so
+that they would cure anything.
+"""
 
 
 def repairs(mode: str) -> list[tuple[str, str]]:
-    """All later values of the rules of a mode: (rule, value)."""
+    """All later values of the rules of a mode, but for `NO_REPAIRS`: (rule, value)."""
     rules = MODES[mode].rules.as_dict()
     return [
-        (name, value) for name, spec in RULES.items() for value in spec.values[spec.values.index(rules[name]) + 1 :]
+        (name, value)
+        for name, spec in RULES.items()
+        if name not in NO_REPAIRS
+        for value in spec.values[spec.values.index(rules[name]) + 1 :]
     ]
 
 

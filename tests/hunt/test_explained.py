@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from scenarios.catalogue import load
+from scenarios.run import run_row
+from sim.protocol.modes import MODES
+from tests.hunt.explained import NO_REPAIRS, cures, inside, repairs
+
+
+def test_what_a_repaired_mode_has_is_a_repair() -> None:
+    releases = MODES["kip320"].rules.as_dict()
+    repaired = set(MODES["kip320-repaired"].rules.as_dict().items()) - set(releases.items())
+    assert repaired <= set(repairs("kip320"))
+
+
+def test_another_world_or_another_promise_explains_nothing() -> None:
+    chaos = load("chaos")
+    seed, kinds = next((seed, kinds) for seed in range(2_000) if (kinds := inside(run_row(chaos, "kip320", seed))))
+    found = cures(chaos, "kip320", seed, kinds, {}, 1)
+    assert found
+    assert not inside(run_row(chaos, "kip320", seed, {"control_plane": "kraft"}))
+    assert all(cure.split("=")[0] not in NO_REPAIRS for cure in found)
