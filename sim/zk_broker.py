@@ -14,7 +14,7 @@ from sim.config import Value
 from sim.controller import ControllerModule
 from sim.network import Channel
 from sim.protocol import probes
-from sim.protocol.election import Registration
+from sim.protocol.election import BrokerInfo
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
     NONE,
@@ -107,8 +107,7 @@ class ZooKeeperBroker(Broker):
 
     def _register(self) -> None:
         assert self.partition is not None
-        registration = Registration(self.incarnation, self.partition.log.end)
-        self._registering = Register(self.node, registration)
+        self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
         self._to_control("on_register", self._registering)
 
     def on_registered(self, reply: Registered) -> None:

@@ -15,7 +15,7 @@ from sim.journal import Journal
 from sim.kernel import Kernel
 from sim.protocol import probes
 from sim.protocol.controller import ControllerMovedError, Decide
-from sim.protocol.election import Registration, Registry
+from sim.protocol.election import BrokerInfo, Registry
 from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
     INVALID_UPDATE_VERSION,
@@ -35,11 +35,11 @@ SCRIPT: Final = -1
 class Register:
     """A broker opens a session and registers in it."""
 
-    __slots__ = ("broker", "registration")
+    __slots__ = ("broker", "info")
 
-    def __init__(self, broker: int, registration: Registration) -> None:
+    def __init__(self, broker: int, info: BrokerInfo) -> None:
         self.broker = broker
-        self.registration = registration
+        self.info = info
 
 
 class Registered:
@@ -184,7 +184,7 @@ class ZooKeeper(ControlPlane):
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
         self._zxid = 0
-        self._registry: dict[int, Registration] = {}
+        self._registry: dict[int, BrokerInfo] = {}
         self._brokers = brokers
         self._watches_brokers = False
         self._session_us = session_us
@@ -201,20 +201,20 @@ class ZooKeeper(ControlPlane):
         broker = request.broker
         session = self.sessions.get(broker)
         if session is None:
-            broker_epoch = self._register(broker, request.registration)
-        elif session.incarnation == request.registration.incarnation:
+            broker_epoch = self._register(broker, request.info)
+        elif session.incarnation == request.info.incarnation:
             broker_epoch = session.broker_epoch  # The answer was lost.
         else:
             broker_epoch = -1
         self._send(broker, "on_registered", Registered(request, broker_epoch, self.controller, dict(self.config)))
 
-    def _register(self, broker: int, registration: Registration) -> int:
+    def _register(self, broker: int, info: BrokerInfo) -> int:
         self._zxid += 1
         now_us = self._kernel.now_us
-        session = self.sessions[broker] = Session(registration.incarnation, self._zxid, now_us)
-        self._registry[broker] = registration
+        session = self.sessions[broker] = Session(info.incarnation, self._zxid, now_us)
+        self._registry[broker] = info
         self._watch(broker, session)
-        self._journal.registered(broker, registration.incarnation)
+        self._journal.registered(broker, info.incarnation)
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
@@ -462,9 +462,9 @@ class ZooKeeper(ControlPlane):
         joined = {}
         for member in isr:
             joins = old.leader_epoch < 0 or member not in old.isr or member == leader != old.leader
-            registration = self._registry.get(member)
-            if joins and registration is not None:
-                joined[member] = registration.incarnation
+            info = self._registry.get(member)
+            if joins and info is not None:
+                joined[member] = info.incarnation
             elif member in old.joined:
                 joined[member] = old.joined[member]
         self.state = LeaderAndIsr(
@@ -542,7 +542,7 @@ class ScriptedZooKeeper(ZooKeeper):
     def on_register(self, request: Register) -> None:
         """See `ZooKeeper.on_register`."""
         session = self.sessions.get(request.broker)
-        if self._scripted and session is not None and session.incarnation < request.registration.incarnation:
+        if self._scripted and session is not None and session.incarnation < request.info.incarnation:
             self.end_session(request.broker)
         super().on_register(request)
         if self._scripted:

@@ -132,7 +132,6 @@ class Controller:
         self._handling: Steps | None = None
         self._finishing = False
         self._target: tuple[int, ...] = ()
-        self._completing: tuple[int, ...] = ()
         self._is_offline = False
 
     # The event queue.
@@ -182,7 +181,6 @@ class Controller:
             self.resign()
         else:  # The handler fails, the next event is looked at (StateChangeFailedException).
             self._handling = None
-            self._completing = ()
             self._handled()
 
     def _decides(self, rule: str) -> None:
@@ -219,7 +217,7 @@ class Controller:
         self.live.clear()
         self.shutting_down.clear()
         self.state = NOTHING
-        self._target = self._completing = ()
+        self._target = ()
         self._is_offline = False
         self._host.resigned()
 
@@ -281,11 +279,7 @@ class Controller:
         if not self._exists:
             yield from self._topic_created()
             return
-        if self._bumps and self.state.leader in self.live:
-            yield from self._amend(_same)
-            self._tell(self._replicas())
-        else:
-            self._tell(self._replicas(), update=False)
+        yield from self._tell_started(self._replicas())
         if any(replica not in self.live for replica in state.replicas):
             self._decides("controller_startup")
         if self._starts_with_all:
@@ -361,16 +355,23 @@ class Controller:
         self._update_metadata()
         if not self._exists:
             return
-        concerns_it = any(broker in self.state.replicas for broker in brokers)
-        if concerns_it:
+        started = [broker for broker in brokers if broker in self.state.replicas]
+        if started:
             self._decides("registration_epoch")
-        if self._bumps and concerns_it and not self._is_offline and self.state.leader in self.live:
+            yield from self._tell_started(started)
+        yield from self._elect_offline()
+        yield from self._reassign()
+
+    def _tell_started(self, replicas: list[int]) -> Steps:
+        """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
+
+        Without a leader the next one has a new leader epoch anyway.
+        """
+        if self._bumps and not self._is_offline and self.state.leader in self.live:
             yield from self._amend(_same)
             self._tell(self._replicas())
         else:
-            self._tell([broker for broker in brokers if broker in self.state.replicas], update=False)
-        yield from self._elect_offline()
-        yield from self._reassign()
+            self._tell(replicas, update=False)
 
     def _brokers_went(self, brokers: list[int]) -> Steps:
         """KafkaController.onBrokerFailure, onReplicasBecomeOffline."""
@@ -405,8 +406,11 @@ class Controller:
 
         yield from self._amend_and_tell(decide)
 
-    def _replica_offline(self, replica: int) -> Steps:
-        """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica)."""
+    def _replica_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
+        """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica).
+
+        `assigned`: the assignment that others are told of, if it is not the one in ZooKeeper.
+        """
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             if replica not in state.isr:
@@ -422,6 +426,8 @@ class Controller:
             self._host.send_stop_replica(replica, self.state, delete=False)
         epoch = self.state.leader_epoch
         yield from self._amend(decide)
+        if assigned:
+            self.state = self.state.assigned(assigned)
         if self.state.leader_epoch > epoch:  # Kafka sends it again in any case; it would be ignored.
             self._tell([broker for broker in self._replicas() if broker != replica])
 
@@ -499,18 +505,17 @@ class Controller:
         yield from self._amend(decide)
         if self.state.leader not in target:
             return
-        self._completing = target
         self.state = self.state.assigned(target)
         self._tell(self._replicas())
         for broker in leaving:
-            yield from self._replica_offline(broker)
+            yield from self._replica_offline(broker, target)
         for broker in leaving:
             if broker in self.live:
                 self._host.send_stop_replica(broker, self.state, delete=True)
         yield from self._amend(lambda state, _: (state.leader, state.isr, target))
         yield lambda zookeeper: zookeeper.reassigned()
         self._host.reached(probes.REASSIGNMENT_DONE)
-        self._target = self._completing = ()
+        self._target = ()
         self._tell(self._replicas())
 
     # Decisions and requests.
@@ -518,8 +523,6 @@ class Controller:
     def _amend(self, decide: Decide) -> Steps:
         epoch, fenced, before = self.epoch, self._fenced, self.state.leader_epoch
         self.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
-        if self._completing:
-            self.state = self.state.assigned(self._completing)
         if self.state.leader_epoch > before and self.state.leader in self.live:
             self._is_offline = False
 

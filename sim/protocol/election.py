@@ -13,8 +13,10 @@ Choice = tuple[int, tuple[int, ...]] | None
 """(leader, ISR), None if nobody can be elected."""
 
 
-class Registration:
-    """What a broker told of itself when it registered (no release; rule ``missed_bounce``).
+class BrokerInfo:
+    """What a broker tells of itself when it registers in ZooKeeper (kafka.zk.BrokerInfo).
+
+    No release tells this; rule ``missed_bounce`` goes by it.
 
     Attributes:
         incarnation: of its process.
@@ -28,7 +30,7 @@ class Registration:
         self.log_end = log_end
 
 
-Registry = Mapping[int, Registration]
+Registry = Mapping[int, BrokerInfo]
 """The latest registration of each broker, also of those that are gone."""
 
 

@@ -479,10 +479,7 @@ class Fetcher:
             elif diverging:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
-                if log_start > replica.log.log_start:
-                    replica.take(hw, log_start)
-                elif hw != replica.hw:
-                    replica.set_hw(hw)
+                replica.take(hw, log_start)
         self._in_session = True
         self.step(now_us)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sim.protocol.controller import Controller, ControllerMovedError, Decide, Operation
-from sim.protocol.election import Registration, Registry
+from sim.protocol.election import BrokerInfo, Registry
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
@@ -27,7 +27,7 @@ class Store:
         self.registered = registered
         self.target: tuple[int, ...] = ()
         self.newest = 1
-        self.registrations = {broker: Registration(broker, (-1, 0)) for broker in replicas}
+        self.registrations = {broker: BrokerInfo(broker, (-1, 0)) for broker in replicas}
         self.state.joined.update({broker: broker for broker in isr})
 
     def brokers(self) -> dict[int, int]:

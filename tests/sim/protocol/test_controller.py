@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.protocol.election import Registration
+from sim.protocol.election import BrokerInfo
 from tests.sim.protocol.controlling import Store, World
 
 ALL = {1: 11, 2: 12, 3: 13}
@@ -77,14 +77,14 @@ def _bounced(leader: int, registered: dict[int, int], logs: dict[int, tuple[int,
     """A controller is elected after some members were started anew, with these logs; rule missed_bounce=noticed."""
     store = Store(leader, (1, 2, 3), registered=registered)
     for broker, log_end in logs.items():
-        store.registrations[broker] = Registration(broker + 10, log_end)
+        store.registrations[broker] = BrokerInfo(broker + 10, log_end)
     return World(store, rules={"missed_bounce": "noticed"}).elected()
 
 
 def test_a_bounce_that_no_controller_saw() -> None:
     for value, leader in (("unnoticed", 2), ("noticed", 1)):
         store = Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13})
-        store.registrations[2] = Registration(20, (4, 9))
+        store.registrations[2] = BrokerInfo(20, (4, 9))
         world = World(store, rules={"missed_bounce": value}).elected()
         assert world.decided[0] == leader
 
@@ -119,7 +119,7 @@ def test_when_all_members_were_started_anew_the_longest_log_leads() -> None:
 
 def test_unclean_election_does_not_wait() -> None:
     store = Store(1, (1, 2), registered={1: 21, 3: 13})
-    store.registrations[1] = Registration(11, (4, 0))
+    store.registrations[1] = BrokerInfo(11, (4, 0))
     world = World(store, rules={"missed_bounce": "noticed"}, unclean=True).elected()
     assert world.decided[0] == 3
 

@@ -63,7 +63,7 @@ def test_who_is_relied_upon_has_run_all_the_time_or_has_the_longest_log_of_all(
 ) -> None:
     for started in (set(), {1}, {1, 2}, {1, 2, 3}):
         state = LeaderAndIsr("p", 1, 0, (1, 2, 3), 0, (1, 2, 3), joined={1: 0, 2: 0, 3: 0})
-        registry = {broker: election.Registration(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
+        registry = {broker: election.BrokerInfo(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
         relied = election.relied_upon(state, registry, live)
         if len(started) < 3 or len(live) < 3:
             assert set(relied) == live - started
