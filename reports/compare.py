@@ -23,8 +23,8 @@ from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from scenarios.store import Store
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 3
@@ -181,21 +181,18 @@ class _Run:
 _Runs = dict[int, _Run]
 
 
-def of_folder(folder: Path, by: str = MODE) -> list[Comparison]:
+def of_store(store: Store, by: str = MODE) -> list[Comparison]:
     """Compare what a sweep has done so far; see `compare`.
 
     Raises:
-        InputError: `by` did not vary, or the folder holds no sweep, a newer one, or no rows.
+        InputError: `by` did not vary, or the folder holds rows of a newer version, or none.
     """
-    from scenarios.store import read_grid, read_rows, read_run
-
-    grid = read_grid(folder)
     # One scenario after the other: a sweep of millions of runs would not fit into memory as a whole.
-    names = sorted(scenario["name"] for scenario in read_run(folder)["scenarios"])
-    columns = [*COLUMNS, *grid]
-    comparisons = [one for name in names for one in compare(read_rows(folder, columns, name), grid, by)]
+    names = sorted(scenario.name for scenario in store.sweep.scenarios)
+    columns = [*COLUMNS, *store.grid]
+    comparisons = [one for name in names for one in compare(store.rows(columns, name), store.grid, by)]
     if not comparisons:
-        raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
+        raise InputError(*store.shortcomings(), f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
     return comparisons
 
 

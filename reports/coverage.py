@@ -11,7 +11,6 @@ from sim.protocol.probes import PROBES, RULE_BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 SCHEMA_VERSION: Final = 1
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
@@ -64,7 +63,7 @@ class CoverageReport:
 
     Attributes:
         runs: by mode.
-        complete: whether the sweep is.
+        shortcomings: what keeps the sweep from being complete, one sentence each.
         groups: of probes.
         wakes: the kinds of faults that took effect.
         missing: transitions that no run reached in any wake.
@@ -73,7 +72,7 @@ class CoverageReport:
     """
 
     runs: Runs
-    complete: bool
+    shortcomings: tuple[str, ...]
     groups: tuple[Group, ...]
     wakes: tuple[Wake, ...]
     missing: tuple[str, ...]
@@ -81,7 +80,7 @@ class CoverageReport:
     undrawn: tuple[str, ...]
 
 
-def read(folder: Path) -> CoverageReport:
+def read(folder: str) -> CoverageReport:
     """Look at a sweep.
 
     Args:
@@ -90,19 +89,19 @@ def read(folder: Path) -> CoverageReport:
     Raises:
         InputError: there is no sweep, no wave of it is done, or its rows are older than coverage.
     """
-    from scenarios.store import read_json, read_run
+    from scenarios.store import Store, read_json
 
-    run = read_run(folder)
-    summary = read_json(folder / "summary.json")
+    store = Store(folder)
+    summary = read_json(store.folder, "summary.json")
     found = summary.get("coverage")
     if found is None:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     if not any(found["runs"].values()):
         raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
-    return _report(run, summary, found)
+    return _report(store.run, tuple(store.shortcomings()), found)
 
 
-def _report(run: Mapping[str, Any], summary: Mapping[str, Any], found: Mapping[str, Any]) -> CoverageReport:
+def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], found: Mapping[str, Any]) -> CoverageReport:
     transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
     drawn = {kind for scenario in run["scenarios"] for kind in (scenario.get("faults") or {}).get("kinds", ())}
     faults, pairs = found["faults"], found["pairs"]
@@ -113,7 +112,7 @@ def _report(run: Mapping[str, Any], summary: Mapping[str, Any], found: Mapping[s
     )
     return CoverageReport(
         runs=found["runs"],
-        complete=summary["complete"],
+        shortcomings=shortcomings,
         groups=tuple(_group(name, probes, _branches(run)) for name, probes in found["probes"].items()),
         wakes=wakes,
         missing=tuple(name for name in transitions if wakes and all(name in wake.never for wake in wakes)),
@@ -143,7 +142,8 @@ def as_json(report: CoverageReport) -> dict[str, Any]:
     """The report as plain data."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "complete": report.complete,
+        "complete": not report.shortcomings,
+        "shortcomings": list(report.shortcomings),
         "runs": report.runs,
         "groups": [
             {

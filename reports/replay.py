@@ -16,9 +16,11 @@ from sim.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scenarios.folder import Folder
     from scenarios.grid import Grid, Point
     from scenarios.run import RunResult
     from scenarios.scenario import Scenario
+    from scenarios.store import Store
     from sim.config import Value
 
 STORE: Final = Path("store")
@@ -103,8 +105,10 @@ def origin(
     Raises:
         InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
     """
-    folder = Path(word)
-    if word not in catalogue.names() and folder.is_dir():
+    from scenarios.folder import open_folder
+
+    folder = open_folder(word)
+    if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
         if rules:
             raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
         found = _of_sweep(folder, seed, name, settings)
@@ -128,34 +132,37 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
     return {modes[0]: given.lower()}
 
 
-def _of_sweep(folder: Path, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
-    from scenarios import store
+def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
     from scenarios.grid import words
+    from scenarios.store import Store
 
-    run = store.read_run(folder)
-    point = _point(folder, store.read_grid(folder), settings)
+    store = Store(folder)
+    run = store.run
+    point = _point(folder.shown, store.grid, settings)
     scenarios = {entry["name"]: entry for entry in run["scenarios"]}
     if name is None and len(scenarios) > 1:
-        raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
+        raise InputError(f"{folder.shown} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
     name = name or next(iter(scenarios))
     if name not in scenarios:
-        raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
+        raise InputError(f"{folder.shown} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
     try:
         scenario = from_json(scenarios[name]).with_settings(point)
     except ValueError as error:
-        raise InputError(f"{folder / 'run.json'}: {error}") from None
-    output = folder if len(scenarios) == 1 else folder / name
+        raise InputError(f"{folder.shown}/run.json: {error}") from None
+    place = folder.local or STORE
+    output = place if folder.local and len(scenarios) == 1 else place / name
+    digests = _digests(store, name, seed, point)
     return Origin(
         scenario,
         tuple(run["modes"][name]),
         output / words(point).replace(" ", ",") if point else output,
         run["rules"],
-        _digests(folder, name, seed, point),
-        tuple(_warnings(run, scenario)),
+        digests,
+        (*store.shortcomings(), *_warnings(run, scenario)),
     )
 
 
-def _point(folder: Path, grid: Grid, settings: Mapping[str, Value]) -> Point:
+def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:
     """The point of a sweep's grid that settings name.
 
     Raises:
@@ -176,11 +183,9 @@ def _point(folder: Path, grid: Grid, settings: Mapping[str, Value]) -> Point:
     return {key: settings[key] for key in grid}
 
 
-def _digests(folder: Path, scenario: str, seed: int, point: Point) -> dict[str, str]:
-    from scenarios.store import read_rows
-
+def _digests(store: Store, scenario: str, seed: int, point: Point) -> dict[str, str]:
     wanted = {"scenario": scenario, "seed": seed, **point}
-    rows = read_rows(folder, [*wanted, "mode", "digest"])
+    rows = store.rows([*wanted, "mode", "digest"], scenario)
     keys = zip(*(rows[name] for name in wanted), strict=True)
     places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
     return {rows["mode"][place]: rows["digest"][place] for place in places}

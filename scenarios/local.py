@@ -16,9 +16,12 @@ from scenarios.units import rows_of
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
-    from pathlib import Path
+
+    from scenarios.extent import Piece
+    from scenarios.folder import Folder
+    from scenarios.sweep import Plan
 
 TRIES: Final = 4
 """How often a wave is taken up after a worker was killed."""
@@ -42,7 +45,7 @@ class LocalBackend:
         self._pool: ProcessPoolExecutor | None = None
         self._lifeline: Connection | None = None
 
-    def start(self, poll: Callable[[], None]) -> int:
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:  # noqa: ARG002 - what the driver can write to, so can they
         """Start the pool (the processes come with the first chunks); see `scenarios.sweep.Backend`."""
         poll()
         self._open()
@@ -55,34 +58,55 @@ class LocalBackend:
         )
         return self._pool
 
-    def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
+    def run_waves(
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+    ) -> Iterator[Plan]:
         """See `scenarios.sweep.Backend`; a chunk whose worker was killed is done again.
 
         Raises:
             InputError: workers are killed again and again.
         """
-        store.clear(folder)
-        left = dict(enumerate(chunks))
-        for _ in range(TRIES):
+        begun: list[_Begun] = []
+        killed = 0
+
+        def begin(wave: _Begun) -> None:
+            assert self._pool is not None
+            plan = wave.plan
+            for index in wave.left:
+                task = self._pool.submit(
+                    _run_chunk, sweep, folder, plan.wave, index, plan.chunks[index], plan.task_seconds
+                )
+                wave.tasks[task] = index
+
+        while True:
             try:
-                return self._run_chunks(sweep, left, folder, lambda: tick(len(chunks) - len(left)))
+                # Tasks of the next wave take the places of the last ones of this.
+                while len(begun) < 2 and (not begun or len(begun[-1].left) <= self._workers):
+                    if (plan := next(plans, None)) is None:
+                        break
+                    begun.append(_Begun(plan))
+                    begin(begun[-1])
+                if not begun:
+                    return
+                wait([task for wave in begun for task in wave.tasks], POLL_SECONDS, "FIRST_COMPLETED")
+                for wave in begun:
+                    wave.collect()
             except BrokenProcessPool:
+                killed += 1
+                if killed == TRIES:
+                    raise InputError(
+                        f"worker processes were killed {TRIES} times (out of memory?); with fewer of them, the same "
+                        "command goes on"
+                    ) from None
                 self.close()
                 self._open()
-        raise InputError(
-            f"worker processes were killed {TRIES} times (out of memory?); with fewer of them, the same command goes on"
-        )
-
-    def _run_chunks(self, sweep: str, left: dict[int, range], folder: Path, tick: Callable[[], None]) -> None:
-        assert self._pool is not None
-        tasks = {self._pool.submit(_run_chunk, sweep, units, folder, index): index for index, units in left.items()}
-        pending: set[Future[None]] = set(tasks)
-        while pending:
-            done, pending = wait(pending, POLL_SECONDS, "FIRST_COMPLETED")
-            for task in done:
-                task.result()
-                del left[tasks[task]]
-            tick()
+                for wave in begun:
+                    wave.tasks.clear()
+                    begin(wave)
+            tick(sum(len(wave.plan.chunks) - len(wave.left) for wave in begun))
+            while begun and not begun[0].left:
+                killed = 0
+                yield begun.pop(0).plan
 
     def close(self) -> None:
         """End the workers, whatever they are doing."""
@@ -105,5 +129,20 @@ def _end_with(lifeline: Connection) -> None:
     os._exit(1)
 
 
-def _run_chunk(sweep: str, units: range, folder: Path, index: int) -> None:
-    store.write_part(folder, index, list(rows_of(sweep, units)))
+def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequence[Piece], seconds: float) -> None:
+    store.write_part(folder, wave, index, list(rows_of(sweep, pieces, seconds)))
+
+
+class _Begun:
+    """A wave on its way: the chunks that are left, and the tasks that do them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.left = set(range(len(plan.chunks)))
+        self.tasks: dict[Future[None], int] = {}
+
+    def collect(self) -> None:
+        """Take note of what is done; raises what a task raised."""
+        for task in [task for task in self.tasks if task.done()]:
+            task.result()
+            self.left.remove(self.tasks.pop(task))

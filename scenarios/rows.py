@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from scenarios.grid import sql_type
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3.
 Version 3 lacks what is inside by damage, `last_standing`, and the last two measures of availability.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import signal
 import sys
 import threading
@@ -22,6 +23,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 
 from scenarios import store
+from scenarios.claim import CLAIMS
+from scenarios.folder import remove_all
 from scenarios.java import cache_folder, find_java, shim, write_once
 from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+
+    from scenarios.folder import Folder
+    from scenarios.sweep import Plan
 
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
@@ -86,11 +92,12 @@ class SparkBackend:
         self._spark: SparkSession | None = None
         self._own = False
 
-    def start(self, poll: Callable[[], None]) -> int:
-        """Find or make a session and have every worker import the code; see `scenarios.sweep.Backend`.
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:
+        """Find or make a session, have every worker import the code, and try to write; see `scenarios.sweep.Backend`.
 
         Raises:
-            InputError: pyspark, Java or the code on a worker is missing or of another version.
+            InputError: pyspark, Java or the code on a worker is missing or of another version, or what executors write
+                does not come to the folder.
         """
         self._spark = _active_session()
         if self._spark is None:
@@ -98,23 +105,39 @@ class SparkBackend:
             self._own = True
         spark = self._spark
         _attended(lambda: _check_workers(spark), poll)
-        # Executors may have come with the first job, so only a second one is spread over all of them.
+        _attended(lambda: _check_folder(spark, folder), poll)
+        # Executors may have come with the first job, so only a later one is spread over all of them.
         return _attended(lambda: _check_workers(spark), poll)
 
-    def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
-        """See `scenarios.sweep.Backend`."""
+    def run_waves(
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+    ) -> Iterator[Plan]:
+        """See `scenarios.sweep.Backend`: a job for each wave; tasks of the second begin when the first has no more."""
         assert self._spark is not None
-        spark, tag = self._spark, f"highwater-{os.getpid()}-{folder.name}"
-        done = 0
+        spark = self._spark
+        begun: list[tuple[Plan, Future[None]]] = []
 
         def poll() -> None:
-            nonlocal done
-            done = max(done, _tasks_done(folder))
-            tick(min(done, len(chunks)))
+            tick(sum(min(_tasks_done(folder, plan.wave), len(plan.chunks)) for plan, _ in begun))
+
+        def cancel() -> None:
+            for plan, _ in begun:
+                _cancel(spark, _tag(plan))
 
         try:
-            _attended(lambda: _write_wave(spark, tag, sweep, chunks, folder), poll, lambda: _cancel(spark, tag))
-        except Exception as error:
+            while True:
+                while len(begun) < 2 and (plan := next(plans, None)) is not None:
+                    begun.append((plan, _write_wave(spark, sweep, folder, plan)))
+                if not begun:
+                    return
+                plan, writing = begun[0]
+                _attended(writing.result, poll)
+                del begun[0]
+                yield plan
+        except BaseException as error:
+            with suppress(Exception):
+                cancel()
+            wait([writing for _, writing in begun], STOP_SECONDS)
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
             raise
@@ -225,21 +248,14 @@ def _in_thread(call: Callable[[], T]) -> Future[T]:
     return future
 
 
-def _attended(call: Callable[[], T], poll: Callable[[], None], cancel: Callable[[], object] | None = None) -> T:
-    """Call in a thread and poll until it is done, so that signals are heeded; `cancel` if polling raises."""
+def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
+    """Call in a thread and poll until it is done, so that signals are heeded."""
     future = _in_thread(call)
-    try:
-        while not wait([future], POLL_SECONDS).done:
-            poll()
-        # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
-        if future.exception() is not None:
-            poll()
-    except BaseException:
-        if cancel is not None:
-            with suppress(Exception):
-                cancel()
-            wait([future], STOP_SECONDS)
-        raise
+    while not wait([future], POLL_SECONDS).done:
+        poll()
+    # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
+    if future.exception() is not None:
+        poll()
     return future.result()
 
 
@@ -271,13 +287,53 @@ def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist([{"code": code_version()}])
 
 
-def _write_wave(spark: SparkSession, tag: str, sweep: str, chunks: Sequence[range], folder: Path) -> None:
-    spark.addTag(tag)
+def _check_folder(spark: SparkSession, folder: Folder) -> None:
+    """Have an executor write something and look for it from here.
+
+    Raises:
+        InputError: it cannot, or it writes elsewhere.
+    """
+    place = f"{CLAIMS}/probe-{secrets.token_hex(4)}"
+    try:
+        spark.range(1).write.parquet(f"{folder.spark_uri}/{place}")
+    except Exception as error:  # whatever keeps Spark from writing, it is the user's to mend
+        raise InputError(f"Spark cannot write to {folder.shown}: {_write_reason(error)}") from None
+    finally:
+        found = folder.files(place)
+        remove_all(folder, found)
+    if not any(store.is_part(path.rpartition("/")[2]) for path in found):
+        raise InputError(
+            f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "
+            "needed, or a URI"
+        )
+
+
+def _write_reason(error: Exception) -> str:
+    text = str(error)
+    if "ClassNotFoundException" in text and "S3AFileSystem" in text:
+        return "it has no S3A: --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION brings it"
+    # The last cause says what the storage said.
+    causes = re.findall(r"^Caused by: (.*)$", text, re.MULTILINE)
+    return causes[-1] if causes else _reason(error)
+
+
+def _tag(plan: Plan) -> str:
+    return f"highwater-{plan.wave.removeprefix('wave=')}"
+
+
+def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: Plan) -> Future[None]:
     grid = grid_of(sweep)
-    rows = spark.range(0, len(chunks), 1, len(chunks)).mapInArrow(_mapper(sweep, chunks, grid), ddl(grid))
-    # Spark has no place for a file's own metadata, but keeps a column's.
-    rows = rows.withMetadata("scenario", {store.VERSION_KEY: SCHEMA_VERSION})
-    rows.write.mode("overwrite").option("compression", "zstd").parquet(f"file://{folder.absolute()}")
+
+    def write() -> None:
+        spark.addTag(_tag(plan))
+        chunks = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
+        rows = chunks.mapInArrow(_mapper(sweep, plan, grid), ddl(grid))
+        # Spark has no place for a file's own metadata, but keeps a column's.
+        rows = rows.withMetadata("scenario", {store.VERSION_KEY: SCHEMA_VERSION})
+        place = f"{folder.spark_uri}/{store.wave_path(plan.wave)}"
+        rows.write.mode("overwrite").option("compression", "zstd").parquet(place)
+
+    return _in_thread(write)
 
 
 def _cancel(spark: SparkSession, tag: str) -> None:
@@ -287,24 +343,27 @@ def _cancel(spark: SparkSession, tag: str) -> None:
 
 
 def _mapper(
-    sweep: str, chunks: Sequence[range], grid: Sequence[str]
+    sweep: str, plan: Plan, grid: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    units = list(chunks)
+    chunks, seconds = list(plan.chunks), plan.task_seconds
     schema = store.schema(grid)
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_process()
         for batch in batches:
             for row in batch.to_pylist():
-                rows = rows_of(sweep, units[row["id"]])
+                rows = rows_of(sweep, chunks[row["id"]], seconds)
                 while some := list(islice(rows, BATCH_ROWS)):
                     yield pa.RecordBatch.from_pylist(some, schema)
 
     return run_chunks
 
 
-def _tasks_done(folder: Path) -> int:
+def _tasks_done(folder: Folder, wave: str) -> int:
     """Committed tasks, as Hadoop's committer shows them where the driver sees the folder."""
+    if folder.local is None:
+        return 0
+    place = folder.local / store.wave_path(wave)
     with suppress(OSError):
-        return sum(1 for pattern in ("_temporary/*/task_*", "part-*") for _ in folder.glob(pattern))
+        return sum(1 for pattern in ("_temporary/*/task_*", "part-*") for _ in place.glob(pattern))
     return 0

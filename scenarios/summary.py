@@ -6,14 +6,19 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios import coverage, store
+import pyarrow.compute as pc
+
+from scenarios import coverage
 from scenarios.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN
 from scenarios.scenario import Expectation, Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
 
+    import pyarrow as pa
+
+    from scenarios.extent import Extent
+    from scenarios.rows import Row
     from scenarios.units import Sweep
 
 VACUOUS_MAX: Final = 0.05
@@ -99,28 +104,52 @@ class _Counts:
 
 
 class Summary:
-    """Counts over the waves that are done."""
+    """Counts over the waves that are done.
 
-    def __init__(self, sweep: Sweep) -> None:
+    Args:
+        sweep: what is run.
+        asked: which seeds, where that is not the sweep's own range: a folder may hold several.
+    """
+
+    def __init__(self, sweep: Sweep, asked: Extent | None = None) -> None:
         self._sweep = sweep
         self._key = ("scenario", "mode", *sweep.grid)
-        self._counts = {key: _Counts() for key in sweep.seed_ranges()}
+        self._order = {key: place for place, key in enumerate(key for keys in sweep.row_keys() for key in keys)}
+        self._counts = {key: _Counts() for key in self._order}
         self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
+        self._failing: list[tuple[int, int, Row]] = []
+        self.failing = 0
         self.runs = 0
-        self.runs_asked = sweep.count(sweep.units())
+        self.runs_asked = sweep.count((asked or sweep.extent()).pieces())
 
-    def add(self, folder: Path) -> None:
-        """Take a wave."""
-        for group in store.groups(folder, (*self._key, *_GROUP)):
+    def add(self, rows: pa.Table) -> None:
+        """Take the rows of a wave."""
+        names = [*self._key, *_GROUP]
+        groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        for group in groups.to_pylist():
             self._of(group).add(group)
             self.runs += group["count_all"]
-        for mode, column in store.values(folder, ("mode", "coverage")):
+        columns: tuple[list[Any], list[Any]] = rows["mode"].to_pylist(), rows["coverage"].to_pylist()
+        for mode, column in zip(*columns, strict=True):
             self._reached[mode].add(column)
-        for total in store.sums(folder, self._key, ROUNDS):
-            self._of(total).rounds.update({name: total[name] for name in ROUNDS})
+        sums = rows.group_by(list(self._key), use_threads=False).aggregate([(name, "sum") for name in ROUNDS])
+        for total in sums.to_pylist():
+            self._of(total).rounds.update({name: total[f"{name}_sum"] for name in ROUNDS})
+        self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
+
+    def _note_failing(self, rows: pa.Table) -> None:
+        """Keep the first `FAILING_MAX`, by seed, then in the order in which they are run, whatever came when."""
+        self.failing += len(rows)
+        found = rows.to_pylist()
+        self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
+        self._failing.sort(key=lambda one: one[:2])
+        del self._failing[FAILING_MAX:]
 
     def _of(self, row: dict[str, Any]) -> _Counts:
-        return self._counts[tuple(row[name] for name in self._key)]
+        return self._counts[self._key_of(row)]
+
+    def _key_of(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self._key)
 
     def kinds(self) -> dict[str, int]:
         """Kind of violation -> runs."""
@@ -144,7 +173,16 @@ class Summary:
             for variant, mode in self._pairs()
         ]
         reached = coverage.to_json(self._reached)
-        return {"runs": self.runs, "runs_asked": self.runs_asked, "results": results, "coverage": reached}
+        return {
+            "runs": self.runs,
+            "runs_asked": self.runs_asked,
+            "results": results,
+            "inconclusive": self.inconclusive(),
+            "failing": self.failing,
+            "failing_listed": len(self._failing),
+            "failing_capped": self.failing > len(self._failing),
+            "coverage": reached,
+        }
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
         for variant in self._sweep.variants:
@@ -159,18 +197,35 @@ class Summary:
             return not counts.unexpected and any(counts.kinds[kind] for kind in kinds)
         return not counts.unexpected
 
+    def failing_lines(self) -> bytes:
+        """``violations.jsonl``: the first `FAILING_MAX` failing runs, a JSON line for each."""
+        lines = []
+        for _, _, row in self._failing:
+            kinds, inside = (_words(row[name]) for name in ("violations", "violations_inside"))
+            rest = {name: value for name, value in row.items() if name not in ("violations", "violations_inside")}
+            line = {"schema_version": SCHEMA_VERSION, **rest, "kinds": kinds, "kinds_inside": inside}
+            lines.append(json.dumps(line, ensure_ascii=False))
+        return "".join(f"{line}\n" for line in lines).encode()
+
     def exit_code(self) -> int:
         """The sweep's exit code, once it is complete: 70 error, 1 unexpected, 3 inconclusive, 0 as expected."""
         if self.errors():
             return 70
         if not all(self._met(scenario, mode) for scenario, mode in self._pairs()):
             return 1
-        return 3 if any(map(self._inconclusive, self._sweep.variants)) else 0
+        return 3 if self.inconclusive() else 0
 
-    def _inconclusive(self, scenario: Scenario) -> bool:
+    def inconclusive(self) -> list[str]:
+        """Why the sweep says too little, one sentence each; empty if it says enough."""
+        return [reason for scenario in self._sweep.variants for reason in self._reasons(scenario)]
+
+    def _reasons(self, scenario: Scenario) -> Iterator[str]:
         counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.modes[scenario.name]]
+        runs = sum(one.runs for one in counts)
         vacuous = sum(one.vacuous for one in counts)
-        return scenario.drawn and vacuous > VACUOUS_MAX * sum(one.runs for one in counts)
+        if scenario.drawn and vacuous > VACUOUS_MAX * runs:
+            words = " ".join((scenario.name, *scenario.overrides))
+            yield f"{words}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -179,31 +234,6 @@ def _share(part: int, whole: int) -> float | None:
 
 def _expectation(scenario: Scenario, mode: str) -> Expectation:
     return scenario.expect.get(mode, Expectation("may-violate"))
-
-
-def failing_lines(folders: Sequence[Path], grid: Iterable[str] = ()) -> tuple[bytes, dict[str, Any]]:
-    """List the failing runs.
-
-    Args:
-        folders: the waves that are done.
-        grid: settings that vary; each line names their values.
-
-    Returns:
-        A JSON line for each, wave by wave, at most `FAILING_MAX`; how many failing runs there are, how many are listed,
-        and whether that is fewer.
-    """
-    lines: list[str] = []
-    failing = 0
-    for folder in folders:
-        rows = store.failing(folder, _FAILING, list(grid))
-        failing += len(rows)
-        for row in rows[: FAILING_MAX - len(lines)]:
-            kinds = _words(row.pop("violations"))
-            inside = _words(row.pop("violations_inside"))
-            line = {"schema_version": SCHEMA_VERSION, **row, "kinds": kinds, "kinds_inside": inside}
-            lines.append(json.dumps(line, ensure_ascii=False))
-    counts = {"failing": failing, "failing_listed": len(lines), "failing_capped": failing > len(lines)}
-    return "".join(f"{line}\n" for line in lines).encode(), counts
 
 
 def _words(text: str) -> list[str]:

@@ -1,33 +1,34 @@
 """What a sweep consists of, and how it is cut.
 
 A *variant* is a scenario at one point of a grid of settings, or as it is. A *unit* is one seed of one variant in all
-its modes. A *wave* is a fixed range of units: what a stopped sweep has
-finished. A *chunk* is the part of a wave that one task does; how many there are never shows in the rows.
+its modes, and a piece some consecutive ones (`scenarios.extent`). A *wave* is what a driver hands out at once, and what
+counts as a whole. A *chunk* is the part of a wave that one task does. How a sweep was cut never shows in the rows.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import time
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import run
+from scenarios.extent import Extent, merged
 from scenarios.grid import points
 from scenarios.scenario import Scenario, from_json
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from scenarios.extent import Piece
     from scenarios.grid import Grid
     from scenarios.rows import Row
 
-WAVES_MAX: Final = 32
-WAVE_UNITS_MIN: Final = 2_000
-"""A few seconds of work: in smaller waves, starting them and waiting for their last task would cost too much."""
 TASKS_PER_SLOT: Final = 8
-"""In a wave, if it is long enough: slots stand idle for half a task at its end."""
+"""In a wave, if it is long enough."""
 TASK_SECONDS_MIN: Final = 0.25
 """A task costs some 20 ms by itself."""
 
@@ -59,11 +60,6 @@ class Sweep:
         if not 0 <= self.first_seed < self.end_seed <= 1 << 63:
             raise InputError(f"seeds {self.first_seed}..{self.end_seed} are not a range between 0 and 2^63")
 
-    @property
-    def seeds(self) -> int:
-        """How many seeds each variant gets."""
-        return self.end_seed - self.first_seed
-
     @cached_property
     def variants(self) -> tuple[Scenario, ...]:
         """Each scenario at all points of the grid."""
@@ -73,37 +69,24 @@ class Sweep:
         """What the rows of a variant in a mode share: scenario, mode and the settings that vary."""
         return (variant.name, mode, *(variant.config[key] for key in self.grid))
 
-    def units(self) -> range:
-        """All units: the seeds of the first variant, then those of the next."""
-        return range(self.seeds * len(self.variants))
+    def extent(self) -> Extent:
+        """All that is to be run."""
+        return Extent((variant, self.first_seed, self.end_seed) for variant in range(len(self.variants)))
 
-    def runs(self, units: range) -> Iterator[tuple[Scenario, str, int]]:
-        """The runs of some units."""
-        for unit in units:
-            index, seed = divmod(unit, self.seeds)
-            scenario = self.variants[index]
-            for mode in self.modes[scenario.name]:
-                yield scenario, mode, self.first_seed + seed
+    def count(self, pieces: Iterable[Piece]) -> int:
+        """How many runs some pieces are."""
+        return sum(len(self.modes[self.variants[variant].name]) * (end - first) for variant, first, end in pieces)
 
-    def count(self, units: range) -> int:
-        """How many runs some units are."""
-        total = 0
-        for index, scenario in enumerate(self.variants):
-            first, end = index * self.seeds, (index + 1) * self.seeds
-            total += len(self.modes[scenario.name]) * len(range(max(first, units.start), min(end, units.stop)))
-        return total
-
-    def seed_ranges(self) -> dict[tuple[Any, ...], tuple[int, int, int, int]]:
-        """What `scenarios.store.seed_ranges` must find."""
-        each = (self.seeds, self.seeds, self.first_seed, self.end_seed - 1)
-        return {self.key(variant, mode): each for variant in self.variants for mode in self.modes[variant.name]}
+    def row_keys(self) -> list[list[tuple[Any, ...]]]:
+        """For each variant `key` of its modes, in the order in which they are run."""
+        return [[self.key(variant, mode) for mode in self.modes[variant.name]] for variant in self.variants]
 
     def to_json(self) -> dict[str, Any]:
         """What ``run.json`` keeps and executors get."""
         return {
             "scenarios": [scenario.to_json() for scenario in self.scenarios],
             "modes": {scenario.name: list(self.modes[scenario.name]) for scenario in self.scenarios},
-            "seeds": [self.first_seed, self.end_seed],
+            "seeds": [[self.first_seed, self.end_seed]],
             "rules": dict(sorted(self.rules.items())),
             "grid": {key: list(values) for key, values in self.grid.items()},
         }
@@ -115,16 +98,27 @@ class Sweep:
 
 @lru_cache(maxsize=1)
 def _from_text(text: str) -> Sweep:
-    data = json.loads(text)
-    first_seed, end_seed = data["seeds"]
+    return from_run(json.loads(text))
+
+
+def from_run(data: Mapping[str, Any]) -> Sweep:
+    """A sweep from ``run.json``, of any version; its seeds are from the first of all ranges to the last."""
+    ranges = seed_ranges(data)
+    first_seed, end_seed = ranges[0][0], ranges[-1][1]
     return Sweep(
         scenarios=tuple(from_json(scenario) for scenario in data["scenarios"]),
         modes={name: tuple(modes) for name, modes in data["modes"].items()},
         first_seed=first_seed,
         end_seed=end_seed,
         rules=data["rules"],
-        grid={key: tuple(values) for key, values in data["grid"].items()},
+        grid={key: tuple(values) for key, values in data.get("grid", {}).items()},
     )
+
+
+def seed_ranges(data: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The ranges of seeds that were asked for in ``run.json``; up to schema_version 4 there was one."""
+    seeds = data["seeds"]
+    return merged([(seeds[0], seeds[1])] if isinstance(seeds[0], int) else [(first, end) for first, end in seeds])
 
 
 def grid_of(sweep: str) -> list[str]:
@@ -136,28 +130,27 @@ def grid_of(sweep: str) -> list[str]:
     return list(_from_text(sweep).grid)
 
 
-def rows_of(sweep: str, units: range) -> Iterator[Row]:
-    """Run some units, on a driver or an executor.
+def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> Iterator[Row]:
+    """Run some pieces, on a driver or an executor.
 
     Args:
         sweep: `Sweep.to_text`.
-        units: what to run.
+        pieces: what to run.
+        seconds: begin no further unit after this time; what is left is for the driver to hand out again. An estimate
+            that was far too low then costs no more work, should the sweep be stopped, than one that was right.
     """
     parsed = _from_text(sweep)
-    for scenario, mode, seed in parsed.runs(units):
-        yield run.run_row(scenario, mode, seed, parsed.rules) | {key: scenario.config[key] for key in parsed.grid}
-
-
-def waves(units: range) -> list[range]:
-    """Cut a sweep into waves, by its size alone."""
-    size = max(WAVE_UNITS_MIN, -(-len(units) // WAVES_MAX))
-    return [units[start : start + size] for start in range(0, len(units), size)]
-
-
-def chunks_of(wave: range, count: int) -> list[range]:
-    """Cut a wave into `count` chunks of equal size, or as many as it has units."""
-    count = min(count, len(wave))
-    return [wave[len(wave) * index // count : len(wave) * (index + 1) // count] for index in range(count)]
+    end = time.perf_counter() + seconds
+    begun = False
+    for variant, first, stop in pieces:
+        scenario = parsed.variants[variant]
+        settings = {key: scenario.config[key] for key in parsed.grid}
+        for seed in range(first, stop):
+            if begun and time.perf_counter() > end:
+                return
+            begun = True
+            for mode in parsed.modes[scenario.name]:
+                yield run.run_row(scenario, mode, seed, parsed.rules) | settings
 
 
 def chunk_count(seconds: float, slots: int, task_seconds: float) -> int:

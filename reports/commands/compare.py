@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reports import exits
 from reports.console import number, percent
 from reports.options import json_option, ui_options
 from sim.config import shown
@@ -17,22 +17,27 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR")
 @click.option("--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied.")
 @json_option
 @ui_options
 @click.pass_obj
-def command(ui: Ui, folder: Path, by: str, as_json: bool) -> int:
+def command(ui: Ui, folder: str, by: str, as_json: bool) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
     from reports import compare
+    from scenarios.store import Store
 
-    comparisons = compare.of_folder(folder, by)
+    store = Store(folder)
+    comparisons = compare.of_store(store, by)
+    shortcomings = store.shortcomings()
+    for shortcoming in shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
     if as_json:
-        ui.json(compare.as_json(comparisons))
+        ui.json({**compare.as_json(comparisons), "shortcomings": shortcomings})
     else:
         for comparison in comparisons:
             _show(ui, comparison)
-    return 0
+    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
 
 
 def _show(ui: Ui, comparison: Comparison) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reports import exits
 from reports.options import json_option, ui_options
 
 if TYPE_CHECKING:
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 @click.command("coverage")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR")
 @json_option
 @ui_options
 @click.pass_obj
-def command(ui: Ui, folder: Path, as_json: bool) -> int:
+def command(ui: Ui, folder: str, as_json: bool) -> int:
     """Show what the runs of a sweep have reached: transitions, rule branches, and both after each kind of fault."""
     from reports import coverage
 
     report = coverage.read(folder)
+    for shortcoming in report.shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
     if as_json:
         ui.json(coverage.as_json(report))
     else:
         _show(ui, report)
-    return 0
+    return exits.INCONCLUSIVE if report.shortcomings else exits.EXPECTED
 
 
 def _show(ui: Ui, report: CoverageReport) -> None:
     modes = list(report.runs)
-    if not report.complete:
-        ui.line("The sweep is not complete.")
     ui.table(["mode", "runs"], report.runs.items(), numbers=["runs"])
     for group in report.groups:
         _show_group(ui, group, modes)

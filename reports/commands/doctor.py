@@ -24,11 +24,57 @@ SELF_TEST: Final = ("power", "kip101", 1)
 
 
 @click.command("doctor")
+@click.argument("folder", metavar="[DIR]", required=False)
+@click.option("--repair", is_flag=True, help="Put right what is wrong in DIR; damaged waves are run again.")
+@click.option("--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; one a core by default.")
 @json_option
 @ui_options
 @click.pass_obj
-def command(ui: Ui, as_json: bool) -> int:
-    """Show versions, look for Java and PySpark, and run one seed three times: the digests must be equal."""
+def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json: bool) -> int:
+    """Show versions, look for Java and PySpark, and run one seed three times: the digests must be equal.
+
+    With DIR, look every file of a sweep's folder over instead, and name what is missing, torn or foreign.
+    """
+    if folder is not None:
+        return _look_over(ui, folder, local or os.cpu_count() or 1, repair=repair, as_json=as_json)
+    if repair or local:
+        raise InputError("--repair and --local go with the folder of a sweep")
+    return _installation(ui, as_json=as_json)
+
+
+def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
+    from reports.progress import SweepProgress
+    from scenarios import checkup
+    from scenarios.folder import open_folder
+    from scenarios.local import LocalBackend
+
+    folder = open_folder(place)
+    found = checkup.check(folder)
+    before = found
+    if repair and (found.findings or found.missing):
+        for finding in found.findings:
+            ui.note(f"highwater: {finding}")
+        with SweepProgress(ui) as progress:
+            checkup.repair(folder, found, LocalBackend(workers), progress)
+        found = checkup.check(folder)
+    code = exits.UNEXPECTED if found.findings else exits.INCONCLUSIVE if found.missing else exits.EXPECTED
+    if as_json:
+        findings = [{"where": one.where, "what": one.what, "wave": one.wave} for one in found.findings]
+        repaired = len(before.findings) - len(found.findings)
+        ui.json({"findings": findings, "repaired": repaired, "missing": found.missing, "exit_code": code})
+        return code
+    for finding in found.findings:
+        ui.line(str(finding))
+    if found.missing:
+        ui.line(f"{found.missing:,} runs are missing: the sweep's command goes on with them, or --repair")
+    if found.at_work:
+        ui.line(f"a driver is at work: {found.at_work}")
+    if not found.findings and not found.missing:
+        ui.line(f"{folder.shown} is complete and sound" + (", after repair" if before is not found else ""))
+    return code
+
+
+def _installation(ui: Ui, *, as_json: bool) -> int:
     from reports import versions
 
     installed = {name: versions.package(name) for name in versions.PACKAGES}

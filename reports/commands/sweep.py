@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,12 +16,13 @@ from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
+    from scenarios.folder import Folder
     from scenarios.scenario import Scenario
     from scenarios.sweep import Backend
     from sim.config import Value
 
 LOCAL_TASK_SECONDS: Final = 3.0
-CLUSTER_TASK_SECONDS: Final = 30.0
+CLUSTER_TASK_SECONDS: Final = 10.0
 SHOWN_FAILURES: Final = 10
 """Replay lines that the text result shows; rows hold them all."""
 
@@ -32,7 +32,7 @@ SHOWN_FAILURES: Final = 10
 @click.option("--modes", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given.")
 @options.all_modes_option
 @click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder of the results.")
+@click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
 @click.option("--local", metavar="N", type=click.IntRange(min=1), help="Use N processes of this machine, no Spark.")
 @click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
@@ -43,7 +43,7 @@ SHOWN_FAILURES: Final = 10
     "--task-seconds",
     metavar="S",
     type=click.FloatRange(min=0, min_open=True),
-    help="Length of a task when calibrating: 3 here, 30 on a cluster.",
+    help="Length of a task when calibrating: 3 here, 10 on a cluster.",
 )
 @rule_option
 @grid_option
@@ -57,7 +57,7 @@ def command(
     modes: str | None,
     all_modes: bool,
     seeds: str,
-    output: Path,
+    output: str,
     local: int | None,
     master: str | None,
     conf: tuple[str, ...],
@@ -73,6 +73,7 @@ def command(
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
     from reports.progress import SweepProgress
+    from scenarios.folder import open_folder
     from scenarios.grid import points
     from scenarios.rows import SCHEMA_VERSION
     from scenarios.sweep import GO_ON, Interrupted, Sweep, run_sweep
@@ -85,19 +86,25 @@ def command(
         options.check_settings(scenario, point)
     named = modes.split(",") if modes else ()
     by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
-    backend = _backend(local, master, _conf(conf))
+    spark_conf = _conf(conf)
+    backend = _backend(local, master, spark_conf)
+    folder = open_folder(output, spark_conf)
     length = task_seconds or (LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS)
     sweep = Sweep(chosen, by_scenario, first, end, rules, grid)
     try:
         with SweepProgress(ui) as progress:
-            summary = run_sweep(sweep, output, backend, chunks=chunks, task_seconds=length, report=progress)
+            summary = run_sweep(
+                sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note
+            )
     except Interrupted:
         ui.warn(f"interrupted: {GO_ON}")
         return exits.INTERRUPTED
     if as_json:
         ui.json({"schema_version": SCHEMA_VERSION, **summary})
     else:
-        _show(ui, output, summary)
+        _show(ui, folder, summary)
+    for reason in summary["inconclusive"]:
+        ui.warn(f"highwater: inconclusive: {reason}")
     return int(summary["exit_code"])
 
 
@@ -133,7 +140,7 @@ def _is_local(master: str | None) -> bool:
     return master is None or master.startswith("local")
 
 
-def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
+def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     results = summary["results"]
     key = ["scenario", "mode", *results[0]["settings"]]
     verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "error", "vacuous"]
@@ -149,13 +156,13 @@ def _show(ui: Ui, output: Path, summary: dict[str, Any]) -> None:
             ui.line()
             ui.table([*key, *filter(None, [label]), *columns], shown_rows, numbers=columns)
     if summary["failing"]:
-        _show_failing(ui, output / "violations.jsonl", summary["failing"])
+        _show_failing(ui, folder, summary["failing"])
 
 
-def _show_failing(ui: Ui, file: Path, count: int) -> None:
+def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
     """One run of each sort of failure: those violated inside the promise first."""
-    with file.open(encoding="utf-8") as lines:
-        runs = [json.loads(line) for line in lines]
+    file = f"{folder.shown}/violations.jsonl"
+    runs = [json.loads(line) for line in folder.read("violations.jsonl").splitlines()]
     runs.sort(key=lambda run: not run["kinds_inside"])
     sorts = {
         (run["scenario"], run["mode"], run["verdict"], *run["kinds_inside"], "/", *run["kinds"]): run

@@ -32,7 +32,7 @@ def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Pa
 
 
 def test_every_pair_is_counted_or_named(swept: Path) -> None:
-    report = coverage.read(swept)
+    report = coverage.read(str(swept))
     transitions = {probe.name for probe in PROBES if probe.group != RULE_BRANCH}
     assert {wake.kind for wake in report.wakes} >= {"kill", "power-loss", "cut"}
     for wake in report.wakes:
@@ -47,8 +47,8 @@ def test_every_pair_is_counted_or_named(swept: Path) -> None:
 
 
 def test_counts_are_runs_by_mode(swept: Path) -> None:
-    report = coverage.read(swept)
-    assert report.complete
+    report = coverage.read(str(swept))
+    assert not report.shortcomings
     assert report.runs == {"hw": 40, "kip101": 40, "kip279": 20, "kip320": 20} | report.runs
     leadership = report.groups[0]
     assert leadership.name == "leadership"
@@ -60,7 +60,7 @@ def test_counts_are_runs_by_mode(swept: Path) -> None:
 def test_json(highwater: Callable[..., Call], swept: Path) -> None:
     data = highwater("coverage", swept, "--json").json
     assert data["schema_version"] == coverage.SCHEMA_VERSION
-    assert data["runs"] == coverage.read(swept).runs
+    assert data["runs"] == coverage.read(str(swept)).runs
     kill = next(fault for fault in data["faults"] if fault["kind"] == "kill")
     assert kill["pairs"]["leader-begins"]
     assert "elected-first" in kill["never"]
@@ -70,18 +70,19 @@ def test_names_are_shown_as_they_are(highwater: Callable[..., Call], swept: Path
     shutil.copy(swept / "run.json", tmp_path)
     summary = json.loads((swept / "summary.json").read_text())
     summary["coverage"]["probes"]["leadership"] |= {"[red]x\x1b[0m": {"hw": 1}, "[link]": {}}
-    (tmp_path / "summary.json").write_text(json.dumps({**summary, "complete": False}))
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
     call = highwater("coverage", tmp_path)
     assert "[red]x\\x1b[0m" in call.out
     assert "never: [link]\n" in call.out
-    assert "The sweep is not complete." in call.out
+    # It has no rows.
+    assert (call.code, "is not complete: 120 of 120 runs are missing" in call.err) == (3, True)
 
 
 def test_older_sweeps_have_none(tmp_path: Path, swept: Path) -> None:
     shutil.copy(swept / "run.json", tmp_path)
     (tmp_path / "summary.json").write_text('{"schema_version": 2, "complete": true}')
     with pytest.raises(InputError, match="holds no coverage: schema_version 2 had none"):
-        coverage.read(tmp_path)
+        coverage.read(str(tmp_path))
 
 
 def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}}}
     (tmp_path / "summary.json").write_text(json.dumps(empty))
     with pytest.raises(InputError, match="holds no rows yet"):
-        coverage.read(tmp_path)
+        coverage.read(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios import spark, store, units
+from scenarios import spark, store
 from scenarios.catalogue import load
+from scenarios.folder import open_folder
 from scenarios.local import LocalBackend
 from scenarios.spark import SparkBackend
 from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
@@ -65,7 +66,7 @@ def test_rows_are_those_of_local_processes(
     assert whole["complete"]
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
     assert store.read_rows(tmp_path) == expected
-    assert len(list((tmp_path / "results" / "wave=00000").glob("part-*.zstd.parquet"))) == chunks
+    assert len(list(tmp_path.glob("results/wave=*-00000/part-*.zstd.parquet"))) == chunks
 
 
 def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session: SparkSession, tmp_path: Path) -> None:
@@ -85,8 +86,8 @@ def test_credentials_reach_no_file(session: SparkSession, tmp_path: Path) -> Non
     assert not any(SECRET.encode() in path.read_bytes() for path in files)
 
 
-def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkBackend) -> None:
-    assert backend.start(lambda: None) == 2
+def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkBackend, tmp_path: Path) -> None:
+    assert backend.start(open_folder(tmp_path), lambda: None) == 2
     backend.close()
     assert session.range(3).count() == 3
 
@@ -95,19 +96,18 @@ def test_a_signal_cancels_the_job(
     backend: SparkBackend, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark, "STOP_SECONDS", 600)  # Were it not cancelled, the wave would be finished.
-    wave = store.wave_folder(tmp_path, 0)
 
     def interrupt() -> None:
-        while not spark._tasks_done(wave):
+        while not list(tmp_path.glob("results/*/_temporary/*/task_*")):
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(Interrupted):
-        run_sweep(replace(POWER, end_seed=4_000), tmp_path, backend, chunks=100)
-    assert not store.is_done(wave)
-    summary = store.read_json(tmp_path / "summary.json")
+        run_sweep(replace(POWER, end_seed=4_000), tmp_path, backend, chunks=100, wave_units=4_000)
+    summary = store.read_json(open_folder(tmp_path), "summary.json")
     assert (summary["complete"], summary["exit_code"], summary["runs"]) == (False, 130, 0)
+    assert {path.name for path in tmp_path.rglob("*")} <= {"run.json", "summary.json", "violations.jsonl", "results"}
     assert session.range(3).count() == 3
 
 
@@ -122,33 +122,26 @@ def test_other_code_on_workers_is_refused(
 DRIVER = """
 import sys
 from pathlib import Path
-from scenarios import units
 from scenarios.catalogue import load
 from scenarios.spark import SparkBackend
 from scenarios.sweep import Sweep, run_sweep
 
-units.WAVE_UNITS_MIN = 100
 sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 200)
-run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=25)
+run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=25, wave_units=100)
 """
 
 
-def test_a_killed_driver_leaves_what_another_finishes(
-    backend: SparkBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(units, "WAVE_UNITS_MIN", 100)
+def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp_path: Path) -> None:
     sweep = replace(POWER, end_seed=200)
     output = tmp_path / "output"
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, output], env=environment, stderr=subprocess.DEVNULL)
-    second = store.wave_folder(output, 1)
-    while not spark._tasks_done(second):
+    while not list(output.glob("results/*-00000/_MANIFEST.json")):
         assert driver.poll() is None
         time.sleep(0.02)
     driver.kill()
     driver.wait()
-    assert store.is_done(store.wave_folder(output, 0))
-    assert not store.is_done(second)
+    assert store.Store(output).missing
     assert run_sweep(sweep, output, backend, chunks=3)["complete"]
     run_sweep(sweep, tmp_path / "undisturbed", LocalBackend(2), chunks=4)
     assert store.read_rows(output) == store.read_rows(tmp_path / "undisturbed")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import io
 import json
-import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,21 @@ import pytest
 
 from scenarios import rows, store
 from scenarios.catalogue import load
+from scenarios.folder import open_folder
 from scenarios.grid import points
+from scenarios.local import LocalBackend
 from scenarios.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
 from scenarios.run import run_row
 from scenarios.scenario import from_json
-from scenarios.sweep import Sweep
+from scenarios.sweep import Sweep, run_sweep
 from scenarios.version import code_version
 from sim.config import NEVER
 from sim.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
-RUN = {**Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4).to_json(), "code_version": "c0de"}
+CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4)
+RUN = {**CANARY.to_json(), "code_version": "c0de"}
 
 
 def rows_of(seeds: range, mode: str = "hw") -> list[Row]:
@@ -47,31 +52,25 @@ def test_code_version_is_that_of_a_zip(tmp_path: Path) -> None:
     assert version == code_version()
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    store.write_atomically(path, b"old")
-
-    def fail(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="No space"):
-        store.write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+def swept(output: Path, end_seed: int = 4, **options: Any) -> Path:
+    run_sweep(replace(CANARY, end_seed=end_seed), output, LocalBackend(1), **options)
+    return output
 
 
-def test_the_same_sweep_finds_its_folder_again(tmp_path: Path) -> None:
-    begun = store.begin(tmp_path / "new" / "sweep", {**RUN, "waves": [[0, 4]]})
-    # Waves and arguments are those of the first time, whatever today's rule makes of them.
-    assert store.begin(tmp_path / "new" / "sweep", {**RUN, "waves": [[0, 2], [2, 4]]}) == begun
-    assert begun["waves"] == [[0, 4]]
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return swept(tmp_path_factory.mktemp("store") / "expected", wave_units=2, chunks=2)
+
+
+@pytest.fixture
+def output(expected: Path, tmp_path: Path) -> Path:
+    shutil.copytree(expected, tmp_path / "out")
+    return tmp_path / "out"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"seeds": [0, 5]}, "seeds [0, 4] there, [0, 5] now"),
         ({"rules": {"follower_truncation": "leader-epoch"}}, 'rules {} there, {"follower_truncation"'),
         ({"modes": {"canary": ["hw", "kip101"]}}, 'modes {"canary": ["hw"]} there, {"canary": ["hw", "kip101"]} now'),
         ({"code_version": "f00"}, 'code_version "c0de" there, "f00" now'),
@@ -79,36 +78,68 @@ def test_the_same_sweep_finds_its_folder_again(tmp_path: Path) -> None:
         ({"scenarios": [{**RUN["scenarios"][0], "brokers": 5}]}, "scenario 'canary' has changed in brokers"),
     ],
 )
-def test_another_sweep_is_refused_by_name(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    store.begin(tmp_path, RUN)
-    with pytest.raises(InputError) as caught:
-        store.begin(tmp_path, {**RUN, **change})
-    assert words in str(caught.value)
-    assert len(caught.value.problems) == 1
+def test_another_sweep_is_told_by_name(change: dict[str, Any], words: str) -> None:
+    (told,) = store.differences(RUN, {**RUN, **change})
+    assert words in told
+
+
+def test_other_seeds_are_the_same_sweep() -> None:
+    assert not list(store.differences(RUN, {**RUN, "seeds": [[0, 5]]}))
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(InputError, match="is not empty and holds no sweep"):
-        store.begin(tmp_path, RUN)
+        swept(tmp_path)
     with pytest.raises(InputError, match="cannot write to"):
-        store.begin(tmp_path / "thesis.txt", RUN)
+        swept(tmp_path / "thesis.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_rows_come_back_sorted_whatever_the_chunks(tmp_path: Path) -> None:
-    store.begin(tmp_path, RUN)
-    expected = rows_of(range(4))
-    for wave, chunks in enumerate(([expected[3:]], [expected[:1], expected[1:3]])):
-        folder = store.wave_folder(tmp_path, wave)
-        store.clear(folder)
-        for index, chunk in enumerate(chunks):
-            store.write_part(folder, index, chunk)
-        store.mark_done(folder)
-    # A wave without _SUCCESS does not count.
-    store.clear(store.wave_folder(tmp_path, 2))
-    store.write_part(store.wave_folder(tmp_path, 2), 0, expected)
-    assert store.read_rows(tmp_path) == {name: [row[name] for row in expected] for name in COLUMNS}
-    assert list(store.read_rows(tmp_path, ["digest", "seed"])) == ["digest", "seed"]
+def test_rows_come_back_sorted_whatever_the_chunks(output: Path) -> None:
+    rows = rows_of(range(4))
+    # A wave without a manifest does not count.
+    store.write_part(open_folder(output), "wave=00c0ffee-00000", 0, rows)
+    assert store.read_rows(output) == {name: [row[name] for row in rows] for name in COLUMNS}
+    assert list(store.read_rows(output, ["digest", "seed"])) == ["digest", "seed"]
+
+
+def waves_of(output: Path) -> list[Path]:
+    return sorted((output / "results").iterdir())
+
+
+def test_a_damaged_wave_does_not_count(output: Path) -> None:
+    part = waves_of(output)[0] / "part-00001.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    found = store.Store(output)
+    assert len(found.rows(["seed"])["seed"]) == 2
+    damage, missing = found.shortcomings()
+    path = part.relative_to(output)
+    assert damage == f"{output}: {path} differs from what was written; the wave does not count"
+    assert missing == f"{output} is not complete: 2 of 4 runs are missing"
+
+
+def test_waves_that_overlap_count_once(output: Path, tmp_path: Path) -> None:
+    """Two drivers, each believing to be alone, did some seeds both."""
+    other = swept(tmp_path / "other", 6, wave_units=3)
+    for wave in waves_of(other):
+        shutil.copytree(wave, output / "results" / wave.name)
+    run = json.loads((output / "run.json").read_text())
+    (output / "run.json").write_text(json.dumps({**run, "seeds": [[0, 6]]}))
+    found = store.Store(output)
+    assert found.rows() == store.read_rows(other)
+    assert not found.missing
+    # If the wave that counted is damaged, the other one takes its place.
+    damaged = next(wave for wave in found.waves if not wave.beside)
+    (output / "results" / damaged.name / next(iter(damaged.parts))).write_bytes(b"")
+    again = store.Store(output)
+    rows = again.rows(["seed", "digest"])
+    assert set(zip(*rows.values(), strict=True)) <= set(
+        zip(*store.read_rows(other, ["seed", "digest"]).values(), strict=True)
+    )
+    assert sorted(rows["seed"]) == [seed for seed in range(6) if again.covered.has(0, seed)]
 
 
 def test_rows_of_one_scenario() -> None:
@@ -120,26 +151,21 @@ def test_rows_of_one_scenario() -> None:
     assert store.read_rows(fixture, ["seed"], "canary") == {"seed": every["seed"][:place]}
 
 
-def test_columns_are_plain(tmp_path: Path) -> None:
-    folder = tmp_path / "wave=00000"
-    store.clear(folder)
-    store.write_part(folder, 0, rows_of(range(2)))
-    assert store.read([folder]).schema.equals(store.schema())
-    assert not any(pa.types.is_dictionary(field.type) for field in store.read([folder]).schema)
+def test_columns_are_plain(output: Path) -> None:
+    found = store.Store(output).table()
+    assert found.schema.equals(store.schema())
+    assert not any(pa.types.is_dictionary(field.type) for field in found.schema)
 
 
 def test_newer_versions_are_refused(tmp_path: Path) -> None:
-    store.begin(tmp_path, RUN)
-    folder = store.wave_folder(tmp_path, 0)
-    store.clear(folder)
     metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
-    pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), folder / "part-0.parquet")
-    store.mark_done(folder)
-    with pytest.raises(InputError, match=r"part-0.parquet has schema_version 5; this highwater reads up to 4"):
-        store.read_rows(tmp_path)
-    text = (tmp_path / "run.json").read_text().replace('"schema_version": 4', '"schema_version": 5')
-    (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json has schema_version 5"):
+    content = io.BytesIO()
+    pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), content)
+    words = f"has schema_version {SCHEMA_VERSION + 1}; this highwater reads up to {SCHEMA_VERSION}"
+    with pytest.raises(InputError, match=f"part-0.parquet {words}"):
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+    (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": SCHEMA_VERSION + 1}))
+    with pytest.raises(InputError, match=f"run.json {words}"):
         store.read_rows(tmp_path)
 
 
@@ -149,20 +175,23 @@ def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
     for text, words in (("{", "is not JSON"), ("[]", "no JSON object"), ("{}", "has no schema_version")):
         (tmp_path / "run.json").write_text(text)
         with pytest.raises(InputError, match=words):
-            store.read_run(tmp_path)
-    pq.write_table(pa.table({"seed": [1]}), tmp_path / "part-0.parquet")
+            store.Store(tmp_path)
+    content = io.BytesIO()
+    pq.write_table(pa.table({"seed": [1]}), content)
     with pytest.raises(InputError, match="has no schema_version"):
-        store.read([tmp_path])
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
 
 
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
 def test_every_version_stays_readable(version: int) -> None:
     fixture = FIXTURES / f"store-v{version}"
-    run = store.read_run(fixture)
+    whole = store.Store(fixture)
+    run = whole.run
     assert (run["schema_version"], run["seeds"]) == (version, [0, 3])
+    assert not whole.shortcomings()
     assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
-    found = store.read_rows(fixture)
-    grid = store.read_grid(fixture)
+    found = whole.rows()
+    grid = whole.grid
     assert list(found) == [*COLUMNS, *grid]
     assert list(zip(*(found[name] for name in rows.key(grid)), strict=True)) == [
         (scenario, mode, *point.values(), seed)
@@ -171,7 +200,7 @@ def test_every_version_stays_readable(version: int) -> None:
         for point in points(grid)
         for seed in range(3)
     ]
-    summary = store.read_json(fixture / "summary.json")
+    summary = store.read_json(whole.folder, "summary.json")
     assert summary["complete"]
     assert sum(result["runs"] for result in summary["results"]) == summary["runs"] == len(found["seed"])
     failing = [json.loads(line) for line in (fixture / "violations.jsonl").read_text().splitlines()]
@@ -215,4 +244,4 @@ def test_version_3_has_grid_availability_and_coverage() -> None:
     assert min(found["window_ms"]) > 0
     assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))
     assert all(int(text, 16) for text in found["coverage"])
-    assert store.read_json(fixture / "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}
+    assert store.read_json(open_folder(fixture), "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}

@@ -8,30 +8,36 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import rows, store, summary, units
+from scenarios import claim, rows, store, summary, units
 from scenarios.catalogue import load
+from scenarios.folder import Folder, open_folder
 from scenarios.local import TRIES, LocalBackend
 from scenarios.run import run_row
 from scenarios.scenario import Expectation
-from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
+from scenarios.sweep import Interrupted, Progress, Sweep
+from scenarios.sweep import run_sweep as run_whole_sweep
 from sim.config import NEVER
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
+
+    from scenarios.sweep import Plan
 
 POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
 FLUSHED = {"log.flush.interval.messages": 1}
 CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
-WAVES = 4
+run_sweep = partial(run_whole_sweep, wave_units=10)
 
 
 class Here:
@@ -41,18 +47,21 @@ class Here:
 
     def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
         self.before = before
-        self.waves: list[str] = []
+        self.waves: list[Plan] = []
 
-    def start(self, poll: Callable[[], None]) -> int:
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:
         return 1
 
-    def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
-        self.before(len(self.waves))
-        tick(0)
-        self.waves.append(folder.name)
-        store.clear(folder)
-        for index, chunk in enumerate(chunks):
-            store.write_part(folder, index, list(units.rows_of(sweep, chunk)))
+    def run_waves(
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+    ) -> Iterator[Plan]:
+        for plan in plans:
+            self.before(len(self.waves))
+            tick(0)
+            self.waves.append(plan)
+            for index, chunk in enumerate(plan.chunks):
+                store.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))
+            yield plan
 
     def close(self) -> None:
         return
@@ -67,23 +76,7 @@ def failing_in(wave: int, error: BaseException) -> Callable[[int], None]:
 
 
 def read_summary(output: Path) -> dict[str, Any]:
-    return store.read_json(output / "summary.json")
-
-
-@pytest.fixture(autouse=True)
-def small_waves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "WAVE_UNITS_MIN", 10)
-
-
-@given(total=st.integers(1, 10**6), count=st.integers(1, 100))
-def test_waves_and_chunks_cover_every_unit_once(total: int, count: int) -> None:
-    waves = units.waves(range(total))
-    assert [wave.start for wave in waves] + [total] == [0] + [wave.stop for wave in waves]
-    assert len(waves) <= units.WAVES_MAX
-    for wave in waves[:2] + waves[-1:]:
-        chunks = units.chunks_of(wave, count)
-        assert [chunk.start for chunk in chunks] + [wave.stop] == [wave.start] + [chunk.stop for chunk in chunks]
-        assert all(chunks)
+    return store.read_json(open_folder(output), "summary.json")
 
 
 @given(seconds=st.floats(0, 10**6), slots=st.integers(1, 64))
@@ -94,10 +87,12 @@ def test_every_slot_gets_equally_many_tasks(seconds: float, slots: int) -> None:
     assert seconds / count <= 1.5 * 3.0  # Rounding makes tasks half as long again at most.
 
 
-def test_units_are_seeds_of_one_scenario_after_the_other() -> None:
+def test_rows_come_seed_by_seed_of_one_scenario_after_the_other() -> None:
     both = Sweep((load("canary"), load("power")), {"canary": ("hw",), "power": ("hw", "kip101")}, 7, 9)
-    runs = [(scenario.name, mode, seed) for scenario, mode, seed in both.runs(both.units())]
-    assert runs == [
+    found = [
+        (row["scenario"], row["mode"], row["seed"]) for row in units.rows_of(both.to_text(), both.extent().pieces())
+    ]
+    assert found == [
         ("canary", "hw", 7),
         ("canary", "hw", 8),
         ("power", "hw", 7),
@@ -105,7 +100,12 @@ def test_units_are_seeds_of_one_scenario_after_the_other() -> None:
         ("power", "hw", 8),
         ("power", "kip101", 8),
     ]
-    assert [both.count(range(end)) for end in range(5)] == [0, 1, 2, 4, 6]
+    assert both.count(both.extent().pieces()) == 6
+
+
+def test_a_task_whose_time_is_over_stops_after_a_whole_unit() -> None:
+    found = [(row["mode"], row["seed"]) for row in units.rows_of(POWER.to_text(), [(0, 10, 22)], 0.0)]
+    assert found == [("hw", 10), ("kip101", 10)]
 
 
 GRID = replace(POWER, end_seed=13, grid={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (1, NEVER)})
@@ -118,10 +118,8 @@ def test_a_grid_is_every_combination_of_its_values() -> None:
         for flush in (1, "never")
     ]
     assert not any(GRID.grid.keys() & variant.draw_config.keys() for variant in GRID.variants)
-    assert [(variant.config["min.insync.replicas"], seed) for variant, _, seed in GRID.runs(range(5, 8))] == [
-        (1, 12), (1, 12), (2, 10), (2, 10), (2, 11), (2, 11)
-    ]  # fmt: skip
-    assert GRID.count(GRID.units()) == 24
+    assert GRID.extent().pieces() == [(variant, 10, 13) for variant in range(4)]
+    assert GRID.count(GRID.extent().pieces()) == 24
 
 
 def test_rows_of_a_grid_hold_its_settings_and_pair(tmp_path: Path) -> None:
@@ -187,9 +185,9 @@ def test_a_stopped_sweep_goes_on(tmp_path: Path, error: BaseException, code: int
     assert (partial["complete"], partial["exit_code"], partial["runs"], partial["runs_asked"]) == (False, code, 20, 40)
     assert len((tmp_path / "violations.jsonl").read_text().splitlines()) == 20
     rest = Here()
-    # Other chunks: the layout is nobody's business.
-    whole = run_sweep(CANARY, tmp_path, rest, chunks=2)
-    assert rest.waves == ["wave=00002", "wave=00003"]
+    # Other chunks and waves: the layout is nobody's business.
+    whole = run_whole_sweep(CANARY, tmp_path, rest, chunks=2, wave_units=15)
+    assert [plan.chunks for plan in rest.waves] == [[((0, 20, 27),), ((0, 27, 35),)], [((0, 35, 37),), ((0, 37, 40),)]]
     assert (whole["complete"], whole["exit_code"], whole["runs"]) == (True, 0, 40)
     assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
 
@@ -201,11 +199,96 @@ def test_a_complete_sweep_needs_no_backend(tmp_path: Path) -> None:
     assert not again.waves
 
 
-def test_other_seeds_are_refused(tmp_path: Path) -> None:
+def test_another_sweep_is_refused(tmp_path: Path) -> None:
     run_sweep(CANARY, tmp_path, Here(), chunks=1)
-    with pytest.raises(InputError, match=r"seeds \[0, 40\] there, \[10, 22\] now"):
+    with pytest.raises(InputError, match=r"scenarios canary there, power now"):
         run_sweep(POWER, tmp_path, Here(), chunks=1)
     assert read_summary(tmp_path)["complete"]
+
+
+def test_more_seeds_extend_a_sweep(tmp_path: Path) -> None:
+    run_sweep(CANARY, tmp_path, Here(), chunks=1)
+    more, apart = Here(), Here()
+    assert run_sweep(replace(CANARY, end_seed=50), tmp_path, more)["runs"] == 50
+    assert [plan.chunks for plan in more.waves] == [[((0, 40, 50),)]]
+    whole = run_sweep(replace(CANARY, first_seed=100, end_seed=110), tmp_path, apart)
+    assert (whole["runs"], whole["runs_asked"], whole["complete"]) == (60, 60, True)
+    assert store.Store(tmp_path).run["seeds"] == [[0, 50], [100, 110]]
+    assert store.read_rows(tmp_path, ["seed"])["seed"] == [*range(50), *range(100, 110)]
+    # The first range again: nothing is left to do of it.
+    assert run_sweep(CANARY, tmp_path, Here(failing_in(0, AssertionError())))["runs"] == 60
+
+
+def test_an_incomplete_range_beside_a_complete_one_is_not_forgotten(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="enough"):
+        run_sweep(replace(CANARY, end_seed=80), tmp_path, Here(failing_in(5, InputError("enough"))))
+    whole = run_sweep(CANARY, tmp_path, Here())
+    assert (whole["complete"], whole["runs"], whole["runs_asked"]) == (False, 50, 80)
+
+
+def test_what_a_dead_driver_left_is_cleared_away(tmp_path: Path) -> None:
+    run_sweep(CANARY, tmp_path, Here(), chunks=1)
+    folder = open_folder(tmp_path)
+    store.write_part(folder, "wave=0badc0de-00000", 0, [])
+    store.write_part(folder, "wave=0badcafe-00000", 0, [])
+    dead = claim.Owner("elsewhere", "", 1, "1", "2026-01-01T00:00:00Z")
+    folder.write("claims/0badc0de.json", json.dumps({"state": "working", **asdict(dead)}).encode())
+    os.utime(tmp_path / "claims" / "0badc0de.json", (0, 0))
+    run_sweep(replace(CANARY, end_seed=50), tmp_path, Here())
+    left = {path.parent.name for path in tmp_path.rglob("part-*")}
+    assert "wave=0badc0de-00000" not in left
+    assert "wave=0badcafe-00000" in left  # Of nobody known: `highwater doctor` names it.
+    assert not (tmp_path / "claims").exists()
+
+
+def test_a_second_driver_says_who_is_at_work(tmp_path: Path) -> None:
+    def second(wave: int) -> None:
+        if wave == 2:
+            with pytest.raises(InputError, match=rf"another driver is at work \(process {os.getpid()} on "):
+                run_sweep(CANARY, tmp_path, Here())
+
+    assert run_sweep(CANARY, tmp_path, Here(second))["complete"]
+
+
+def test_a_driver_whose_claim_was_taken_stops(tmp_path: Path) -> None:
+    def take(wave: int) -> None:
+        if wave == 2:
+            folder = open_folder(tmp_path)
+            claim.take_over(folder, [name for name, *_ in claim.others(folder)])
+            assert run_sweep(CANARY, tmp_path, Here())["complete"]
+
+    with pytest.raises(InputError, match="another driver has taken over"):
+        run_sweep(CANARY, tmp_path, Here(take))
+    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+
+
+def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without claims, each believing to be alone."""
+    monkeypatch.setattr(claim, "others", lambda *_: [])
+
+    def second(wave: int) -> None:
+        if wave == 1:
+            run_whole_sweep(CANARY, tmp_path, Here(), chunks=2, wave_units=7)
+
+    run_sweep(CANARY, tmp_path, Here(second))
+    alone = tmp_path / "alone"
+    run_sweep(CANARY, alone, Here())
+    assert store.read_rows(tmp_path) == store.read_rows(alone)
+    assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
+
+
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    class Unwritable(Here):
+        def start(self, folder: Folder, poll: Callable[[], None]) -> int:
+            raise InputError("Spark cannot write")
+
+    output = tmp_path / "a" / "b"
+    with pytest.raises(InputError, match="Spark cannot write"):
+        run_sweep(CANARY, output, Unwritable())
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write to"):
+        run_sweep(CANARY, tmp_path / "file" / "b", Here())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -227,10 +310,14 @@ def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
 
 def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
     class Twice(Here):
-        def run_wave(self, sweep: str, chunks: Sequence[range], folder: Path, tick: Callable[[int], None]) -> None:
-            super().run_wave(sweep, [*chunks, chunks[0]], folder, tick)
+        def run_waves(
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        ) -> Iterator[Plan]:
+            for plan in super().run_waves(sweep, folder, plans, tick):
+                store.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
+                yield plan
 
-    with pytest.raises(RuntimeError, match="holds some twice: canary/hw"):
+    with pytest.raises(RuntimeError, match=r"rows of canary/hw are missing or there twice"):
         run_sweep(CANARY, tmp_path, Twice(), chunks=2)
     assert read_summary(tmp_path)["exit_code"] == 70
     assert not read_summary(tmp_path)["complete"]
@@ -262,7 +349,6 @@ def test_workers_that_are_always_killed_end_the_sweep(tmp_path: Path) -> None:
 DRIVER = """
 import multiprocessing, sys
 from pathlib import Path
-from scenarios import units
 from scenarios.catalogue import load
 from scenarios.local import LocalBackend
 from scenarios.sweep import Sweep, run_sweep
@@ -271,9 +357,8 @@ def report(_):
     print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 
 if __name__ == "__main__":
-    units.WAVE_UNITS_MIN = 10
     sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
-    run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, report=report)
+    run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, wave_units=10, report=report)
 """
 
 
@@ -295,7 +380,7 @@ def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) 
     ) as driver:
         assert driver.stdout is not None
         workers: list[int] = []
-        while not (store.is_done(store.wave_folder(output, 0)) and workers):
+        while not (list(output.glob("results/*/_MANIFEST.json")) and workers):
             workers = [int(word) for word in driver.stdout.readline().split()]
         driver.kill()
     deadline = time.monotonic() + 10
@@ -311,6 +396,16 @@ def row(mode: str = "hw", **changes: Any) -> dict[str, Any]:
     unknown = {"inside_unclean": -1, "inside_lossy": -1}
     same = {"vacuous": False, "warnings": "", "count_all": 10}
     return {"scenario": "power", "mode": mode, **same, **plain, **unknown, **changes}
+
+
+def table(groups: list[dict[str, Any]]) -> pa.Table:
+    """Rows of which `count_all` say how many there are, with what the groups leave open."""
+    whole = run_row(load("canary"), "hw", 0)
+    rows = []
+    for group in groups:
+        same = {name: value for name, value in group.items() if name != "count_all"}
+        rows += [{**whole, "coverage": "", "rounds_1": 0, "rounds_2": 0, "rounds_more": 0, **same}] * group["count_all"]
+    return pa.Table.from_pylist(rows, store.schema())
 
 
 LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "violations_inside": "divergence"}
@@ -334,21 +429,17 @@ def test_exit_codes(
 ) -> None:
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
-    monkeypatch.setattr(store, "groups", lambda _folder, _columns: groups)
-    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [])
     modes = tuple(dict.fromkeys(group["mode"] for group in groups))
     counted = summary.Summary(Sweep((load("power"),), {"power": modes}, 0, 100))
-    counted.add(tmp_path)
+    counted.add(table(groups))
     assert counted.exit_code() == code
+    assert code != 3 or counted.inconclusive() == ["power: 10 of 199 runs are vacuous, more than 5%"]
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = row(**LOST, inside=False, inside_unclean=1, warnings="leader-incomplete,log-mismatch")
-    monkeypatch.setattr(store, "groups", lambda _folder, _columns: [row(), lost])
-    total = {"scenario": "power", "mode": "hw", "rounds_1": 7, "rounds_2": 1, "rounds_more": 0}
-    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [total])
     counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
-    counted.add(tmp_path)
+    counted.add(table([row(count_all=9), row(count_all=1, rounds_1=7, rounds_2=1), lost]))
     assert counted.to_json()["results"] == [
         {
             "scenario": "power",

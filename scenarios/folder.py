@@ -1,0 +1,296 @@
+"""The folder of a sweep: on this machine's disk, or under a URI of an object store or a distributed file system.
+
+Files are named relative to it, with slashes. Nothing here renames what others may see: an object store has no rename
+that is safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.fs as pafs
+
+from sim.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
+_S3: Final = ("s3", "s3a")
+UNTESTED: Final = ("hdfs", "gs", "abfss")
+"""Schemes that go to pyarrow and Spark as they are."""
+_S3A: Final = "spark.hadoop.fs.s3a."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file: its size in bytes, and when it was last written, in seconds by the storage's own clock."""
+
+    size: int
+    written: float
+
+
+class Folder(ABC):
+    """A place for files.
+
+    Every method raises OSError when the storage fails.
+
+    Attributes:
+        shown: the folder as messages name it.
+        spark_uri: the folder as Spark names it.
+        local: its path, None if it is not on this machine.
+    """
+
+    shown: str
+    spark_uri: str
+    local: Path | None
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """A file's content; FileNotFoundError if there is none."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, and the folders that it is in; who reads it sees all of it or what was there before."""
+
+    @abstractmethod
+    def files(self, under: str = "") -> dict[str, Entry]:
+        """All files below a folder of this one, in order of name; none if there is no such folder."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there."""
+
+    @abstractmethod
+    def prune(self, name: str) -> None:
+        """Remove a folder if there are no files in it."""
+
+    @abstractmethod
+    def move(self, name: str, to: str) -> None:
+        """Put a file aside, for people to look at."""
+
+    @abstractmethod
+    def vanish(self) -> None:
+        """Undo that it was made, if this made it and nothing is in it."""
+
+
+class LocalFolder(Folder):
+    """See `Folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self.local = path
+        self._path = path
+        # What `write` may have to make, the innermost first.
+        self._absent = [place for place in (path, *path.parents) if not place.exists()]
+        self.shown = str(path)
+        self.spark_uri = f"file://{path.absolute()}"
+
+    def read(self, name: str) -> bytes:
+        """See `Folder`."""
+        return (self._path / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """See `Folder`."""
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A leading dot: neither a reader nor Spark takes a forgotten one for data.
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def files(self, under: str = "") -> dict[str, Entry]:
+        """See `Folder`."""
+        found: dict[str, Entry] = {}
+        for place, _, names in os.walk(self._path / under):
+            for name in names:
+                path = Path(place, name)
+                # Another driver may remove what it gives up.
+                with contextlib.suppress(FileNotFoundError):
+                    state = path.lstat()
+                    found[path.relative_to(self._path).as_posix()] = Entry(state.st_size, state.st_mtime)
+        return dict(sorted(found.items()))
+
+    def remove(self, name: str) -> None:
+        """See `Folder`."""
+        (self._path / name).unlink(missing_ok=True)
+
+    def prune(self, name: str) -> None:
+        """See `Folder`."""
+        for place, _, _ in os.walk(self._path / name, topdown=False):
+            with contextlib.suppress(OSError):
+                Path(place).rmdir()
+
+    def move(self, name: str, to: str) -> None:
+        """See `Folder`."""
+        (self._path / to).parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(self._path / name, self._path / to)
+
+    def vanish(self) -> None:
+        """See `Folder`."""
+        for place in self._absent:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+
+
+class RemoteFolder(Folder):
+    """See `Folder`.
+
+    Args:
+        system: the file system.
+        path: the folder in it.
+        shown: the URI.
+        spark_uri: the same for Spark.
+    """
+
+    def __init__(self, system: pafs.FileSystem, path: str, shown: str, spark_uri: str) -> None:
+        self.local = None
+        self.shown = shown
+        self.spark_uri = spark_uri
+        self._system = system
+        self._path = path.rstrip("/")
+
+    def read(self, name: str) -> bytes:
+        """See `Folder`."""
+        with self._system.open_input_file(f"{self._path}/{name}") as file:
+            content: bytes = file.read()
+            return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """See `Folder`."""
+        path = f"{self._path}/{name}"
+        if not isinstance(self._system, pafs.S3FileSystem):
+            self._system.create_dir(path.rpartition("/")[0], recursive=True)
+        with self._system.open_output_stream(path) as file:
+            file.write(content)
+
+    def files(self, under: str = "") -> dict[str, Entry]:
+        """See `Folder`."""
+        place = f"{self._path}/{under}".rstrip("/")
+        infos = self._system.get_file_info(pafs.FileSelector(place, allow_not_found=True, recursive=True))
+        found = {
+            info.path.removeprefix(f"{self._path}/"): Entry(info.size, (info.mtime_ns or 0) / 1e9)
+            for info in infos
+            if info.is_file
+        }
+        return dict(sorted(found.items()))
+
+    def remove(self, name: str) -> None:
+        """See `Folder`."""
+        with contextlib.suppress(FileNotFoundError):
+            self._system.delete_file(f"{self._path}/{name}")
+
+    def prune(self, name: str) -> None:
+        """See `Folder`."""
+        # Objects of size 0 that stand for folders, which some clients make, and real folders elsewhere.
+        if not self.files(name):
+            with contextlib.suppress(OSError):
+                self._system.delete_dir(f"{self._path}/{name}".rstrip("/"))
+
+    def move(self, name: str, to: str) -> None:
+        """See `Folder`."""
+        self.write(to, self.read(name))
+        self.remove(name)
+
+    def vanish(self) -> None:
+        """See `Folder`."""
+        self.prune("")
+
+
+def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = None) -> Folder:
+    """The folder that a user names.
+
+    Args:
+        place: one that is open, a path (colons are part of it), or a URI of `file`, `s3`, `s3a` or `UNTESTED`.
+        conf: Spark settings; ``spark.hadoop.fs.s3a.*`` among them say how to reach S3, else the environment's AWS_*.
+
+    Raises:
+        InputError: a URI of an unknown kind, with credentials in it, or whose library is missing.
+    """
+    if isinstance(place, Folder):
+        return place
+    if isinstance(place, Path):
+        return LocalFolder(place)
+    found = _URI.match(place)
+    if found is None:
+        return LocalFolder(Path(place))
+    scheme = (found[1] or found[2]).lower()
+    if scheme == "file":
+        return _file(place)
+    if scheme not in (*_S3, *UNTESTED):
+        raise InputError(f"a URI of {scheme}: is not known{did_you_mean(scheme, ['file', *_S3, *UNTESTED])}")
+    _, _, rest = place.partition("://")
+    host, _, path = rest.partition("/")
+    if "@" in host and scheme != "abfss":  # There, what stands before it is the container.
+        raise InputError(f"a URI of {scheme}: has credentials in it; give them by the environment or --conf")
+    if scheme in _S3:
+        if not host:
+            raise InputError(f"{place!r} names no bucket")
+        return RemoteFolder(_s3(conf or {}), f"{host}/{path}".rstrip("/"), place, f"s3a://{rest}".rstrip("/"))
+    return _attempt(scheme, lambda: RemoteFolder(*pafs.FileSystem.from_uri(place), place, place.rstrip("/")))
+
+
+def _file(uri: str) -> Folder:
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise InputError(f"{uri!r} is not of the form file:///PATH")
+    return LocalFolder(Path(unquote(parts.path)))
+
+
+def _s3(conf: Mapping[str, str]) -> pafs.FileSystem:
+    """S3 as Spark's settings describe it; what they leave open comes from the environment."""
+
+    def setting(name: str) -> str | None:
+        return conf.get(_S3A + name)
+
+    given = {
+        "access_key": setting("access.key"),
+        "secret_key": setting("secret.key"),
+        "session_token": setting("session.token"),
+        "region": setting("endpoint.region"),
+        "endpoint_override": setting("endpoint"),
+        "scheme": {"false": "http", "true": "https"}.get(setting("connection.ssl.enabled") or ""),
+    }
+    options: dict[str, Any] = {name: value for name, value in given.items() if value}
+    if "Anonymous" in (setting("aws.credentials.provider") or ""):
+        options["anonymous"] = True
+    return _attempt("s3", lambda: pafs.S3FileSystem(**options))
+
+
+def _attempt(scheme: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except (ImportError, OSError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"a URI of {scheme}: cannot be used here: {reason}") from None
+
+
+def remove_all(folder: Folder, names: Iterable[str]) -> None:
+    """Remove files, then the folders that they leave empty."""
+    places = set()
+    for name in names:
+        folder.remove(name)
+        places.add(name.rpartition("/")[0])
+    for place in places - {""}:
+        folder.prune(place)
