@@ -192,7 +192,8 @@ def of_store(store: Store, by: str = MODE) -> list[Comparison]:
     columns = [*COLUMNS, *store.grid]
     comparisons = [one for name in names for one in compare(store.rows(columns, name), store.grid, by)]
     if not comparisons:
-        raise InputError(*store.shortcomings(), f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
+        torn = [f"{store.folder.shown}: {error}" for error in store.damage.values()]
+        raise InputError(*torn, f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
     return comparisons
 
 

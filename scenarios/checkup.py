@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import claim, manifest
 from scenarios.claim import Claim
-from scenarios.extent import Extent
-from scenarios.folder import remove_all
+from scenarios.extent import Extent, merged
+from scenarios.folder import clear
 from scenarios.manifest import DamageError, digest_of
 from scenarios.rows import key
-from scenarios.store import RESULTS, Store, is_part, pieces_in, read_json, wave_path, write_json
+from scenarios.store import IDENTITY, RESULTS, Store, is_part, pieces_in, read_json, wave_path, write_json
 from scenarios.units import from_run, seed_ranges
 from scenarios.version import code_version
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scenarios.folder import Entry, Folder
+    from scenarios.store import Wave
     from scenarios.sweep import Backend, Progress
 
 ASIDE: Final = "set-aside"
 """Where files go that no sweep wrote; nothing of other people is removed."""
+FOREIGN: Final = "is none of the sweep's"
 _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
-_TOP: Final = ("run.json", "summary.json", "violations.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,9 @@ def check(folder: Folder) -> Checkup:
         InputError: it is no sweep's, or of a newer version.
     """
     files = folder.files()
-    findings = []
-    if not _readable(folder, "run.json"):
-        run = _run_of_manifests(folder, files)
-        if run is None:
-            read_json(folder, "run.json")  # Says what is wrong.
-        findings.append(Finding("run.json", "is missing or torn"))
-        store = Store(folder, run)
-    else:
-        store = Store(folder)
+    run, wrong = _run(folder, files)
+    findings = [Finding("run.json", wrong)] if wrong else []
+    store = Store(folder, run)
     alive = [owner.shown for _, _, owner, _ in claim.others(folder)]
     working = {name for name, *_ in claim.others(folder)}
     findings += _of_waves(store, files, working)
@@ -99,68 +95,90 @@ def _readable(folder: Folder, name: str) -> bool:
     return isinstance(data, dict) and "schema_version" in data
 
 
-def _run_of_manifests(folder: Folder, files: Mapping[str, Entry]) -> dict[str, Any] | None:
-    """``run.json`` as the manifests knew it, with all seeds that any of them did; None if there is none."""
-    runs = []
+def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], str]:
+    """What ``run.json`` should hold, and what is wrong with the one that is there, if anything is.
+
+    Each manifest holds it as it was then. Should it be lost or changed, what most of them say goes.
+
+    Raises:
+        InputError: there is neither, or it is of a newer version.
+    """
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
     for path in files:
         if path.startswith(f"{RESULTS}/") and path.endswith(f"/{manifest.NAME}"):
-            try:
-                runs.append(manifest.from_bytes(path, folder.read(path)).run)
-            except DamageError:
-                continue
-    if not runs:
-        return None
-    return {**runs[0], "seeds": [list(ends) for ends in seed_ranges({"seeds": [e for r in runs for e in r["seeds"]]})]}
+            with suppress(DamageError):
+                run = manifest.from_bytes(path, folder.read(path)).run
+                kinds.setdefault(json.dumps({key: run.get(key) for key in IDENTITY}), []).append(run)
+    most = max(kinds.values(), key=len, default=[])
+    if not _readable(folder, "run.json"):
+        if not most:
+            read_json(folder, "run.json")  # Says what is wrong.
+        return _joined(most), "is missing or torn"
+    there = read_json(folder, "run.json")
+    own = kinds.get(json.dumps({key: there.get(key) for key in IDENTITY}), [])
+    if most and not own:
+        return _joined(most), "is of another sweep than the waves"
+    whole = _joined([there, *own])
+    return (
+        (whole, "asks for fewer seeds than the waves are of")
+        if seed_ranges(whole) != seed_ranges(there)
+        else (there, "")
+    )
+
+
+def _joined(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The first of some runs, with the seeds of all."""
+    seeds = merged(ends for run in runs for ends in seed_ranges(run))
+    return {
+        **runs[0],
+        "seeds": runs[0]["seeds"] if len(seeds) == 1 and len(runs) == 1 else [list(ends) for ends in seeds],
+    }
 
 
 def _of_waves(store: Store, files: Mapping[str, Entry], working: set[str]) -> Iterator[Finding]:
     for _ in store.tables([]):
         pass
-    counted = {wave.name: wave for wave in store.waves}
-    waves = sorted({path.split("/")[1] for path in files if path.startswith(f"{RESULTS}/") and path.count("/") > 1})
+    counted = {wave.name: wave for wave in store.waves if wave.name not in store.damage}
     for path in files:
-        if path.startswith(f"{RESULTS}/") and path.count("/") == 1 and not _is_hidden(path):
-            yield Finding(path, "is none of the sweep's", foreign=True)
-    for wave in waves:
-        names = [path for path in files if path.startswith(f"{wave_path(wave)}/")]
-        if not _WAVE.fullmatch(wave):
-            yield from (Finding(path, "is none of the sweep's", foreign=True) for path in names)
-        elif wave in store.damage:
-            error = store.damage[wave]
-            yield Finding(error.where, error.what, wave=wave)
-        elif wave in counted:
-            yield from _of_wave(store, wave, names)
-        elif wave.removeprefix("wave=").split("-")[0] not in working and _counts_not(store, wave, files):
-            yield Finding(wave_path(wave), "has no manifest: its rows do not count", wave=wave)
+        place, _, name = path.removeprefix(f"{RESULTS}/").rpartition("/")
+        if path.startswith(f"{RESULTS}/") and not _WAVE.fullmatch(place) and not name.startswith("."):
+            yield Finding(path, FOREIGN, foreign=True)
+    for wave in sorted({path.split("/")[1] for path in files if path.startswith(f"{RESULTS}/wave=")}):
+        if _WAVE.fullmatch(wave):
+            names = [path.rpartition("/")[2] for path in files if path.startswith(f"{wave_path(wave)}/")]
+            yield from _strange(store, wave, names, counted[wave].parts if wave in counted else None)
+            if wave in store.damage:
+                yield Finding(store.damage[wave].where, store.damage[wave].what, wave=wave)
+            elif wave in counted:
+                yield from _wrong_rows(store, counted[wave])
+            elif store.mark not in names and wave[5:13] not in working:
+                yield Finding(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 
 
-def _counts_not(store: Store, wave: str, files: Mapping[str, Entry]) -> bool:
-    """Whether a wave has no manifest; one that has may hold what others hold as well, and that is no harm."""
-    return f"{wave_path(wave)}/{store.mark}" not in files
+def _strange(store: Store, wave: str, names: list[str], parts: Mapping[str, str | None] | None) -> Iterator[Finding]:
+    """Files in a wave's folder that are none of its own, as far as its manifest tells."""
+    known = {digest: name for name, digest in (parts or {}).items()}
+    for name in names:
+        own = is_part(name) if parts is None else name in parts
+        if not own and name not in ("_SUCCESS", manifest.NAME) and not name.startswith("."):
+            path = f"{wave_path(wave)}/{name}"
+            twin = known.get(digest_of(store.folder.read(path)))
+            yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, foreign=True)
 
 
-def _of_wave(store: Store, wave: str, names: list[str]) -> Iterator[Finding]:
-    """What is beside the parts of a wave that counts, or rows that are not those that it says."""
-    own = next(one for one in store.waves if one.name == wave)
-    parts = {digest: name for name, digest in own.parts.items()}
-    for path in names:
-        name = path.rpartition("/")[2]
-        if name in own.parts or name in ("_SUCCESS", manifest.NAME) or _is_hidden(path):
-            continue
-        twin = parts.get(digest_of(store.folder.read(path))) if is_part(name) else None
-        yield Finding(path, f"is a double of {twin}" if twin else "is none of the sweep's", foreign=True)
+def _wrong_rows(store: Store, wave: Wave) -> Iterator[Finding]:
+    where = wave_path(wave.name)
     try:
-        found = Extent(pieces_in(own.table(store.sweep, list(key(store.grid))), store.sweep))
+        found = Extent(pieces_in(wave.table(store.sweep, list(key(store.grid))), store.sweep))
     except ValueError as error:
-        yield Finding(wave_path(wave), f"holds other rows than it says: {error}", wave=wave)
-        return
-    covers = Extent(own.covers).minus(own.beside)
-    if found != covers:
-        yield Finding(wave_path(wave), "holds other rows than it says", wave=wave)
+        yield Finding(where, f"holds other rows than it says: {error}", wave=wave.name)
+    else:
+        if found != Extent(wave.covers).minus(wave.beside):
+            yield Finding(where, "holds other rows than it says", wave=wave.name)
 
 
 def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
-    for name in _TOP[1:]:
+    for name in ("summary.json", "violations.jsonl"):
         if name not in files:
             yield Finding(name, "is missing")
     if "summary.json" in files:
@@ -169,11 +187,6 @@ def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
             yield Finding("summary.json", "is torn")
         elif (found := read_json(store.folder, "summary.json"))["runs"] != asked or not found["complete"]:
             yield Finding("summary.json", f"tells of {found['runs']} of {asked} runs")
-
-
-def _is_hidden(path: str) -> bool:
-    """Whether a file is one of those that Hadoop and unfinished writes leave: readers pass over them."""
-    return path.rpartition("/")[2].startswith(".")
 
 
 def repair(
@@ -198,9 +211,7 @@ def repair(
     """
     from scenarios.sweep import run_sweep
 
-    files = folder.files()
-    run = read_json(folder, "run.json") if _readable(folder, "run.json") else _run_of_manifests(folder, files)
-    assert run is not None
+    run, _ = _run(folder, folder.files())
     if run["code_version"] != code_version():
         raise InputError(
             f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: only that one repairs it"
@@ -212,7 +223,7 @@ def repair(
             if finding.foreign:
                 folder.move(finding.where, f"{ASIDE}/{finding.where}")
         for wave in {finding.wave for finding in found.findings if finding.wave}:
-            remove_all(folder, [path for path in files if path.startswith(f"{wave_path(wave)}/")])
+            clear(folder, wave_path(wave))
         claim.take_over(folder, claim.dead(folder, held.name))
     finally:
         held.end()

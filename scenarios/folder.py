@@ -21,7 +21,7 @@ import pyarrow.fs as pafs
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")
@@ -286,11 +286,8 @@ def _attempt(scheme: str, make: Callable[[], T]) -> T:
         raise InputError(f"a URI of {scheme}: cannot be used here: {reason}") from None
 
 
-def remove_all(folder: Folder, names: Iterable[str]) -> None:
-    """Remove files, then the folders that they leave empty."""
-    places = set()
-    for name in names:
+def clear(folder: Folder, under: str) -> None:
+    """Remove a folder of this one with all that is in it: for what this program made."""
+    for name in folder.files(under):
         folder.remove(name)
-        places.add(name.rpartition("/")[0])
-    for place in places - {""}:
-        folder.prune(place)
+    folder.prune(under)

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from scenarios import store
 from scenarios.claim import CLAIMS
-from scenarios.folder import remove_all
+from scenarios.folder import clear
 from scenarios.java import cache_folder, find_java, shim, write_once
 from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
@@ -300,7 +300,7 @@ def _check_folder(spark: SparkSession, folder: Folder) -> None:
         raise InputError(f"Spark cannot write to {folder.shown}: {_write_reason(error)}") from None
     finally:
         found = folder.files(place)
-        remove_all(folder, found)
+        clear(folder, place)
     if not any(store.is_part(path.rpartition("/")[2]) for path in found):
         raise InputError(
             f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 VERSION_KEY: Final = "highwater.schema_version"
 RESULTS: Final = "results"
+IDENTITY: Final = ("scenarios", "code_version", "modes", "rules", "grid")
+"""What ``run.json`` says of a sweep that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
 """The schema_version that manifests came with."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -98,7 +100,7 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
     """What keeps two sweeps from sharing a folder, one sentence each; seeds do not."""
     # What JSON has no word for (tuples) must not count as a difference.
     now = json.loads(json.dumps(now))
-    for key in ("code_version", "modes", "rules", "grid"):
+    for key in IDENTITY[1:]:
         # As text: the order of keys decides which variant is which.
         before, after = (json.dumps(run.get(key, {})) for run in (there, now))
         if before != after:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from scenarios import claim, manifest
 from scenarios.claim import Claim
 from scenarios.extent import Extent, merged, split, take, units
-from scenarios.folder import Folder, open_folder, remove_all
+from scenarios.folder import Folder, clear, open_folder
 from scenarios.manifest import Manifest
 from scenarios.rows import SCHEMA_VERSION
 from scenarios.store import (
@@ -362,7 +362,7 @@ class _Job:
         """Write the summary of what is done, in the room that the rest takes."""
         # A wave that was planned and has no manifest is none.
         for wave in self._planned:
-            remove_all(self._folder, self._folder.files(wave_path(wave)))
+            clear(self._folder, wave_path(wave))
         if self._begun:
             self._write_summary(exit_code)
 
@@ -424,9 +424,8 @@ def _clear_up(folder: Folder, mine: str) -> None:
     for name in gone:
         waves = {path.split("/")[1] for path in files if path.startswith(wave_path(f"wave={name}-"))}
         for wave in waves:
-            parts = [path for path in files if path.startswith(f"{wave_path(wave)}/")]
-            if f"{wave_path(wave)}/{manifest.NAME}" not in parts:
-                remove_all(folder, parts)
+            if f"{wave_path(wave)}/{manifest.NAME}" not in files:
+                clear(folder, wave_path(wave))
 
 
 def _pilot_seconds(sweep: str, pieces: Sequence[Piece]) -> float:

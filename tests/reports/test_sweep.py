@@ -15,6 +15,7 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scenarios.folder import Folder
     from tests.reports.conftest import Call
 
 CANARY = Path(__file__).parents[2] / "scenarios" / "files" / "canary.toml"
@@ -41,7 +42,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "expectation": "clean",
         "met": True,
     }
-    return {"complete": True, "exit_code": 0, "runs": 10, "results": [result], "failing": 0, **changes}
+    whole = {"complete": True, "exit_code": 0, "runs": 10, "results": [result], "inconclusive": [], "failing": 0}
+    return {**whole, **changes}
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the command asks of `run_sweep`; nothing is run, and its summary says 3."""
     seen: dict[str, Any] = {}
 
-    def run_sweep(asked: sweep.Sweep, output: Path, backend: object, **options: Any) -> dict[str, Any]:
+    def run_sweep(asked: sweep.Sweep, output: Folder, backend: object, **options: Any) -> dict[str, Any]:
         seen.update(sweep=asked, output=output, backend=backend, **options)
         return summary(exit_code=3)
 
@@ -69,7 +71,7 @@ def test_words_reach_the_sweep(highwater: Callable[..., Call], asked: dict[str, 
     assert swept.rules == {"isr_join": "leader-epoch-start"}
     assert swept.scenarios[0].config["min.insync.replicas"] == 2
     assert swept.grid == {}
-    assert (asked["output"], asked["chunks"], asked["task_seconds"]) == (tmp_path, 5, 3.0)
+    assert (asked["output"].local, asked["chunks"], asked["task_seconds"]) == (tmp_path, 5, 3.0)
     assert isinstance(asked["backend"], local.LocalBackend)
 
 
@@ -81,7 +83,7 @@ def test_modes_default_to_each_scenarios_own(
     assert asked["sweep"].modes == {"power": modes, "canary": ("hw",)}
 
 
-@pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 30.0)])
+@pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 10.0)])
 def test_without_local_spark_is_used(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path, master: str | None, seconds: float
 ) -> None:
