@@ -269,13 +269,18 @@ def _s3(conf: Mapping[str, str]) -> pafs.FileSystem:
         "secret_key": setting("secret.key"),
         "session_token": setting("session.token"),
         "region": setting("endpoint.region"),
-        "endpoint_override": setting("endpoint"),
+        # pyarrow reads the other variables of AWS by itself, but not these.
+        "endpoint_override": setting("endpoint") or _environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
         "scheme": {"false": "http", "true": "https"}.get(setting("connection.ssl.enabled") or ""),
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value}
     if "Anonymous" in (setting("aws.credentials.provider") or ""):
         options["anonymous"] = True
     return _attempt("s3", lambda: pafs.S3FileSystem(**options))
+
+
+def _environment(*names: str) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _attempt(scheme: str, make: Callable[[], T]) -> T:

@@ -1,0 +1,1 @@
+"""Sweeps into an object store: `make test-s3`."""
