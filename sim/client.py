@@ -100,9 +100,10 @@ class Client(Node):
         self._tries = 0
 
     def begin(self) -> None:
-        """Look for the leader."""
+        """Look for the leader, and again at each multiple of ``metadata.max.age.ms``."""
         self.refresh()
-        self.kernel.call_at(self.settings.metadata_age_us, self.life, self._age, None)
+        now_us, age_us = self.kernel.now_us, self.settings.metadata_age_us
+        self.kernel.call_at(now_us + age_us - now_us % age_us, self.life, self._age, None)
 
     def _age(self, _: object) -> None:
         self.refresh()

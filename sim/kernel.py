@@ -6,6 +6,7 @@ process died or whose link is cut, the life of a process that set a timer.
 A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
 
+Time never goes back: whoever asks for a time before now gets a `PastEventError`.
 Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
 of the receivers (PCT), both by seed.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import simpy
 from simpy.events import NORMAL, Event
@@ -61,6 +62,21 @@ class EventBudgetError(Exception):
     """A run processed more events than it may: something goes round in circles."""
 
 
+class PastEventError(Exception):
+    """Something was to happen before now. Says who asked to be called, for when, and when that was."""
+
+
+def refuse(at_us: int, now_us: int, gate: Gate, handler: Handler) -> NoReturn:
+    """Refuse an event before now.
+
+    Raises:
+        PastEventError: always.
+    """
+    asker = getattr(handler, "__qualname__", None) or repr(handler)
+    node = f" of node {gate.owner}" if gate.owner >= 0 else ""
+    raise PastEventError(f"{asker}{node} asks to be called at {at_us} us, which is before now ({now_us} us)")
+
+
 class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
     pass
 
@@ -88,7 +104,13 @@ class Kernel:
         self.number = CALL << _RANK
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """Call `handler(argument)` at a time, if the gate is open then."""
+        """Call `handler(argument)` at a time, if the gate is open then.
+
+        Raises:
+            PastEventError: that time is before now; so in all ways to schedule a call.
+        """
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, handler)
         number = self.number
         self.number = number + 1
         key: Key = (at_us << SHIFT) + number
@@ -105,13 +127,15 @@ class Kernel:
             self.call_at(at_us, gate, handler, argument)
 
     def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
-        """Queue and calls for who schedules much and saves himself `call_at`; no queue in kernels in which that does
-        more.
+        """Queue and calls for who schedules much and saves himself `call_at`, but not its check of the time; no queue in
+        kernels in which that does more.
         """
         return self._queue if type(self) is Kernel else None, self._entries
 
     def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, handler)
         number = self.number
         self.number = number + 1
         key: Key = (at_us << self._shift) + ((tie - CALL) << _RANK) + number
@@ -127,6 +151,7 @@ class Kernel:
 
         Raises:
             EventBudgetError: the budget is used up.
+            PastEventError: that time is before now.
         """
         queue, shift = self._queue, self._shift
         pop, take = heappop, self._entries.pop

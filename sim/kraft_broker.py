@@ -162,8 +162,10 @@ class KRaftBroker(Broker):
         if channel.usual_us >= self.settings.heartbeat_us:
             return False
         controller: Any = channel.target
-        return self.network.steady(self.node, CONTROL) and controller.has_heard(
-            self.node, self.broker_epoch, self.image.offset
+        return (
+            self.network.steady(self.node, CONTROL)
+            and controller.has_heard(self.node, self.broker_epoch, self.image.offset)
+            and controller.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.heartbeat_us)
         )
 
     def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sim.idle import Idle
-from sim.kernel import SHIFT, Gate, Handler, Kernel, Key, push
+from sim.kernel import SHIFT, Gate, Handler, Kernel, Key, push, refuse
 from sim.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -183,7 +183,8 @@ class Channel(Gate):
         """
         link = self._link
         kernel = self._kernel
-        arrival_us = kernel.now_us + link.table[self._bits(8)]
+        now_us = kernel.now_us
+        arrival_us = now_us + link.table[self._bits(8)]
         if link.loss and self._chance() * 1_000 < link.loss:
             return
         if arrival_us <= self._last_us:
@@ -196,6 +197,8 @@ class Channel(Gate):
         queue = self._queue
         if queue is None:
             kernel.call_at(arrival_us, self, handler, message)
+        elif arrival_us < now_us:
+            refuse(arrival_us, now_us, self, handler)
         else:
             number = kernel.number
             kernel.number = number + 1

@@ -334,6 +334,10 @@ class Quorum(ControlPlane):
             and not self._late_us.get(broker)
         )
 
+    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+        """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
+        return max(arrives_us - self._heard_us[broker], interval_us) < self._settings.session_us
+
     def heard(self, broker: int, last_us: int) -> None:
         """See `sim.idle.Sessions`: with each heartbeat it told how much it had replayed."""
         if last_us >= 0:
@@ -346,7 +350,7 @@ class Quorum(ControlPlane):
         if broker not in self._watched:
             self._watched.add(broker)
             due_us = self._heard_us[broker] + self._settings.session_us
-            self._kernel.call_at(max(due_us, self._kernel.now_us), self.life, self._check_session, broker)
+            self._kernel.call_at(due_us, self.life, self._check_session, broker)
 
     def _check_session(self, broker: int) -> None:
         """Fence a broker that was not heard of for too long (QuorumController.maybeFenceStaleBrokers)."""

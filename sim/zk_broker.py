@@ -158,8 +158,10 @@ class ZooKeeperBroker(Broker):
         zookeeper: Any = channel.target
         partition = self.partition
         assert partition is not None
-        return self.network.steady(self.node, ZOOKEEPER) and zookeeper.has_heard(
-            self.node, self._session, self._noticed, partition.partition_epoch
+        return (
+            self.network.steady(self.node, ZOOKEEPER)
+            and zookeeper.has_heard(self.node, self._session, self._noticed, partition.partition_epoch)
+            and zookeeper.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
     def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:

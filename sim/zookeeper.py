@@ -247,6 +247,10 @@ class ZooKeeper(ControlPlane):
         session = self.sessions.get(broker)
         return session is not None and session.broker_epoch == broker_epoch and session.noticed == noticed
 
+    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+        """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
+        return max(arrives_us - self.sessions[broker].last_us, interval_us) < self._session_us
+
     def heard(self, broker: int, last_us: int) -> None:
         """See `sim.idle.Sessions`; what watched the session meanwhile goes on watching it."""
         session = self.sessions[broker]
