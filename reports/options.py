@@ -11,7 +11,7 @@ import click
 from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from scenarios.scenario import Scenario
     from sim.config import Value
@@ -148,32 +148,38 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     return parse_pairs(pairs, "--set", "KEY=VALUE[,VALUE...]", read)
 
 
-def scenario(word: str, overrides: Mapping[str, Value], *, strict: bool = False) -> Scenario:
+def scenario(
+    word: str, overrides: Mapping[str, Value], *, strict: bool = False, later: Container[str] = ()
+) -> Scenario:
     """Load a scenario by name or path, with some settings overridden; what is set is not drawn any more.
 
-    With `strict`, early warnings count as violations.
+    With `strict`, early warnings count as violations. Keys of which others are to be laid over it are named by `later`.
 
     Raises:
-        InputError: no such scenario, all that is wrong with its file, or more replicas than brokers.
+        InputError: no such scenario, all that is wrong with its file, more replicas than brokers, or settings that no
+            Kafka would start with.
     """
     from scenarios.catalogue import load
 
     found = load(word)
-    check_settings(found, overrides)
+    check_settings(found, overrides, later)
     return replace(found.with_settings(overrides), source=word, strict=strict)
 
 
-def check_settings(scenario: Scenario, overrides: Mapping[str, Value]) -> None:
-    """Check settings that are to be laid over a scenario's own.
+def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Container[str] = ()) -> None:
+    """Check settings that are to be laid over a scenario's own; `later` as in `scenario`.
 
     Raises:
-        InputError: more replicas than brokers.
+        InputError: more replicas than brokers, or settings that no Kafka would start with.
     """
+    from scenarios import legal
+
     factor = overrides.get("default.replication.factor", 1)
     if int(factor) > scenario.brokers:
         raise InputError(
             f"default.replication.factor = {factor} is not valid: {scenario.name} has {scenario.brokers} brokers"
         )
+    legal.check(scenario.with_settings(overrides), overrides, later)
 
 
 def all_modes_option(command: F) -> F:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from reports.console import pairs
-from sim.config import KEYS, shown
+from sim.config import KEYS, resolve, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,12 +111,13 @@ def _pattern(pattern: Pattern) -> str:
 
 def _settings(scenario: Scenario) -> Iterator[tuple[str, str, str, str]]:
     """Key, value, where it comes from, meaning: the whole table, then what single brokers have."""
+    resolved = resolve(scenario.config)
     for key, spec in KEYS.items():
         if key in scenario.draw_config:
             yield key, " | ".join(map(shown, scenario.draw_config[key])), "drawn", spec.meaning
         else:
             source = "scenario" if key in scenario.config else "default"
-            yield key, shown(scenario.config.get(key, spec.default)), source, spec.meaning
+            yield key, shown(resolved[key]), source, spec.meaning
     for broker, config in scenario.broker_config.items():
         for key, value in config.items():
             yield key, shown(value), f"broker {broker}", KEYS[key].meaning

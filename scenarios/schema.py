@@ -20,7 +20,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from scenarios import fields, mixing, problems
+from faults.injection import LINKS
+from scenarios import fields, legal, mixing, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
 from sim.control import ELECTIONS
@@ -70,6 +71,16 @@ def _shares(*others: str) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def _standing(value: int, info: ValidationInfo) -> int:
+    """A story of a last replica standing begins with brokers that leave the ISR."""
+    kinds = info.data.get("kinds", [])
+    if value and kinds and LINKS.issuperset(kinds):
+        raise ValueError(f"it needs a kind that strikes brokers, and {', '.join(kinds)} strike links alone")
+    return value
+
+
+FIRST_HORIZON_MS: Final = 6_000
+"""Faults begin after 5 s."""
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -133,7 +144,7 @@ class _Workload(_Table):
 
 
 class _Faults(_Table):
-    horizon_ms: Positive
+    horizon_ms: Annotated[int, Field(ge=FIRST_HORIZON_MS)]
     count: Pair
     kinds: Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)]
     restart_ms: Pair
@@ -145,7 +156,9 @@ class _Faults(_Table):
     burst_percent: Percent = 0
     chain_percent: Annotated[Percent, _shares("burst_percent")] = 0
     rolling_percent: Annotated[Percent, _shares("burst_percent", "chain_percent")] = 0
-    standing_percent: Annotated[Percent, _shares("burst_percent", "chain_percent", "rolling_percent")] = 0
+    standing_percent: Annotated[
+        Percent, _shares("burst_percent", "chain_percent", "rolling_percent"), AfterValidator(_standing)
+    ] = 0
 
 
 class _Pattern(_Table):
@@ -262,6 +275,7 @@ def read(text: str, source: str) -> Scenario:
     scenario = from_json(_plain(file))
     try:
         mixing.check(scenario, scenario.expect)
+        legal.check(scenario)
     except InputError as error:
         raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
     return scenario

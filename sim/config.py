@@ -7,9 +7,10 @@ that a comparison of modes compares protocols and not settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from itertools import product
+from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
 
@@ -50,7 +51,7 @@ KEYS: Final[dict[str, Key]] = {
     "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
     "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
     "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
-    "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=1),
+    "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
     "zookeeper.session.timeout.ms": Key(18_000, "ms without a ping until a session ends", minimum=1),
     "broker.session.timeout.ms": Key(9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1),
     "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1),
@@ -72,7 +73,7 @@ KEYS: Final[dict[str, Key]] = {
     # Producer.
     "acks": Key("all", "replicas that must have a batch before the producer hears of it", ("0", "1", "all")),
     "request.timeout.ms": Key(30_000, "ms until a client gives up a request", minimum=1),
-    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch", minimum=1),
+    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch (by default at least a request)", minimum=1),
     "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
     "retry.backoff.max.ms": Key(1_000, "ms that the back-off grows to", minimum=1),
     "max.in.flight.requests.per.connection": Key(5, "unanswered produce requests of a producer", minimum=1),
@@ -88,7 +89,7 @@ KEYS: Final[dict[str, Key]] = {
     # The testbed's own.
     "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
     "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is due (dirty_expire)"),
-    "sim.heartbeat.interval.ms": Key(6_000, "ms between pings of a session (a third of it)", minimum=1),
+    "sim.heartbeat.interval.ms": Key(6_000, "ms between pings of a session (by default a third of it)", minimum=1),
     "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
     "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is started again", minimum=1),
     "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
@@ -99,6 +100,69 @@ KEYS: Final[dict[str, Key]] = {
     "sim.ties": Key("fifo", "order of events at the same instant", ("fifo", "random", "pct")),
     "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
 }
+
+
+FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
+    # ZooKeeper's client pings when it was silent for half of its read timeout, which is two thirds of the session's
+    # (ClientCnxn.onConnected).
+    "sim.heartbeat.interval.ms": ("zookeeper.session.timeout.ms", lambda _, session: max(1, session // 3)),
+    "delivery.timeout.ms": ("request.timeout.ms", max),  # KafkaProducer.configureDeliveryTimeout.
+}
+"""Keys of which the default depends on another key: that one, and how, from the table's default and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What Kafka needs of several settings to start.
+
+    Attributes:
+        keys: of which settings.
+        holds: whether their values, in this order, are what it needs.
+        text: the same in words.
+        source: where Kafka checks it.
+    """
+
+    keys: tuple[str, ...]
+    holds: Callable[..., bool]
+    text: str
+    source: str
+
+
+NEEDED: Final = (
+    Needed(
+        ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+        lambda wait, timeout: wait <= timeout,
+        "a follower's fetch must not wait for longer than until it is given up",
+        "KafkaConfig.validateValues",
+    ),
+    Needed(
+        ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+        lambda wait, lag: wait <= lag,
+        "a follower's fetch must not wait for longer than a follower may lag",
+        "KafkaConfig.validateValues",
+    ),
+    Needed(
+        ("delivery.timeout.ms", "request.timeout.ms"),
+        lambda delivery, request: delivery >= request,
+        "a batch must not be given up before its request",
+        "KafkaProducer.configureDeliveryTimeout",
+    ),
+    Needed(
+        ("enable.idempotence", "acks"),
+        lambda idempotence, acks: not idempotence or acks == "all",
+        "an idempotent producer needs acks=all",
+        "ProducerConfig.postProcessAndValidateIdempotenceConfigs",
+    ),
+    Needed(
+        ("enable.idempotence", "max.in.flight.requests.per.connection"),
+        lambda idempotence, requests: not idempotence or requests <= 5,
+        "an idempotent producer has at most 5 requests in flight",
+        "ProducerConfig.postProcessAndValidateIdempotenceConfigs",
+    ),
+)
+"""Checked by every release that has the keys. (None compares ``broker.heartbeat.interval.ms`` or a controller's timeouts
+with anything: such brokers start, and are fenced.)
+"""
 
 
 def parse(key: str, value: object) -> Value:
@@ -146,11 +210,42 @@ def _integer(value: object) -> int | None:
 
 
 def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
-    """The default table with layers laid over it, later ones winning; keys in the table's order."""
+    """The default table with layers laid over it, later ones winning; keys in the table's order.
+
+    What no layer sets may follow another key (`FOLLOWING`).
+    """
     merged: dict[str, Value] = {key: spec.default for key, spec in KEYS.items()}
     for layer in layers:
         merged.update(layer)
+    for key, (other, follow) in FOLLOWING.items():
+        if not any(key in layer for layer in layers):
+            merged[key] = follow(merged[key], merged[other])
     return merged
+
+
+def refusals(
+    config: Mapping[str, Value], drawn: Mapping[str, tuple[Value, ...]], needs: Iterable[Needed] = NEEDED
+) -> list[str]:
+    """What Kafka would not start with, one line for each thing.
+
+    Args:
+        config: the keys that are set.
+        drawn: keys that are drawn, with the values that they may get; all combinations have to do.
+        needs: what is looked at.
+    """
+    found = []
+    for needed in needs:
+        given = {key: config[key] for key in needed.keys if key in config}
+        varied = {key: drawn[key] for key in needed.keys if key in drawn}
+        for values in product(*varied.values()):
+            merged = resolve(given, dict(zip(varied, values, strict=True)))
+            if not needed.holds(*(merged[key] for key in needed.keys)):
+                words = [
+                    f"{key} = {shown(merged[key])}{' (drawn)' if key in varied else ''}" for key in needed.keys
+                ]
+                found.append(f"{' with '.join(words)}: Kafka would not start ({needed.source}); {needed.text}")
+                break
+    return found
 
 
 def shown(value: Value) -> str:

@@ -81,7 +81,7 @@ def command(
     first, end = options.seed_range(seeds)
     grid = {key: values for key, values in settings.items() if len(values) > 1}
     fixed = {key: values[0] for key, values in settings.items() if key not in grid}
-    chosen = _scenarios(scenarios, fixed, strict=strict)
+    chosen = _scenarios(scenarios, fixed, grid, strict=strict)
     for scenario, point in product(chosen, points(grid)):
         options.check_settings(scenario, point)
     named = modes.split(",") if modes else ()
@@ -108,8 +108,10 @@ def command(
     return int(summary["exit_code"])
 
 
-def _scenarios(names: tuple[str, ...], settings: dict[str, Value], *, strict: bool) -> tuple[Scenario, ...]:
-    chosen = tuple(options.scenario(name, settings, strict=strict) for name in dict.fromkeys(names))
+def _scenarios(
+    names: tuple[str, ...], settings: dict[str, Value], grid: dict[str, tuple[Value, ...]], *, strict: bool
+) -> tuple[Scenario, ...]:
+    chosen = tuple(options.scenario(name, settings, strict=strict, later=grid) for name in dict.fromkeys(names))
     found = [scenario.name for scenario in chosen]
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
