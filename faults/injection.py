@@ -88,7 +88,7 @@ INJECTORS: Final[dict[str, Injector]] = {
         admin_election,
     )
 }
-_LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})
+LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})
 """Kinds whose targets are the two ends of one link."""
 _CONTROLLERS: Final = frozenset({controller_failover.KIND, controller_pause.KIND})
 """Kinds that are about the controller, not about its broker."""
@@ -146,7 +146,7 @@ class Injection:
         elif min(fault.targets) < 0:
             fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
         kernel = self._cluster.kernel
-        targets = fault.targets if fault.kind not in _LINKS else fault.targets[:1]
+        targets = fault.targets if fault.kind not in LINKS else fault.targets[:1]
         for position, target in enumerate(targets):
             delay_us = fault.delays_us[min(position, len(fault.delays_us) - 1)] if fault.delays_us else 0
             if delay_us:
@@ -162,7 +162,7 @@ class Injection:
         effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
         if not effective:
             coverage.spared(before)
-        struck = fault.targets if fault.kind in _LINKS else (target,)
+        struck = fault.targets if fault.kind in LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck
         if effective or fault.kind in _STOPS:

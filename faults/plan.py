@@ -210,13 +210,17 @@ def aim(stream: random.Random, limits: Limits) -> int:
 
 
 def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (names as in `aim`), or a broker and the control plane; one way or both."""
+    """Two brokers (names as in `aim`), or a broker and the control plane; one way or both. A replica that has no other
+    one has a link to the control plane only.
+    """
     at_us = integer(stream, *limits.window_us)
     source = aim(stream, limits)
     ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
     target = choice(stream, [node for node in ends if node != source])
     if limits.peer is not None:
         target = limits.peer
+    if len(limits.brokers) == 1:
+        target = CONTROL
     turned = bool(stream.getrandbits(1))
     both_ways = bool(stream.getrandbits(1))
     targets = (target, source) if turned else (source, target)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from faults.injection import INJECTORS
+from faults.injection import INJECTORS, LINKS
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Limits, Trigger
 from sim.streams import choice, integer
 
@@ -59,13 +59,14 @@ def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Lim
     Args:
         stream: of this story.
         faults: how many, at least 2.
-        allowed: the kinds that the scenario has.
+        allowed: the kinds that the scenario has, not only those of links.
         limits: what faults are drawn within; stories last as long as they need.
         at_us: when it begins.
     """
     last_us = limits.window_us[1]
     others = len(limits.brokers) - 1
-    leaves = _draw(stream, _of(stream, LEAVES, allowed), limits, at_us, FOLLOWERS, AWAY_US)
+    of_brokers = [kind for kind in allowed if kind not in LINKS]
+    leaves = _draw(stream, _of(stream, LEAVES, of_brokers), limits, at_us, FOLLOWERS, AWAY_US)
     gap_us = choice(stream, GAPS_US)
     delays_us = [integer(stream, 0, gap_us) for _ in range(others)]
     plan = [replace(leaves, targets=(FOLLOWERS,), delays_us=(0, *sorted(delays_us[1:])))]
@@ -76,7 +77,7 @@ def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Lim
         integer(stream, 0, choice(stream, AFTER_US)),
         min(at_us + integer(stream, *WAIT_US), last_us),
     )
-    blow = _draw(stream, _of(stream, BLOWS, allowed), limits, at_us, LAST, choice(stream, BACK_US))
+    blow = _draw(stream, _of(stream, BLOWS, of_brokers), limits, at_us, LAST, choice(stream, BACK_US))
     plan.append(replace(blow, targets=(LAST,), delays_us=()).waiting(alone))
     for _ in range(faults - 2):
         later_us = min(at_us + integer(stream, 0, AWAY_US[1]), last_us)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import controlled_restart, standing
+from faults import controlled_restart, preferred_election, reassignment, standing
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
 from sim.control import CONTROL
@@ -231,6 +231,9 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> li
 def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[Incident]) -> Plan:
     """Draw what goes wrong in each incident.
 
+    What needs another replica or broker is not drawn where there is none: elections of the preferred leader,
+    reassignments, links between replicas, and stories of a last replica standing, of which lone faults are left.
+
     Args:
         streams: the stream ``plan`` is used, and one for each fault.
         mix: kinds and shares.
@@ -238,11 +241,15 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
         incidents: what `draw_incidents` gave.
 
     Returns:
-        The plan, its faults in order of time.
+        The plan, its faults in order of time; empty if none of the kinds is possible.
     """
+    alone = len(limits.brokers) == 1
+    possible = [kind for kind in mix.kinds if _possible(kind, limits)]
+    if not possible:
+        return Plan()
     stream = streams("plan")
-    kinds = _enabled(stream, mix.kinds)
-    allowed = [kind for kind in mix.kinds if kind in MOVERS] or mix.kinds
+    kinds = _enabled(stream, possible)
+    allowed = [kind for kind in possible if kind in MOVERS] or possible
     spare = choice(stream, allowed)
     movers = [kind for kind in kinds if kind in MOVERS] or [spare]
     last_us = limits.window_us[1]
@@ -258,15 +265,16 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
             moved += faults[-incident.faults].targets == (LEADER,)
             continue
-        if incident.style == STANDING:
+        if incident.style == STANDING and not alone:
             own = streams(f"standing:{len(faults)}")
-            faults += standing.draw(own, incident.faults, mix.kinds, limits, incident.at_us)
+            faults += standing.draw(own, incident.faults, possible, limits, incident.at_us)
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))
         targets = _targets(stream, incident, limits)
         node = choice(stream, (LEADER, LEADER, ISR_MEMBER, *limits.brokers))
-        peers = sample(stream, (CONTROL, *limits.brokers), incident.faults)
+        ends = (CONTROL, *limits.brokers)
+        peers = sample(stream, ends, min(len(ends), incident.faults))
         gap_us = choice(stream, BURST_GAPS_US)
         for position in range(incident.faults):
             other = choice(stream, kinds if len(faults) % 2 or incident.style == BURST else movers)
@@ -278,15 +286,15 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             target = targets[position] if position < len(targets) else 0
             peer: int | None = None
             if incident.style == BURST and kind in LINKS:
-                target, peer = node, peers[position]
+                target, peer = node, peers[position % len(peers)]
             elif not target and kind in MOVERS and (moved < SURE or own.random() * 3 < 2):
                 target = LEADER
                 moved += 1
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
             if waits:
                 # After an append nobody but the leader has the batch: that is what followers truncate later.
-                alone = target == LEADER and bool(own.getrandbits(1))
-                moment = "append" if alone else choice(own, _MOMENTS)
+                unread = target == LEADER and bool(own.getrandbits(1))
+                moment = "append" if unread else choice(own, _MOMENTS)
                 fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
@@ -376,6 +384,13 @@ def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: in
         faults.append(_draw_fault(stream, controlled_restart.KIND, short, at_us, target=broker))
         at_us = min(at_us + integer(stream, gap_us // 2, gap_us), last_us)
     return faults
+
+
+def _possible(kind: str, limits: Limits) -> bool:
+    """Whether a kind can do anything in a cluster of that size."""
+    if kind == preferred_election.KIND:
+        return len(limits.brokers) > 1
+    return kind != reassignment.KIND or len(limits.all_brokers) > 1
 
 
 def _enabled(stream: random.Random, kinds: Sequence[str]) -> list[str]:
