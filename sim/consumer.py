@@ -65,6 +65,7 @@ class Consumer(Client):
         "_lookup",
         "_reset",
         "_shows",
+        "_timed",
         "_validates",
         "_validation",
         "at",
@@ -85,6 +86,7 @@ class Consumer(Client):
         self._shows = shows
         self._committed: tuple[int, int] | None = None
         self._fetch: FetchRequest | None = None
+        self._timed: FetchRequest | None = None
         self._reset: ListOffsetsRequest | None = None
         self._validation: tuple[EpochEndRequest, FetchPosition] | None = None
         self._ask: ListOffsetsRequest | None = None
@@ -113,6 +115,7 @@ class Consumer(Client):
         position = (self.topic, at.offset, self._epoch(), NO_EPOCH)
         self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
         if self.network.loss:
+            self._timed = self._fetch
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
         send = channel.send_beside if again else channel.send
         send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
@@ -135,13 +138,16 @@ class Consumer(Client):
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
         """See `sim.idle.Asker`."""
         if answers and request is self._fetch:
+            self._timed = None
             self.succeeded()
 
     def _time_out(self, fetch: FetchRequest) -> None:
         """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
         if fetch is self._fetch:
-            self.connection_lost()
-            self.retry_later(always=True)
+            self.network.settle_fetches(self.node)
+            if fetch is self._timed:  # And not one like it, sent since.
+                self.connection_lost()
+                self.retry_later(always=True)
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered."""

@@ -123,12 +123,15 @@ class Pinger(Protocol):
     def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
         """A ping is under way until the one time (-1: none is), and the next one is sent at the other."""
 
+    def had_read(self, at_us: int) -> int:
+        """How much it could tell then, since pings were left out: see `Sessions.heard`."""
+
 
 class Sessions(Protocol):
     """Who is pinged."""
 
-    def heard(self, broker: int, last_us: int) -> None:
-        """A session was last heard of at that time (-1: not since pings were left out)."""
+    def heard(self, broker: int, last_us: int, had_read: int) -> None:
+        """A session was last heard of at that time (-1: not since pings were left out), by a ping that told so much."""
 
 
 class Pings:
@@ -164,7 +167,8 @@ class Pings:
             heard_us, under_way_us = arrives_us, -1
         else:
             heard_us, under_way_us = (arrives_us - interval_us if sent_us > self._sent_us else -1), arrives_us
-        self._sessions.heard(self._pinger.node, heard_us)
+        had_read = 0 if heard_us < 0 else self._pinger.had_read(heard_us - self._channel.usual_us)
+        self._sessions.heard(self._pinger.node, heard_us, had_read)
         self._pinger.ping_again(self._channel, under_way_us, sent_us + interval_us)
 
 

@@ -49,6 +49,7 @@ class KRaftBroker(Broker):
         "_beats",
         "_previous_broker_epoch",
         "_published",
+        "_read",
         "_registering",
         "_retry_us",
         "_sender",
@@ -69,6 +70,8 @@ class KRaftBroker(Broker):
         self._unpublished: list[MetadataRecords] = []
         self._wants_shut_down = False
         self._beats = 0
+        self._read: list[tuple[int, int]] = []
+        """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
         self._sender = AlterPartitionSender(self)
         self._asked: AlterPartitionRequest | None = None
 
@@ -124,6 +127,7 @@ class KRaftBroker(Broker):
         channel = self.out.get(CONTROL)
         interval_us = self.settings.heartbeat_us
         if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+            self._read = [(self.kernel.now_us - 1, self.image.offset)]
             return
         if not self.zombie:
             channel = self.reach(CONTROL)
@@ -171,8 +175,14 @@ class KRaftBroker(Broker):
     def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
         """See `sim.idle.Pinger`."""
         if arrives_us >= 0:
-            channel.deliver_at(arrives_us, channel.target.on_heartbeat, self._sign_of_life())  # type: ignore[attr-defined]
+            heartbeat = self._sign_of_life()
+            heartbeat.metadata_offset = self.had_read(arrives_us - channel.usual_us)
+            channel.deliver_at(arrives_us, channel.target.on_heartbeat, heartbeat)  # type: ignore[attr-defined]
         self._beat_after(next_us - self.kernel.now_us)
+
+    def had_read(self, at_us: int) -> int:
+        """See `sim.idle.Pinger`: what it had replayed of the metadata log."""
+        return next(offset for since_us, offset in reversed(self._read) if since_us < at_us)
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
         """The controller answered a heartbeat."""
@@ -235,6 +245,7 @@ class KRaftBroker(Broker):
                 image.replay(record)
                 if isinstance(record, Setting):
                     changed[record.key] = record.value
+            self._read.append((self.kernel.now_us, image.offset))
         for key, value in changed.items():
             self.on_config_changed((key, value))
         live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
@@ -342,6 +353,7 @@ class KRaftBroker(Broker):
         if self.broker_epoch < 0:
             self._exits(self.node, SHUTDOWN)
         elif not self._wants_shut_down:
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # None that is under way says so.
             self._wants_shut_down = True
             self._beat_now()
 

@@ -8,7 +8,6 @@ all sessions begin anew, and what reaches the quorum meanwhile waits, as request
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,7 +15,6 @@ from sim.config import Value
 from sim.control import CONTROL, ControlPlane
 from sim.journal import Journal
 from sim.kernel import ALWAYS, Kernel
-from sim.network import LATENCY_US, USUAL
 from sim.protocol.kraft_controller import KraftController
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
@@ -338,12 +336,11 @@ class Quorum(ControlPlane):
         """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
         return max(arrives_us - self._heard_us[broker], interval_us) < self._settings.session_us
 
-    def heard(self, broker: int, last_us: int) -> None:
+    def heard(self, broker: int, last_us: int, had_read: int) -> None:
         """See `sim.idle.Sessions`: with each heartbeat it told how much it had replayed."""
         if last_us >= 0:
             self._heard_us[broker] = max(self._heard_us[broker], last_us)
-            sent_us = last_us - LATENCY_US[USUAL]
-            self.active.has_read(broker, bisect_left(self._sent_us, sent_us - LATENCY_US[USUAL]))
+            self.active.has_read(broker, had_read)
         self._watch(broker)
 
     def _watch(self, broker: int) -> None:

@@ -170,6 +170,10 @@ class ZooKeeperBroker(Broker):
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
         self.kernel.call_first(next_us, self.life, self._ping, None)
 
+    def had_read(self, at_us: int) -> int:  # noqa: ARG002
+        """See `sim.idle.Pinger`: nobody waits for that."""
+        return 0
+
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
         if broker_epoch != self._session or self.zombie:

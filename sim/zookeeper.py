@@ -251,7 +251,7 @@ class ZooKeeper(ControlPlane):
         """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self._session_us
 
-    def heard(self, broker: int, last_us: int) -> None:
+    def heard(self, broker: int, last_us: int, had_read: int) -> None:  # noqa: ARG002 - for a quorum
         """See `sim.idle.Sessions`; what watched the session meanwhile goes on watching it."""
         session = self.sessions[broker]
         session.last_us = max(session.last_us, last_us)

@@ -1,0 +1,217 @@
+"""`make hunt-settings`: runs of drawn scenarios with drawn settings in clusters of any shape.
+
+Each number stands for a scenario, a mode, a seed, 1 to 7 brokers, a replication factor up to that, and settings drawn
+over their whole ranges, extremes and "never" included; what no Kafka would start with is drawn again. With fixed
+latencies histories have to be equal with and without elision; with drawn ones, and any order of ties, no event lies in
+the past and no run ends with an error. Horizons are short, and a run that needs more events than the budget is counted
+apart: an interval of 1 ms is legal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from scenarios.catalogue import load, names
+from scenarios.run import _execute, prepare_process
+from sim.config import KEYS, NEVER, Value, refusals, shown
+from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
+from sim.protocol.modes import MODES
+from sim.streams import Streams, choice, integer, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scenarios.scenario import Scenario
+
+OWN = ("default.replication.factor", "sim.network.latency", "sim.elision")
+"""Keys that the hunt sets itself."""
+EVENT_BUDGET = 60_000
+HORIZONS_US = (20_000_000, 60_000_000, 60_000_000, 120_000_000)
+CHUNK = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one number stands for."""
+
+    number: int
+    name: str
+    mode: str
+    seed: int
+    brokers: int
+    horizon_us: int
+    settings: dict[str, Value]
+
+    def scenario(self, **settings: Value) -> Scenario:
+        """The drawn scenario in that cluster, with more settings."""
+        found = DRAWN[self.name].with_settings({**self.settings, **settings})
+        assert found.faults is not None
+        return replace(found, brokers=self.brokers, faults=replace(found.faults, horizon_us=self.horizon_us))
+
+    def __str__(self) -> str:
+        words = " ".join(f"{key}={shown(value)}" for key, value in self.settings.items())
+        about = f"{self.number}: {self.name} {self.mode} seed {self.seed}, {self.brokers} brokers"
+        return f"{about}, {self.horizon_us // 1_000} ms: {words}"
+
+
+DRAWN = {name: load(name) for name in names() if load(name).drawn}
+
+
+def drawn_case(number: int) -> Case:
+    """The case of a number."""
+    stream = Streams(number)("hunt:settings")
+    name = choice(stream, list(DRAWN))
+    brokers = integer(stream, 1, 7)
+    factor = integer(stream, 1, brokers)
+    keys = [key for key in KEYS if key not in OWN]
+    # Some change little, some everything: one extreme hides what another would show.
+    count = integer(stream, 0, choice(stream, (4, 12, len(keys))))
+    while True:
+        settings: dict[str, Value] = {key: _value(stream, key) for key in sample(stream, keys, count)}
+        settings = {"default.replication.factor": factor, **settings}
+        if not refusals({**DRAWN[name].config, **settings}, _left(DRAWN[name], settings)):
+            break
+    return Case(
+        number,
+        name,
+        choice(stream, list(MODES)),
+        integer(stream, 0, 1 << 40),
+        brokers,
+        choice(stream, HORIZONS_US),
+        settings,
+    )
+
+
+def _left(scenario: Scenario, settings: dict[str, Value]) -> dict[str, tuple[Value, ...]]:
+    return {key: values for key, values in scenario.draw_config.items() if key not in settings}
+
+
+def _value(stream: random.Random, key: str) -> Value:
+    """Any value of a key: an extreme, one near the default or near another key's, or of any size."""
+    spec = KEYS[key]
+    if spec.choices:
+        return choice(stream, spec.choices)
+    default = spec.default
+    if isinstance(default, bool):
+        return bool(stream.getrandbits(1))
+    assert isinstance(default, int)
+    way = integer(stream, 0, 9)
+    if way == 0:
+        return choice(stream, (spec.minimum, spec.minimum + 1, spec.maximum, spec.maximum - 1))
+    if way < 4:
+        number = int(default * 4.0 ** (2 * stream.random() - 1)) if default < NEVER else integer(stream, 1, 100)
+    elif way < 6:
+        number = choice(stream, _DEFAULTS)
+    else:
+        number = int(2.0 ** (stream.random() * choice(stream, (8, 16, 20, 40, 63))))
+    return min(max(number, spec.minimum), spec.maximum)
+
+
+_DEFAULTS = sorted(
+    {spec.default for key, spec in KEYS.items() if key.endswith("ms") and type(spec.default) is int},  # type: ignore[type-var]
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """What came of cases.
+
+    Attributes:
+        failures: those that failed, with why.
+        counts: how many of what kind.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def try_cases(cases: Iterable[Case], event_budget: int = EVENT_BUDGET) -> Found:
+    """Run each case, one in two with fixed latencies with and without elision, the others with drawn ones."""
+    found = Found()
+    for case in cases:
+        kind, why = _try(case, event_budget)
+        found.counts[kind] += 1
+        if why:
+            found.failures.append(f"{case}: {why}")
+    return found
+
+
+def _try(case: Case, event_budget: int) -> tuple[str, str]:
+    if case.number % 2:
+        error, _, verdict = _run(case.scenario(), case, _kernel(case, event_budget))
+        return _kind(error, verdict), "" if _is_budget(error) else error
+    rows = []
+    for elision in (True, False):
+        # Ties that are broken at random are broken otherwise where there are others.
+        fixed: dict[str, Value] = {"sim.network.latency": "fixed", "sim.elision": elision, "sim.ties": "fifo"}
+        error, digest, verdict = _run(case.scenario(**fixed), case, Kernel(event_budget))
+        if error and not _is_budget(error):
+            return "error", f"elision {elision}: {error}"
+        rows.append((error, digest, verdict))
+    if any(error for error, _, _ in rows):
+        return "exhausted", ""
+    if rows[0][1:] != rows[1][1:]:
+        return "differs", f"histories differ: {rows}"
+    return "equal", ""
+
+
+def _kernel(case: Case, event_budget: int) -> Kernel:
+    ties, stream = case.settings.get("sim.ties", "fifo"), Streams(case.seed)("ties")
+    if ties == "random":
+        return ShuffledKernel(stream, event_budget)
+    return PriorityKernel(stream, event_budget=event_budget) if ties == "pct" else Kernel(event_budget)
+
+
+def _run(scenario: Scenario, case: Case, kernel: Kernel) -> tuple[str, str, str]:
+    run, error = _execute(scenario, case.mode, case.seed, {}, [], kernel)
+    row = run.row(error)
+    run.cluster.dispose()
+    return error, row["digest"], row["verdict"]
+
+
+def _kind(error: str, verdict: str) -> str:
+    if _is_budget(error):
+        return "exhausted"
+    return "error" if error else verdict
+
+
+def _is_budget(error: str) -> bool:
+    return error.startswith("EventBudgetError")
+
+
+def _hunt(numbers: range) -> Found:
+    prepare_process()
+    return try_cases(map(drawn_case, numbers))
+
+
+def main() -> int:
+    """Try cases and print those that fail; 1 if any does."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=0, help="first number")
+    parser.add_argument("--runs", type=int, default=50_000, help="how many numbers")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    end = options.first + options.runs
+    chunks = [range(first, min(first + CHUNK, end)) for first in range(options.first, end, CHUNK)]
+    counts: Counter[str] = Counter()
+    failed = 0
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        for found in pool.map(_hunt, chunks):
+            counts += found.counts
+            failed += len(found.failures)
+            for failure in found.failures:
+                sys.stdout.write(f"{failure}\n")
+                sys.stdout.flush()
+    sys.stdout.write(f"{options.runs} cases: {dict(sorted(counts.items()))}; {failed} failed\n")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
