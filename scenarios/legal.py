@@ -1,4 +1,4 @@
-"""Settings that no Kafka would start with are refused (`sim.config.NEEDED`), drawn ones and those of single brokers, too."""
+"""Settings that no Kafka would start with are refused (`sim.config.NEEDED`), also drawn ones and a single broker's."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ KEYS: Final[dict[str, Key]] = {
     # Producer.
     "acks": Key("all", "replicas that must have a batch before the producer hears of it", ("0", "1", "all")),
     "request.timeout.ms": Key(30_000, "ms until a client gives up a request", minimum=1),
-    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch (by default at least a request)", minimum=1),
+    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch (by default >= a request)", minimum=1),
     "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
     "retry.backoff.max.ms": Key(1_000, "ms that the back-off grows to", minimum=1),
     "max.in.flight.requests.per.connection": Key(5, "unanswered produce requests of a producer", minimum=1),
@@ -160,8 +160,8 @@ NEEDED: Final = (
         "ProducerConfig.postProcessAndValidateIdempotenceConfigs",
     ),
 )
-"""Checked by every release that has the keys. (None compares ``broker.heartbeat.interval.ms`` or a controller's timeouts
-with anything: such brokers start, and are fenced.)
+"""Checked by every release that has the keys. (None up to 4.1 compares ``broker.heartbeat.interval.ms`` with the session's
+timeout: such brokers start, and are fenced.)
 """
 
 
@@ -240,9 +240,7 @@ def refusals(
         for values in product(*varied.values()):
             merged = resolve(given, dict(zip(varied, values, strict=True)))
             if not needed.holds(*(merged[key] for key in needed.keys)):
-                words = [
-                    f"{key} = {shown(merged[key])}{' (drawn)' if key in varied else ''}" for key in needed.keys
-                ]
+                words = [f"{key} = {shown(merged[key])}{' (drawn)' if key in varied else ''}" for key in needed.keys]
                 found.append(f"{' with '.join(words)}: Kafka would not start ({needed.source}); {needed.text}")
                 break
     return found

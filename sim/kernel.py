@@ -127,8 +127,8 @@ class Kernel:
             self.call_at(at_us, gate, handler, argument)
 
     def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
-        """Queue and calls for who schedules much and saves himself `call_at`, but not its check of the time; no queue in
-        kernels in which that does more.
+        """Queue and calls for who schedules much and saves himself `call_at`, all but its check of the time; no queue
+        in kernels in which that does more.
         """
         return self._queue if type(self) is Kernel else None, self._entries
 

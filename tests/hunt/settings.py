@@ -3,8 +3,8 @@
 Each number stands for a scenario, a mode, a seed, 1 to 7 brokers, a replication factor up to that, and settings drawn
 over their whole ranges, extremes and "never" included; what no Kafka would start with is drawn again. With fixed
 latencies histories have to be equal with and without elision; with drawn ones, and any order of ties, no event lies in
-the past and no run ends with an error. Horizons are short, and a run that needs more events than the budget is counted
-apart: an interval of 1 ms is legal.
+the past and no run ends with an error. Horizons are short. A run that needs more events than the budget is counted
+apart (an interval of 1 ms is legal, and so is a session that never ends); what came before that has to be equal, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
+from scenarios.actions import FAULT_KINDS
 from scenarios.catalogue import load, names
 from scenarios.run import _execute, prepare_process
 from sim.config import KEYS, NEVER, Value, refusals, shown
@@ -26,9 +27,10 @@ from sim.protocol.modes import MODES
 from sim.streams import Streams, choice, integer, sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from scenarios.scenario import Scenario
+    from sim.trace import Step
 
 OWN = ("default.replication.factor", "sim.network.latency", "sim.elision")
 """Keys that the hunt sets itself."""
@@ -47,18 +49,27 @@ class Case:
     seed: int
     brokers: int
     horizon_us: int
+    all_kinds: bool
     settings: dict[str, Value]
+    own: dict[int, dict[str, Value]]
 
     def scenario(self, **settings: Value) -> Scenario:
         """The drawn scenario in that cluster, with more settings."""
         found = DRAWN[self.name].with_settings({**self.settings, **settings})
         assert found.faults is not None
-        return replace(found, brokers=self.brokers, faults=replace(found.faults, horizon_us=self.horizon_us))
+        kinds = tuple(FAULT_KINDS) if self.all_kinds else found.faults.kinds
+        faults = replace(found.faults, horizon_us=self.horizon_us, kinds=kinds)
+        return replace(found, brokers=self.brokers, faults=faults, broker_config=self.own)
 
     def __str__(self) -> str:
-        words = " ".join(f"{key}={shown(value)}" for key, value in self.settings.items())
+        kinds = "all kinds" if self.all_kinds else "its kinds"
         about = f"{self.number}: {self.name} {self.mode} seed {self.seed}, {self.brokers} brokers"
-        return f"{about}, {self.horizon_us // 1_000} ms: {words}"
+        own = "".join(f"; broker {broker}: {_words(keys)}" for broker, keys in self.own.items())
+        return f"{about}, {self.horizon_us // 1_000} ms, {kinds}: {_words(self.settings)}{own}"
+
+
+def _words(settings: dict[str, Value]) -> str:
+    return " ".join(f"{key}={shown(value)}" for key, value in settings.items())
 
 
 DRAWN = {name: load(name) for name in names() if load(name).drawn}
@@ -73,24 +84,24 @@ def drawn_case(number: int) -> Case:
     keys = [key for key in KEYS if key not in OWN]
     # Some change little, some everything: one extreme hides what another would show.
     count = integer(stream, 0, choice(stream, (4, 12, len(keys))))
-    while True:
-        settings: dict[str, Value] = {key: _value(stream, key) for key in sample(stream, keys, count)}
-        settings = {"default.replication.factor": factor, **settings}
-        if not refusals({**DRAWN[name].config, **settings}, _left(DRAWN[name], settings)):
-            break
-    return Case(
-        number,
-        name,
-        choice(stream, list(MODES)),
-        integer(stream, 0, 1 << 40),
-        brokers,
-        choice(stream, HORIZONS_US),
-        settings,
-    )
+    settings: dict[str, Value] = {}
+    while not settings or _refused(DRAWN[name], settings):
+        settings = {"default.replication.factor": factor}
+        settings |= {key: _value(stream, key) for key in sample(stream, keys, count)}
+    mode, seed = choice(stream, list(MODES)), integer(stream, 0, 1 << 40)
+    horizon_us, all_kinds = choice(stream, HORIZONS_US), stream.random() * 3 < 1
+    own: dict[int, dict[str, Value]] = {}
+    while stream.random() * 5 < 1:
+        broker = integer(stream, 1, brokers)
+        keys_of_one = {key: _value(stream, key) for key in sample(stream, keys, 3)}
+        if not _refused(DRAWN[name], {**settings, **keys_of_one}):
+            own[broker] = keys_of_one
+    return Case(number, name, mode, seed, brokers, horizon_us, all_kinds, settings, own)
 
 
-def _left(scenario: Scenario, settings: dict[str, Value]) -> dict[str, tuple[Value, ...]]:
-    return {key: values for key, values in scenario.draw_config.items() if key not in settings}
+def _refused(scenario: Scenario, settings: dict[str, Value]) -> bool:
+    left = {key: values for key, values in scenario.draw_config.items() if key not in settings}
+    return bool(refusals({**scenario.config, **settings}, left))
 
 
 def _value(stream: random.Random, key: str) -> Value:
@@ -149,17 +160,43 @@ def _try(case: Case, event_budget: int) -> tuple[str, str]:
         return _kind(error, verdict), "" if _is_budget(error) else error
     rows = []
     for elision in (True, False):
-        # Ties that are broken at random are broken otherwise where there are others.
-        fixed: dict[str, Value] = {"sim.network.latency": "fixed", "sim.elision": elision, "sim.ties": "fifo"}
-        error, digest, verdict = _run(case.scenario(**fixed), case, Kernel(event_budget))
+        error, digest, verdict = _run(_fixed(case, elision=elision), case, Kernel(event_budget))
         if error and not _is_budget(error):
             return "error", f"elision {elision}: {error}"
         rows.append((error, digest, verdict))
     if any(error for error, _, _ in rows):
-        return "exhausted", ""
+        part = first_difference(case, event_budget)
+        return ("differs", f"histories differ at {part} us") if part >= 0 else ("equal until exhausted", "")
     if rows[0][1:] != rows[1][1:]:
         return "differs", f"histories differ: {rows}"
     return "equal", ""
+
+
+def first_difference(case: Case, event_budget: int) -> int:
+    """When histories with and without elision first differ, as far as both were simulated; -1: they do not."""
+    histories, ends = [], []
+    for elision in (True, False):
+        steps: list[tuple[int, str]] = []
+        kernel = Kernel(event_budget)
+        run, _ = _execute(_fixed(case, elision=elision), case.mode, case.seed, {}, [_noting(steps)], kernel)
+        run.cluster.dispose()
+        histories.append(steps)
+        ends.append(kernel.now_us)
+    one, other = ([step for step in steps if step[0] < min(ends)] for steps in histories)
+    apart = [min(pair)[0] for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    if apart or len(one) == len(other):
+        return apart[0] if apart else -1
+    return max(one, other, key=len)[min(len(one), len(other))][0]
+
+
+def _noting(steps: list[tuple[int, str]]) -> Callable[[Step], None]:
+    return lambda step: steps.append((step["t"], repr(step)))
+
+
+def _fixed(case: Case, *, elision: bool) -> Scenario:
+    """Ties that are broken at random would be broken otherwise where there are others."""
+    fixed: dict[str, Value] = {"sim.network.latency": "fixed", "sim.elision": elision, "sim.ties": "fifo"}
+    return case.scenario(**fixed)
 
 
 def _kernel(case: Case, event_budget: int) -> Kernel:
