@@ -160,8 +160,8 @@ NEEDED: Final = (
         "ProducerConfig.postProcessAndValidateIdempotenceConfigs",
     ),
 )
-"""Checked by every release that has the keys. (None up to 4.1 compares ``broker.heartbeat.interval.ms`` with the session's
-timeout: such brokers start, and are fenced.)
+"""Checked by every release that has the keys. (None up to 4.1 compares ``broker.heartbeat.interval.ms`` with the
+timeout of a session: such brokers start, and are fenced.)
 """
 
 

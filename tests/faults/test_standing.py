@@ -54,6 +54,13 @@ def test_only_kinds_of_the_scenario_are_drawn() -> None:
     assert {fault.kind for seed in range(50) for fault in draw(seed, allowed=few)} <= set(few)
 
 
+def test_links_neither_make_the_others_leave_nor_strike_who_is_left() -> None:
+    for seed in range(50):
+        leaves, blow, *more = draw(seed, allowed=("cut", "slow", "pause"))
+        assert (leaves.kind, blow.kind) == ("pause", "pause")
+        assert {fault.kind for fault in more} <= {"cut", "slow", "pause"}
+
+
 def test_a_seed_draws_the_same_story_whatever_other_incidents_there_are() -> None:
     mix = Mix(ALL, (6, 8), aimed_percent=40, burst_percent=10, standing_percent=50)
     for seed in range(50):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.injection import INJECTORS
-from faults.plan import LEADER, Fault, Plan
+from faults.plan import FOLLOWERS, LEADER, Fault, Limits, Plan
 from faults.swarm import (
     BURST,
     CHAIN,
@@ -26,6 +27,7 @@ from faults.swarm import (
     draw_plan,
 )
 from sim import trace
+from sim.control import CONTROL
 from sim.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US
@@ -211,6 +213,49 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
         assert sum(one in disturbed for one in plain) >= 5
         differing += plain != disturbed
     assert differing > 15
+
+
+ONE = replace(LIMITS, brokers=(1,))
+STYLES = Mix(tuple(INJECTORS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25)
+
+
+def drawn_within(limits: Limits, mix: Mix = STYLES, seeds: int = 300) -> list[Plan]:
+    return [
+        draw_plan(streams, mix, replace(limits), draw_incidents(streams, mix, WINDOW_US))
+        for streams in map(Streams, range(seeds))
+    ]
+
+
+@pytest.mark.parametrize("everything", [(1,), (1, 2), (1, 2, 3, 4, 5, 6, 7)])
+def test_one_replica_is_struck_by_what_needs_no_other_one(everything: tuple[int, ...]) -> None:
+    plans = drawn_within(replace(ONE, all_brokers=everything))
+    kinds = {fault.kind for plan in plans for fault in plan.faults}
+    peered = {"preferred-election"} if len(everything) > 1 else {"preferred-election", "reassignment"}
+    assert kinds == set(INJECTORS) - peered
+    for plan in plans:
+        assert len([fault for fault in plan.faults if fault.kind != "controlled-restart"]) + 8 >= 5
+        for fault in plan.faults:
+            assert fault.targets != (FOLLOWERS,)
+            if fault.kind in LINKS:
+                assert CONTROL in fault.targets
+                assert fault.targets[0] != fault.targets[1]
+
+
+def test_a_kind_that_needs_another_replica_alone_leaves_a_plan_empty() -> None:
+    mix = Mix(("preferred-election",), (2, 3))
+    assert {len(plan.faults) for plan in drawn_within(ONE, mix, 20)} == {0}
+    assert {len(plan.faults) for plan in drawn_within(LIMITS, mix, 20)} == {2, 3}
+
+
+@pytest.mark.parametrize("replicas", range(1, 8))
+@pytest.mark.parametrize("kind", sorted(INJECTORS))
+def test_any_kind_alone_is_drawn_in_any_style(kind: str, replicas: int) -> None:
+    """But for stories of links alone, which scenario files are refused."""
+    brokers = tuple(range(1, replicas + 1))
+    mix = replace(STYLES, kinds=(kind,), standing_percent=0 if kind in LINKS else 25)
+    plans = drawn_within(replace(LIMITS, brokers=brokers, all_brokers=brokers), mix, 30)
+    possible = replicas > 1 or kind not in ("preferred-election", "reassignment")
+    assert all(bool(plan.faults) is possible for plan in plans)
 
 
 @given(

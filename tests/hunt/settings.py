@@ -37,6 +37,12 @@ OWN = ("default.replication.factor", "sim.network.latency", "sim.elision")
 EVENT_BUDGET = 60_000
 HORIZONS_US = (20_000_000, 60_000_000, 60_000_000, 120_000_000)
 CHUNK = 25
+LEGAL = (
+    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+    ("request.timeout.ms", "delivery.timeout.ms"),
+)
+"""No Kafka would start if the first were longer than the second: drawing again would leave few short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,11 @@ def drawn_case(number: int) -> Case:
     while not settings or _refused(DRAWN[name], settings):
         settings = {"default.replication.factor": factor}
         settings |= {key: _value(stream, key) for key in sample(stream, keys, count)}
+        for shorter, longer in LEGAL:
+            if longer in settings:
+                settings[shorter] = min(
+                    _number(settings.get(shorter, KEYS[shorter].default)), _number(settings[longer])
+                )
     mode, seed = choice(stream, list(MODES)), integer(stream, 0, 1 << 40)
     horizon_us, all_kinds = choice(stream, HORIZONS_US), stream.random() * 3 < 1
     own: dict[int, dict[str, Value]] = {}
@@ -126,8 +137,13 @@ def _value(stream: random.Random, key: str) -> Value:
 
 
 _DEFAULTS = sorted(
-    {spec.default for key, spec in KEYS.items() if key.endswith("ms") and type(spec.default) is int},  # type: ignore[type-var]
+    {spec.default for key, spec in KEYS.items() if key.endswith("ms") and type(spec.default) is int},
 )
+
+
+def _number(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 @dataclass(slots=True)

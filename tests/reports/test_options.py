@@ -74,6 +74,33 @@ def test_more_replicas_than_brokers_are_refused() -> None:
         options.scenario("power", {"default.replication.factor": 4})
 
 
+WAIT, LAG = "replica.fetch.wait.max.ms", "replica.lag.time.max.ms"
+
+
+def test_what_no_kafka_would_start_with_is_refused() -> None:
+    with pytest.raises(InputError, match=r"40000 with replica.lag.time.max.ms = 30000: Kafka would not start"):
+        options.scenario("power", {WAIT: 40_000, "replica.socket.timeout.ms": 40_000})
+    with pytest.raises(InputError, match=r"20000 with replica.lag.time.max.ms = 10000 \(drawn\)"):
+        options.scenario("sessions", {WAIT: 20_000, "replica.socket.timeout.ms": 20_000})
+    assert options.scenario("sessions", {WAIT: 10_000}).config[WAIT] == 10_000
+
+
+def test_a_key_that_a_grid_sets_is_looked_at_with_its_values() -> None:
+    fixed = {WAIT: 20_000, "replica.socket.timeout.ms": 20_000}
+    found = options.scenario("sessions", fixed, later=(LAG,))
+    options.check_settings(found, {LAG: 20_000})
+    with pytest.raises(InputError, match=r"20000 with replica.lag.time.max.ms = 19999: Kafka"):
+        options.check_settings(found, {LAG: 19_999})
+
+
+def test_only_what_is_set_now_is_looked_at() -> None:
+    """A run that an earlier version recorded can still be replayed, and its other settings be changed."""
+    odd = replace(catalogue.load("power"), config={WAIT: 40_000}, draw_config={}, recorded=Recorded(Plan()))
+    options.check_settings(odd, {"acks": "1"})
+    with pytest.raises(InputError, match="Kafka would not start"):
+        options.check_settings(odd, {LAG: 39_000})
+
+
 def test_modes_default_to_those_expected() -> None:
     power = catalogue.load("power")
     assert options.modes(power) == tuple(power.expect)

@@ -217,6 +217,46 @@ def test_shares_of_faults_and_bursts() -> None:
     assert "faults.aimed_percent = 101" in problems(DRAWN.replace("cut_ms", "aimed_percent = 101\ncut_ms"))[0]
 
 
+def test_a_story_of_a_last_replica_needs_kinds_that_strike_brokers() -> None:
+    links = DRAWN.replace('"kill", "cut"', '"slow", "cut"').replace("cut_ms", "standing_percent = 5\ncut_ms")
+    assert links != DRAWN
+    assert problems(links) == (
+        "faults.standing_percent = 5: it needs a kind that strikes brokers, and slow, cut strike links alone",
+    )
+    assert read(links.replace('"slow", "cut"', '"slow", "kill"'), "x.toml").faults is not None
+    assert read(links.replace("standing_percent = 5", "standing_percent = 0"), "x.toml").faults is not None
+
+
+def test_faults_need_some_time() -> None:
+    assert "faults.horizon_ms = 5999" in problems(DRAWN.replace("horizon_ms = 150000", "horizon_ms = 5999"))[0]
+    assert read(DRAWN.replace("horizon_ms = 150000", "horizon_ms = 6000"), "x.toml").faults is not None
+
+
+def test_what_no_kafka_would_start_with() -> None:
+    waits = HEAD + "config.replica.fetch.wait.max.ms = 31000" + SENDS + EXPECT
+    first, second = problems(waits)
+    assert first == (
+        "replica.fetch.wait.max.ms = 31000 with replica.socket.timeout.ms = 30000: Kafka would not start "
+        "(KafkaConfig.validateValues); a follower's fetch must not wait for longer than until it is given up"
+    )
+    assert second.startswith("replica.fetch.wait.max.ms = 31000 with replica.lag.time.max.ms = 30000: Kafka would not")
+    one = HEAD.replace("brokers.count", "brokers.2.replica.lag.time.max.ms = 400\nbrokers.count") + SENDS + EXPECT
+    assert problems(one)[0].startswith(
+        "broker 2: replica.fetch.wait.max.ms = 500 with replica.lag.time.max.ms = 400: Kafka would not start"
+    )
+
+
+def test_every_combination_of_drawn_settings_has_to_be_legal() -> None:
+    text = DRAWN.replace(
+        "[draw]", "[draw]\nreplica.lag.time.max.ms = [10000, 30000]\nreplica.fetch.wait.max.ms = [500, %s]"
+    )
+    assert text != DRAWN
+    assert read(text % 10_000, "x.toml").draw_config["replica.fetch.wait.max.ms"] == (500, 10_000)
+    assert problems(text % 10_001)[0].startswith(
+        "replica.fetch.wait.max.ms = 10001 (drawn) with replica.lag.time.max.ms = 10000 (drawn): Kafka would not start"
+    )
+
+
 def test_modes_before_an_upgrade() -> None:
     text = DRAWN.replace("brokers = 2", 'brokers.count = 2\nbrokers.upgraded_from = ["hw", "kip101"]')
     assert read(text, "x.toml").upgraded_from == ("hw", "kip101")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.config import KEYS, NEVER, Value, flatten, parse, resolve, shown
+from sim.config import KEYS, NEVER, Value, flatten, parse, refusals, resolve, shown
 from sim.errors import InputError, did_you_mean
 from sim.settings import acks_number, broker_settings, client_settings, convergence_deadline_us
 
@@ -53,6 +53,49 @@ def test_later_layers_win_and_the_rest_is_default() -> None:
     merged = resolve({"acks": "1", "min.insync.replicas": 2}, {"acks": "0"})
     assert list(merged) == list(KEYS)
     assert (merged["acks"], merged["min.insync.replicas"], merged["retry.backoff.ms"]) == ("0", 2, 100)
+
+
+def test_some_defaults_follow_other_keys() -> None:
+    pings, delivery = "sim.heartbeat.interval.ms", "delivery.timeout.ms"
+    session, request = "zookeeper.session.timeout.ms", "request.timeout.ms"
+    assert [resolve()[key] for key in (pings, delivery)] == [KEYS[key].default for key in (pings, delivery)]
+    assert [resolve({session: timeout})[pings] for timeout in (6_000, 1, NEVER)] == [2_000, 1, NEVER // 3]
+    assert resolve({session: 6_000}, {pings: 6_000})[pings] == 6_000
+    assert [resolve({request: timeout})[delivery] for timeout in (500, 200_000)] == [120_000, 200_000]
+    assert list(resolve({session: 6_000})) == list(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("config", "drawn", "said"),
+    [
+        ({}, {}, ""),
+        ({"replica.fetch.wait.max.ms": 30_000}, {}, ""),
+        (
+            {"replica.fetch.wait.max.ms": NEVER, "replica.lag.time.max.ms": NEVER},
+            {},
+            "never with replica.socket.timeout.ms",
+        ),
+        ({"replica.lag.time.max.ms": 499}, {}, "replica.fetch.wait.max.ms = 500 with replica.lag.time.max.ms = 499"),
+        ({}, {"replica.socket.timeout.ms": (500, 499)}, "replica.socket.timeout.ms = 499 (drawn)"),
+        ({"request.timeout.ms": 200_000}, {}, ""),
+        (
+            {"request.timeout.ms": 200_000, "delivery.timeout.ms": 199_999},
+            {},
+            "timeout.ms = 199999 with request",
+        ),
+        ({"enable.idempotence": True}, {}, ""),
+        ({"enable.idempotence": True}, {"acks": ("all", "1")}, "enable.idempotence = true with acks = 1 (drawn)"),
+        ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, {}, "connection = 6: Kafka would"),
+        ({"acks": "0", "max.in.flight.requests.per.connection": 6}, {}, ""),
+        ({"broker.heartbeat.interval.ms": 10_000}, {}, ""),
+    ],
+)
+def test_what_kafka_would_not_start_with(
+    config: dict[str, Value], drawn: dict[str, tuple[Value, ...]], said: str
+) -> None:
+    found = refusals(config, drawn)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
 
 
 def test_dotted_keys_that_became_tables_are_flattened() -> None:

@@ -92,7 +92,7 @@ def hw_told_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
     def settle(self: Pings, now_us: int) -> None:
-        self._sessions.heard(self._pinger.node, now_us)
+        self._sessions.heard(self._pinger.node, now_us, 0)
         next_us = now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
         self._pinger.ping_again(self._channel, -1, next_us)
 

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.kernel import ALWAYS, Environment, EventBudgetError, Gate, Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel import (
+    ALWAYS,
+    Environment,
+    EventBudgetError,
+    Gate,
+    Kernel,
+    PastEventError,
+    PriorityKernel,
+    ShuffledKernel,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from simpy.events import Event
 
@@ -77,6 +87,53 @@ def test_going_round_in_circles_is_an_error() -> None:
     with pytest.raises(EventBudgetError, match="event budget of 50 used up at 0 us"):
         kernel.run_until(END_US)
     assert kernel.events == 50
+
+
+class Node:
+    def wake(self, _: object) -> None: ...
+
+
+KERNELS: list[Callable[[], Kernel]] = [
+    Kernel,
+    lambda: ShuffledKernel(random.Random(1)),
+    lambda: PriorityKernel(random.Random(1)),
+]
+SCHEDULERS: list[Callable[[Kernel, int, Gate], None]] = [
+    lambda kernel, at_us, gate: kernel.call_at(at_us, gate, Node().wake, None),
+    lambda kernel, at_us, gate: kernel.call_first(at_us, gate, Node().wake, None),
+    lambda kernel, at_us, gate: kernel.add(at_us, 0, gate, Node().wake, None),
+]
+
+
+@pytest.mark.parametrize("make", KERNELS)
+@pytest.mark.parametrize("schedule", SCHEDULERS)
+def test_an_event_before_now_is_refused_and_names_who_asks(
+    make: Callable[[], Kernel], schedule: Callable[[Kernel, int, Gate], None]
+) -> None:
+    kernel = make()
+    kernel.run_until(END_US)
+    said = "Node.wake of node 7 asks to be called at 99 us, which is before now (100 us)"
+    with pytest.raises(PastEventError, match=re.escape(said)):
+        schedule(kernel, END_US - 1, Gate(7))
+    schedule(kernel, END_US, Gate(7))
+    kernel.run_until(END_US)
+    assert kernel.now_us == END_US
+
+
+@pytest.mark.parametrize("make", KERNELS)
+def test_a_run_cannot_end_before_now(make: Callable[[], Kernel]) -> None:
+    kernel = make()
+    kernel.run_until(END_US)
+    with pytest.raises(PastEventError, match=f"_reached asks .* {END_US - 1} us"):
+        kernel.run_until(END_US - 1)
+
+
+def test_a_simpy_event_before_now_is_refused() -> None:
+    kernel = Kernel()
+    environment = Environment(kernel)
+    kernel.run_until(END_US)
+    with pytest.raises(PastEventError, match="_process asks to be called at 98 us"):
+        environment.schedule(environment.event(), delay=-2)
 
 
 def test_simpy_processes_run_on_the_same_queue() -> None:

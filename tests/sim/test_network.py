@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import random
 from typing import Any
 
-from sim.kernel import Kernel
+import pytest
+
+from sim.kernel import Kernel, PastEventError, ShuffledKernel
 from sim.network import LATENCY_US, Network, Node
 from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 from sim.streams import Streams
@@ -399,3 +402,15 @@ def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
         assert type(copy) is type(request)
         for name in type(request).__slots__:
             assert getattr(copy, name) == getattr(request, name), name
+
+
+@pytest.mark.parametrize("kernel", [Kernel(), ShuffledKernel(random.Random(1))])
+def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel) -> None:
+    network = Network(kernel, Streams(1))
+    one, two = Peer(1, kernel), Peer(2, kernel)
+    network.join(one)
+    network.join(two)
+    kernel.run_until(END_US)
+    network.slow(1, 2, -5_000)
+    with pytest.raises(PastEventError, match=r"take of node 2 asks .* before now \(1000000 us\)"):
+        one.tell(2, "early")
