@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sim.client import Access, Client
+from sim.ledger import Exposed
 from sim.network import Channel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -90,7 +91,7 @@ class Consumer(Client):
         self._reset: ListOffsetsRequest | None = None
         self._validation: tuple[EpochEndRequest, FetchPosition] | None = None
         self._ask: ListOffsetsRequest | None = None
-        self._known: dict[int, int] = {}
+        self._known: Exposed | None = None
         self._asked_us = 0
         self._lookup: ListOffsetsRequest | None = None
 
@@ -317,7 +318,7 @@ class Consumer(Client):
         """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten."""
         channel = self.channel()
         if channel is not None:
-            self._known = dict(self.journal.ledger.exposed)
+            self._known = self.journal.ledger.exposed
             self._asked_us = self.kernel.now_us
             self._ask = self._ask_offset(channel, LATEST)
 

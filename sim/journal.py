@@ -26,7 +26,7 @@ from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.coverage import Coverage
 from sim.kernel import Kernel
 from sim.last_standing import LastStanding
-from sim.ledger import Ack, End, Ledger, Shown
+from sim.ledger import Ack, End, Exposed, Ledger, Shown
 from sim.metrics import Metrics
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -220,6 +220,7 @@ class Journal:
                 self.coverage.reached(probes.TRUNCATION_SPLITS)
             self.truncations += 1
             self._completeness.truncated(broker, removed, self._kernel.now_us)
+            self._consistent_reads.removed(broker, removed)
             self._global_loss.removed(removed, self._kernel.now_us)
         if leo < partition.hw:
             self.coverage.reached(probes.TRUNCATION_BELOW_HW)
@@ -250,9 +251,7 @@ class Journal:
         hw = partition.hw
         self._buffer += _PACK(now_us, _HW, broker, partition.leader_epoch, hw, previous)
         if partition.is_leader and hw > previous:
-            batches = partition.log.read(previous)
-            while batches and batches[-1].last_offset >= hw:
-                batches.pop()
+            batches = partition.log.read_below(previous, hw)
             self.ledger.committed_with(partition.min_insync_replicas, partition.isr, batches)
             self.ledger.commit(batches, now_us, broker)
             self._completeness.committed(broker, partition.leader_epoch, batches, now_us)
@@ -499,7 +498,7 @@ class Journal:
         if self.armed:
             self._fire("read", 0)
 
-    def end_offset(self, known: dict[int, int], asked_us: int, end_offset: int, leader_epoch: int) -> None:
+    def end_offset(self, known: Exposed | None, asked_us: int, end_offset: int, leader_epoch: int) -> None:
         """A consumer received the latest offset; `known` is what was exposed when it asked."""
         now_us = self._kernel.now_us
         self._buffer += _PACK(now_us, _END_OFFSET, 0, leader_epoch, end_offset, asked_us)
@@ -582,6 +581,8 @@ class Journal:
         if lost and kind in _LOSSES:
             self.coverage.reached(_LOSSES[kind])
         self._log_matching.lost(broker, lost)
+        self._completeness.removed(broker, lost)
+        self._consistent_reads.removed(broker, lost)
         self._global_loss.lost(broker, lost, self._kernel.now_us)
         self._note(kind, broker, offset=len(lost))
 
@@ -624,6 +625,8 @@ class Journal:
         """A broker deleted its replica, with these batches: it has an empty one now."""
         self.coverage.reached(probes.REPLICA_DELETED)
         self.divergence.ended(broker)
+        self._completeness.removed(broker, removed)
+        self._consistent_reads.removed(broker, removed)
         self._load(broker, replica)
         self._global_loss.removed(removed, self._kernel.now_us)
         if self.ledger.follows_leos:

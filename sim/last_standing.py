@@ -46,9 +46,13 @@ class LastStanding:
         missing = self._ledger.missing.get(leader)
         if not missing:
             return
+        alone: dict[int, bool] = {}
         for first_id, ends in missing.items():
+            for end in ends:
+                if id(end) not in alone:
+                    alone[id(end)] = self._was_last(end)
             batch = ends[-1].lost[first_id]
-            stood_alone = any(self._was_last(end) for end in ends)
+            stood_alone = any(alone[id(end)] for end in ends)
             if stood_alone and first_id in self._ledger.commits and self._is_held(batch, leader):
                 self.taken.update(batch.ids())
 
@@ -65,6 +69,6 @@ class LastStanding:
     def _is_held(self, batch: Batch, but_for: int) -> bool:
         lacking = self._ledger.missing
         return any(
-            broker != but_for and batch.first_id not in lacking.get(broker, ()) and batch in log.batches
+            broker != but_for and batch.first_id not in lacking.get(broker, ()) and log.holds(batch)
             for broker, log in self._logs.items()
         )

@@ -6,9 +6,13 @@ their ids; a batch by the id of its first record.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sim.protocol.batch import Batch
+from sim.protocol.log import Log
 
 
 @dataclass(slots=True)
@@ -26,7 +30,7 @@ class Violation:
     kind: str
     at_us: int
     detail: str
-    ids: frozenset[int] = frozenset()
+    ids: Set[int] = frozenset()
     inside: bool = True
 
 
@@ -78,6 +82,33 @@ class End:
     forgotten_us: int | None = None
 
 
+class Exposed:
+    """End offsets that clients were told of, those of newer leader epochs before those of older ones.
+
+    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks can
+    keep what was known at that time.
+
+    Attributes:
+        epoch: leader epoch of who told it.
+        end: the offset.
+        before: the next lower one, of an older epoch.
+    """
+
+    __slots__ = ("before", "end", "epoch")
+
+    def __init__(self, epoch: int, end: int, before: Exposed | None) -> None:
+        self.epoch = epoch
+        self.end = end
+        self.before = before
+
+    def until(self, epoch: int) -> int:
+        """The highest end offset of that epoch and older ones, -1 without any."""
+        one: Exposed | None = self
+        while one is not None and one.epoch > epoch:
+            one = one.before
+        return -1 if one is None else one.end
+
+
 class Ledger:
     """Facts of one run.
 
@@ -87,12 +118,13 @@ class Ledger:
         passed: consumer -> ranges of offsets that its position went over, ascending, since its application was last
             told that it goes elsewhere.
         shown_when_told: consumer -> how long `shown` was then.
-        exposed: leader epoch -> highest exposed end offset, from reads and ListOffsets answers.
+        exposed: what reads and ListOffsets answers have exposed.
         commits: first id -> when a leader's HW first passed the batch.
         deposed: broker -> when its session ended while it led, or another leader, or none, was chosen in its place;
             not while it is the chosen one and has a session.
         commits_deposed: first id -> of batches in `commits` that a deposed leader's HW passed, when it was deposed.
         committed: batches in the order in which leaders' HWs passed them.
+        copies: first id -> the batches that leaders have made of it: one, and another each time it was sent again.
         deleted: ids of the records that a leader's retention deleted.
         isr_history: (time, persisted ISR), beginning with the assignment.
         ends: ends of incarnations.
@@ -115,6 +147,7 @@ class Ledger:
         unclean_election: whether unclean election was switched on during the run, or a replica was elected that must
             be taken to lack records, because somebody preferred that to waiting.
         synced_lost: whether batches became unreadable although they had been fsynced.
+        under_min_isr: records for which acks=all succeeded under an ISR that was too small.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
     """
 
@@ -123,11 +156,12 @@ class Ledger:
         self.shown: list[Shown] = []
         self.passed: dict[int, list[tuple[int, int]]] = {}
         self.shown_when_told: dict[int, int] = {}
-        self.exposed: dict[int, int] = {}
+        self.exposed: Exposed | None = None
         self.commits: dict[int, int] = {}
         self.deposed: dict[int, int] = {}
         self.commits_deposed: dict[int, int] = {}
         self.committed: list[Batch] = []
+        self.copies: dict[int, list[Batch]] = {}
         self.deleted: set[int] = set()
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
         self.ends: list[End] = []
@@ -149,7 +183,12 @@ class Ledger:
         self.synced_lost = False
         self.stale_reads = 0
         self._leader = 0
+        self.under_min_isr: set[int] = set()
         self._committed: set[Batch] = set()
+        self._ascents: list[int] = []
+        """Where in `committed` offsets do not go on ascending."""
+        self._ascending = 0
+        """How much of `committed` has been looked at for that."""
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
 
@@ -173,8 +212,21 @@ class Ledger:
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
         """Clients know now that records below an offset are committed."""
-        if end_offset > self.exposed.get(leader_epoch, -1):
-            self.exposed[leader_epoch] = end_offset
+        newer: list[Exposed] = []
+        known = self.exposed
+        while known is not None and known.epoch > leader_epoch:
+            newer.append(known)
+            known = known.before
+        if known is not None:
+            if known.end >= end_offset:
+                return
+            if known.epoch == leader_epoch:
+                known = known.before
+        known = Exposed(leader_epoch, end_offset, known)
+        for one in reversed(newer):
+            if one.end > end_offset:
+                known = Exposed(one.epoch, one.end, known)
+        self.exposed = known
 
     def elected(self, leader: int, now_us: int) -> None:
         """A leader was chosen, 0 for none."""
@@ -194,6 +246,28 @@ class Ledger:
             if batch not in self._committed:
                 self._committed.add(batch)
                 self.committed.append(batch)
+
+    def committed_between(self, offset: int, end: int) -> Iterator[Batch]:
+        """Batches of `committed` with records at or above `offset` and below `end`."""
+        committed = self.committed
+        for place in range(self._ascending, len(committed)):
+            if not place or committed[place].base_offset <= committed[place - 1].last_offset:
+                self._ascents.append(place)
+        self._ascending = len(committed)
+        for begin, stop in pairwise([*self._ascents, len(committed)]):
+            place = bisect_left(committed, offset, begin, stop, key=_last_offset)
+            while place < stop and committed[place].base_offset < end:
+                yield committed[place]
+                place += 1
+
+    def made(self, batch: Batch) -> None:
+        """A leader made a batch."""
+        self.copies.setdefault(batch.first_id, []).append(batch)
+
+    def stands(self, batch: Batch, log: Log) -> bool:
+        """Whether a batch's records are in a log, perhaps in a copy of it, or were deleted by a leader's retention."""
+        copies = self.copies.get(batch.first_id, ())
+        return any(log.holds(copy) for copy in copies) or self.deleted.issuperset(batch.ids())
 
     def committed_with(self, min_isr: int, isr: tuple[int, ...], batches: list[Batch]) -> None:
         """These batches were committed by a leader with this effective min ISR and this ISR; told before `commit`."""
@@ -288,3 +362,7 @@ class Ledger:
     def isr(self) -> tuple[int, ...]:
         """The persisted ISR."""
         return self.isr_history[-1][1]
+
+
+def _last_offset(batch: Batch) -> int:
+    return batch.last_offset

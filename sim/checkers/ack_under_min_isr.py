@@ -14,9 +14,8 @@ from sim.ledger import Ledger, Violation
 
 def check_ack(ledger: Ledger, records: range, isr: tuple[int, ...], now_us: int) -> None:
     """Note a success that was answered under an ISR that was too small; one violation collects all records."""
-    for violation in ledger.violations:
-        if violation.kind == "ack-under-min-isr":
-            violation.ids |= frozenset(records)
-            return
-    detail = f"record {records.start} was acknowledged while the persisted ISR was {list(isr)}"
-    ledger.violations.append(Violation("ack-under-min-isr", now_us, detail, frozenset(records)))
+    ids = ledger.under_min_isr
+    if not ids:
+        detail = f"record {records.start} was acknowledged while the persisted ISR was {list(isr)}"
+        ledger.violations.append(Violation("ack-under-min-isr", now_us, detail, ids))
+    ids.update(records)

@@ -22,7 +22,6 @@ it is no violation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sim.ledger import Ledger, Violation
@@ -47,9 +46,11 @@ class Completeness:
         "_leader",
         "_ledger",
         "_logs",
+        "_order",
         "_reported",
         "_required",
         "_sessions",
+        "_sound",
         "_up",
     )
 
@@ -62,11 +63,19 @@ class Completeness:
         self._candidates: tuple[int, ...] = ()
         self._epoch = -1
         self._leader = 0
-        self._required: dict[Batch, None] = {}
+        self._required: dict[Batch, int] = {}
+        """Where a batch that must be there stands in `_order`."""
+        self._order: list[Batch] = []
+        """All batches that had to be there at some time."""
+        self._sound: dict[int, tuple[int, int]] = {}
+        """Broker -> of `_order`, how many from the first on its log was found to hold, at which log start."""
         self._reported: set[tuple[str, int, int]] = set()
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log, or has a new one."""
+        known = self._logs.get(broker)
+        if known is not None and known.batches is not replica.log.batches:
+            self._sound.pop(broker, None)
         self._logs[broker] = replica.log
 
     def ended(self, broker: int) -> None:
@@ -95,7 +104,7 @@ class Completeness:
             return
         self._up.add(broker)
         if broker in self._candidates:
-            self._judge("candidate-incomplete", broker, self._required, now_us)
+            self._judge_all("candidate-incomplete", broker, now_us)
 
     def session_end(self, broker: int) -> None:
         """A session is over: its broker is not elected, and hears of how things stand in its next one."""
@@ -108,7 +117,7 @@ class Completeness:
         self._candidates = (*isr, *elr) if elr else isr
         for broker in self._candidates:
             if broker not in before and broker in self._up:
-                self._judge("candidate-incomplete", broker, self._required, now_us)
+                self._judge_all("candidate-incomplete", broker, now_us)
 
     def elected(self, epoch: int) -> None:
         """A leader was chosen; whoever leads in an older epoch is not the newest leader."""
@@ -121,10 +130,19 @@ class Completeness:
             self._up.add(broker)
         if epoch >= self._epoch:
             self._epoch, self._leader = epoch, broker
-            self._judge_leader(self._required, now_us)
+            self._give_up(self._judge_all("leader-incomplete", broker, now_us))
+
+    def removed(self, broker: int, batches: list[Batch]) -> None:
+        """Batches are gone from a log: what it was found to hold ends before them."""
+        required = self._required
+        found, log_start = self._sound.get(broker, (0, 0))
+        if found:
+            gone = min([required[batch] for batch in batches if batch in required], default=found)
+            self._sound[broker] = (min(found, gone), log_start)
 
     def truncated(self, broker: int, removed: list[Batch], now_us: int) -> None:
         """Batches were removed from a log."""
+        self.removed(broker, removed)
         if broker in self._candidates and broker in self._up:
             required = self._required
             self._judge("candidate-incomplete", broker, [one for one in removed if one in required], now_us)
@@ -135,7 +153,9 @@ class Completeness:
             return
         required = self._required
         for batch in batches:
-            required[batch] = None
+            if batch not in required:
+                required[batch] = len(self._order)
+                self._order.append(batch)
         newest = batches[-1]
         for member in self._candidates:
             if member != broker and member in self._up:
@@ -143,20 +163,31 @@ class Completeness:
                 if not log or log[-1] is not newest:
                     self._judge("candidate-incomplete", member, batches, now_us)
         if epoch < self._epoch and self._leader not in (0, broker):
-            self._judge_leader(batches, now_us)
+            self._give_up(self._judge("leader-incomplete", self._leader, batches, now_us))
 
-    def _judge_leader(self, batches: Iterable[Batch], now_us: int) -> None:
-        for batch in self._judge("leader-incomplete", self._leader, batches, now_us):
+    def _give_up(self, batches: list[Batch]) -> None:
+        for batch in batches:
             del self._required[batch]
 
-    def _judge(self, kind: str, broker: int, batches: Iterable[Batch], now_us: int) -> list[Batch]:
+    def _judge_all(self, kind: str, broker: int, now_us: int) -> list[Batch]:
+        """`_judge` all that is required, but for what the broker's log was found to hold before and has not lost."""
+        required, order, log = self._required, self._order, self._logs[broker]
+        found, log_start = self._sound.get(broker, (0, 0))
+        if log.log_start < log_start:
+            found = 0
+        wanted = [batch for place, batch in enumerate(order[found:], found) if required.get(batch) == place]
+        absent = [batch for batch in log.lacking(wanted) if batch.last_offset >= log.log_start]
+        self._sound[broker] = (required[absent[0]] if absent else len(order), log.log_start)
+        return self._judge(kind, broker, absent, now_us)
+
+    def _judge(self, kind: str, broker: int, batches: list[Batch], now_us: int) -> list[Batch]:
         """Look for batches in a broker's log, and report those that are missing; returns them."""
         log = self._logs[broker]
-        held = set(log.batches)
-        lacking = [batch for batch in batches if batch not in held and batch.last_offset >= log.log_start]
-        if lacking:
-            present = {record for batch in log.batches for record in batch.ids()} | self._ledger.deleted
-            lacking = [batch for batch in lacking if not present.issuperset(batch.ids())]
+        lacking = [
+            batch
+            for batch in log.lacking(batches)
+            if batch.last_offset >= log.log_start and not self._ledger.stands(batch, log)
+        ]
         fresh = [batch for batch in lacking if (kind, broker, batch.first_id) not in self._reported]
         if fresh:
             self._reported.update((kind, broker, batch.first_id) for batch in fresh)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sim.ledger import Shown
+    from sim.protocol.batch import Batch
     from sim.protocol.log import Log
 
 
@@ -36,7 +37,7 @@ class ConsistentReads:
         epoch: the newest leader epoch.
     """
 
-    __slots__ = ("_leader", "_ledger", "_log", "_reported", "epoch")
+    __slots__ = ("_first", "_leader", "_ledger", "_log", "_placed", "_reported", "_sound", "epoch")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -44,6 +45,12 @@ class ConsistentReads:
         self._leader = 0
         self._log: Log | None = None
         self._reported: set[int] = set()
+        self._first: dict[Batch, int] = {}
+        """Where a batch stands first among what was shown."""
+        self._placed = 0
+        """How much of what was shown is in `_first`."""
+        self._sound: dict[int, tuple[list[Batch], int, int]] = {}
+        """Broker -> its log's batches, of what was shown how many from the first on they held, and its log start."""
 
     def elected(self, epoch: int) -> None:
         """A leader was chosen, or the leader epoch raised: nobody leads in it yet."""
@@ -59,10 +66,34 @@ class ConsistentReads:
         """A broker begins to lead."""
         if epoch >= self.epoch:
             self.epoch, self._leader, self._log = epoch, broker, log
-            reads = self._ledger.shown
-            if reads:
-                kept = set(log.batches)
-                self._compare([shown for shown in reads if shown.batch not in kept], now_us)
+            self._compare_all(broker, log, now_us)
+
+    def _compare_all(self, broker: int, log: Log, now_us: int) -> None:
+        """Compare all that was shown, but for what the log was found to hold before and has not lost."""
+        reads = self._ledger.shown
+        first = self._first
+        for place in range(self._placed, len(reads)):
+            first.setdefault(reads[place].batch, place)
+        self._placed = len(reads)
+        batches, found, log_start = self._sound.get(broker, (log.batches, 0, 0))
+        if batches is not log.batches or log.log_start < log_start:
+            found = 0
+        gone = set(log.lacking([shown.batch for shown in reads[found:]]))
+        absent = [shown for shown in reads[found:] if shown.batch in gone] if gone else []
+        self._compare(absent, now_us)
+        found = len(reads)
+        for shown in absent:
+            if shown.batch.first_id not in self._reported and shown.batch.last_offset >= log.log_start:
+                found = first[shown.batch]
+                break
+        self._sound[broker] = (log.batches, found, log.log_start)
+
+    def removed(self, broker: int, batches: list[Batch]) -> None:
+        """Batches are gone from a log: what it was found to hold ends before them."""
+        known = self._sound.get(broker)
+        if known is not None:
+            gone = min([self._first[batch] for batch in batches if batch in self._first], default=known[1])
+            self._sound[broker] = (known[0], min(known[1], gone), known[2])
 
     def read(self, fresh: int, now_us: int) -> None:
         """A consumer was shown so many batches by a leader of another epoch."""

@@ -32,7 +32,7 @@ def check(ledger: Ledger, log: Log, hw: int, now_us: int) -> None:
         shown = _Shown(ledger, consumer)
         limit = min(hw, shown.last_of(kept))
         for start, end in ranges:
-            for batch in log.read(max(start, log.log_start)):
+            for batch in log.between(max(start, log.log_start), min(end, limit)):
                 if shown.begins(batch):
                     continue
                 lowest = max(start, log.log_start, batch.base_offset)

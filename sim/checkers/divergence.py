@@ -26,14 +26,12 @@ def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
 def first_difference(one: Replica, other: Replica, start: int, end: int) -> int | None:
     """The first offset in [start, end) at which two logs differ, None when they agree."""
     ones, others = one.log.batches, other.log.batches
-    if ones and others:
-        # Mostly the same objects: seen at the last one, or by comparing the lists without a look at each offset.
-        if ones[-1] is others[-1] and ones[-1].base_offset <= start:
-            return None
-        both = len(ones) if len(ones) < len(others) else len(others)
-        if end <= ones[both - 1].last_offset + 1 and ones[:both] == others[:both]:
-            return None
+    # Mostly the same objects: seen at the last one, or by comparing what lies there without a look at each offset.
+    if ones and others and ones[-1] is others[-1] and ones[-1].base_offset <= start:
+        return None
     offset = max(start, one.log.log_start, other.log.log_start)
+    if one.log.between(offset, end) == other.log.between(offset, end):
+        return None
     while offset < end:
         batch = one.log.batch_at(offset)
         if batch is not None and batch is other.log.batch_at(offset):

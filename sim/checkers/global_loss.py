@@ -54,18 +54,12 @@ class GlobalLoss:
         """Batches are gone from a log."""
         commits = self._ledger.commits
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
-        logs = self._logs.values()
-        for log in logs:
+        for log in self._logs.values():
             if gone:
-                held = set(log.batches)
-                gone = [batch for batch in gone if batch not in held]
-        if gone:
-            present = {record for log in logs for batch in log.batches for record in batch.ids()}
-            present |= self._ledger.deleted
-            gone = [batch for batch in gone if not present.issuperset(batch.ids())]
+                gone = [batch for batch in log.lacking(gone) if not self._ledger.stands(batch, log)]
         if gone:
             self._reported.update(batch.first_id for batch in gone)
-            ids = frozenset(record for batch in gone for record in batch.ids()) - present
+            ids = frozenset(record for batch in gone for record in batch.ids()) - self._ledger.deleted
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
             detail = f"{len(ids)} committed records are in no log, the first of them record {record} of offset {offset}"

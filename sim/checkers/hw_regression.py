@@ -9,10 +9,10 @@ Does not verify: HW fields, empty fetches and OFFSET_NOT_AVAILABLE, which promis
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
+from sim.ledger import Exposed, Ledger, Violation
 
 
-def check_answer(ledger: Ledger, known: dict[int, int], end_offset: int, leader_epoch: int, now_us: int) -> None:
+def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
     """Judge one successful ListOffsets(latest) answer.
 
     Args:
@@ -22,19 +22,16 @@ def check_answer(ledger: Ledger, known: dict[int, int], end_offset: int, leader_
         leader_epoch: epoch of the answering leader.
         now_us: when it was received.
     """
-    earlier = latest = -1
-    for epoch, end in known.items():
-        if end > latest:
-            latest = end
-        if end > earlier and epoch <= leader_epoch:
-            earlier = end
+    if known is None:
+        return
+    earlier = known.until(leader_epoch)
     if end_offset < earlier:
         ids = frozenset(
             batch.first_id + offset - batch.base_offset
-            for batch in ledger.committed
+            for batch in ledger.committed_between(end_offset, earlier)
             for offset in range(max(batch.base_offset, end_offset), min(batch.last_offset + 1, earlier))
         )
         detail = f"end offset {earlier} was exposed, then epoch {leader_epoch} answered {end_offset}"
         ledger.violations.append(Violation("hw-regression", now_us, detail, ids))
-    elif end_offset < latest:
+    elif end_offset < known.end:
         ledger.stale_reads += 1

@@ -35,7 +35,7 @@ class Quorum:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_ledger")
+    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_ledger", "_said")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -44,6 +44,7 @@ class Quorum:
         self._epoch = -1
         self._leading: Partition | None = None
         self._found_good: tuple[int, ...] | None = None
+        self._said: set[str] = set()
 
     def dispose(self) -> None:
         """See `sim.cluster.Cluster.dispose`."""
@@ -102,7 +103,7 @@ class Quorum:
             f"broker {partition.broker} leads and waits for {sorted(quorum)}, "
             f"while the persisted ISR is {sorted(self._isr)}{eligible}"
         )
-        said = self._ledger.warnings
-        if not any(one.kind == "quorum-not-superset" and one.detail == detail for one in said):
-            said.append(Violation("quorum-not-superset", now_us, detail))
+        if detail not in self._said:
+            self._said.add(detail)
+            self._ledger.warnings.append(Violation("quorum-not-superset", now_us, detail))
         return False

@@ -124,6 +124,28 @@ class Log:
         """Whole batches from the one that contains `offset` (or the next after a gap) to the end."""
         return self.batches[bisect_left(self.lasts, offset) :]
 
+    def between(self, offset: int, end: int) -> list[Batch]:
+        """Whole batches with records at or above `offset` and below `end`."""
+        lasts = self.lasts
+        return self.batches[bisect_left(lasts, offset) : bisect_left(lasts, end - 1) + 1]
+
+    def read_below(self, offset: int, end: int) -> list[Batch]:
+        """Of the batches of `read` those that end below `end`."""
+        lasts = self.lasts
+        return self.batches[bisect_left(lasts, offset) : bisect_left(lasts, end)]
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether this very batch is in the log."""
+        index = bisect_left(self.lasts, batch.last_offset)
+        return index < len(self.lasts) and self.batches[index] is batch
+
+    def lacking(self, batches: list[Batch]) -> list[Batch]:
+        """Those of some batches that are not in the log; what that costs goes by their number, not by the log's."""
+        if len(batches) * 4 < len(self.batches):
+            return [batch for batch in batches if not self.holds(batch)]
+        held = set(self.batches)
+        return [batch for batch in batches if batch not in held]
+
     def batch_at(self, offset: int) -> Batch | None:
         """The batch that holds an offset, None where there is no data."""
         index = bisect_left(self.lasts, offset)

@@ -718,8 +718,4 @@ class Partition(Replica):
 
     def read_committed(self, offset: int) -> list[Batch]:
         """The batches that lie below the HW, from the one that contains an offset on, for a consumer."""
-        hw = self.hw
-        batches = self.log.read(offset) if offset < hw else []
-        while batches and batches[-1].last_offset >= hw:
-            batches.pop()
-        return batches
+        return self.log.read_below(offset, self.hw)

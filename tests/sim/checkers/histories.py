@@ -29,6 +29,12 @@ def log(*batches: Batch, start: int = 0) -> Log:
     return replica(*batches, start=start).log
 
 
+def make(ledger: Ledger, *batches: Batch) -> None:
+    """Tell of batches that leaders have made."""
+    for batch in batches:
+        ledger.made(batch)
+
+
 def acked(*acks: tuple[int, int, int], acks_all: bool = True) -> Ledger:
     """A ledger with acknowledgements (first id, count, base offset)."""
     ledger = Ledger()

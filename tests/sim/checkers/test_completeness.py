@@ -3,7 +3,7 @@ from __future__ import annotations
 from sim.checkers.completeness import Completeness
 from sim.ledger import Ledger
 from sim.protocol.batch import Batch
-from tests.sim.checkers.histories import replica, warnings
+from tests.sim.checkers.histories import make, replica, warnings
 
 FIRST, SECOND, THIRD = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20), Batch(5, 5, 0, 30)
 OTHER = Batch(3, 4, 1, 40)
@@ -18,6 +18,7 @@ class World:
         self.checker.isr(isr, (), 0)
         self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
         for broker, loaded in self.replicas.items():
+            make(self.ledger, *loaded.log.batches)
             self.checker.loaded(broker, loaded)
             self.checker.session(broker)
             self.checker.told(broker, 0)

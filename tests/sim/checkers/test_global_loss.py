@@ -5,7 +5,7 @@ import pytest
 from sim.checkers.global_loss import GlobalLoss
 from sim.ledger import Ledger
 from sim.protocol.batch import Batch
-from tests.sim.checkers.histories import replica, warnings
+from tests.sim.checkers.histories import make, replica, warnings
 
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
@@ -19,6 +19,7 @@ class World:
         self.checker = GlobalLoss(self.ledger)
         self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
         for broker, loaded in self.replicas.items():
+            make(self.ledger, *loaded.log.batches)
             self.checker.loaded(broker, loaded)
 
     def truncate(self, broker: int, offset: int) -> list[str]:
@@ -29,7 +30,7 @@ class World:
         """As a machine does whose log ends there after the crash."""
         log = self.replicas[broker].log
         lost = log.batches[kept:]
-        del log.batches[kept:]
+        del log.batches[kept:], log.lasts[kept:]
         self.checker.lost(broker, lost, 5)
         return warnings(self.ledger)
 

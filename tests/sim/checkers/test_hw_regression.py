@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.hw_regression import check_answer
-from sim.ledger import Ledger
+from sim.ledger import Exposed, Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds
 
-KNOWN = {3: 10, 5: 12}
+KNOWN = Exposed(5, 12, Exposed(3, 10, None))
 """End offsets exposed when the request was sent, by epoch."""
 
 
@@ -33,7 +33,7 @@ def test_answers_are_compared_with_exposures_of_the_same_or_an_older_epoch(
 
 def test_the_first_answer_of_all_regresses_from_nothing() -> None:
     ledger = Ledger()
-    check_answer(ledger, {}, 0, 0, 9)
+    check_answer(ledger, None, 0, 0, 9)
     assert kinds(ledger) == []
 
 
