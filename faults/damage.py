@@ -26,7 +26,8 @@ FOREVER_US: Final = 1 << 62
 def registers_again_us(ledger: Ledger, end: End) -> int:
     """When a later process of the broker registered, `FOREVER_US` if none did."""
     registrations = ledger.registrations.get(end.broker, ())
-    return next((registered_us for registered_us in registrations if registered_us > end.at_us), FOREVER_US)
+    place = bisect_right(registrations, end.at_us)
+    return registrations[place] if place < len(registrations) else FOREVER_US
 
 
 class Damage:

@@ -28,6 +28,7 @@ leader judges by the ISR that it knows.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from faults.damage import FOREVER_US, Damage, registers_again_us
@@ -65,7 +66,10 @@ class Promise:
         self._never_diverges = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
         self._deduplicates = rules.producer_dedup == "yes"
         self._lossy = [end for end in ledger.ends if end.lost]
+        self._isr_since = [since for since, _ in ledger.isr_history]
+        self._up_since = {broker: [since for since, _ in periods] for broker, periods in ledger.up.items()}
         self._changes = self._times_of_change()
+        self._shown_us: dict[int, int] | None = None
         self._judged: dict[tuple[object, ...], bool] = {}
         self._has_elr = rules.elr == "on"
         self._goes_by_logs = rules.unclean_recovery != "election"
@@ -137,7 +141,9 @@ class Promise:
         ledger = self._ledger
         committed_us = ledger.commits_deposed.get(first_id, ledger.commits.get(first_id))
         if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
-            committed_us = next((one.at_us for one in ledger.shown if one.batch.first_id == first_id), None)
+            if self._shown_us is None:
+                self._shown_us = {one.batch.first_id: one.at_us for one in reversed(ledger.shown)}
+            committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
         fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]
@@ -179,22 +185,24 @@ class Promise:
 
     def _times_of_change(self) -> list[int]:
         """Times at which the answer to `_somebody` may change, but for records that came back."""
-        times = [time for time, _ in self._ledger.isr_history]
+        times = self._isr_since[:]
         for periods in self._ledger.up.values():
             times += [time for period in periods for time in period if time is not None]
         return times
 
     def _somebody(self, other_than: int, first_id: int, now_us: int) -> bool:
-        isr = next(isr for since, isr in reversed(self._ledger.isr_history) if since <= now_us)
+        isr = self._ledger.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
         return any(
             member != other_than and self._is_up(member, now_us) and not self._is_damaged(member, first_id, now_us)
             for member in isr
         )
 
     def _is_up(self, broker: int, now_us: int) -> bool:
-        return any(
-            since <= now_us and (until is None or now_us < until) for since, until in self._ledger.up.get(broker, ())
-        )
+        place = bisect_right(self._up_since.get(broker, ()), now_us) - 1
+        if place < 0:
+            return False
+        until = self._ledger.up[broker][place][1]
+        return until is None or now_us < until
 
     def _is_damaged(self, broker: int, first_id: int, now_us: int) -> bool:
         return any(

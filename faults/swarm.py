@@ -18,7 +18,9 @@ from typing import Final
 from faults import controlled_restart, preferred_election, reassignment, standing
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
+from sim.config import NEVER
 from sim.control import CONTROL
+from sim.errors import BudgetError
 from sim.streams import Streams, choice, integer, sample
 
 LONE: Final = "lone"
@@ -180,6 +182,10 @@ class Mix:
     standing_percent: int = 0
 
 
+EVENTS_OF_FAULT: Final = 20
+"""What a fault, its undoing and what comes of it take on average, at the very least (measured: 35 and more)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Some faults that belong together, and when they begin."""
@@ -189,7 +195,9 @@ class Incident:
     faults: int
 
 
-def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> list[Incident]:
+def draw_incidents(
+    streams: Streams, mix: Mix, window_us: tuple[int, int], budget: int = NEVER
+) -> list[Incident]:
     """Draw when something goes wrong, and in which style; workloads may be drawn around these times.
 
     Some seeds use the whole window, others crowd everything into a part of it.
@@ -198,12 +206,18 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int]) -> li
         streams: the stream ``incidents`` is used.
         mix: numbers and shares.
         window_us: when incidents may begin.
+        budget: events that the run may have.
 
     Returns:
         Incidents in order of time, which together have as many faults as the plan.
+
+    Raises:
+        BudgetError: so many faults would take more than that.
     """
     stream = streams("incidents")
     left = integer(stream, *mix.count)
+    if left > budget // EVENTS_OF_FAULT:
+        raise BudgetError("sim.event.budget", budget, "events", "0 s, while faults were drawn")
     low, high = window_us
     width = (high - low) * choice(stream, (1, 2, 3, 3)) // 3
     start = integer(stream, low, high - width)

@@ -26,7 +26,7 @@ Exit codes:
   0  as expected           4    a replay's digest differs
   1  not as expected       70   internal error
   2  bad input             130  interrupted
-  3  inconclusive sweep
+  3  inconclusive sweep or run
 """
 
 

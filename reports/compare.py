@@ -3,8 +3,9 @@
 What is compared are the values of one coordinate: the mode, or a setting that varied. Everything else, the other
 coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed.
 
-Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs stay in n, because
-leaving them out would depend on the outcome; their number stands beside each rate.
+Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs, and those that were given
+up (verdict `exhausted`), stay in n, because leaving them out would depend on the outcome; their number stands beside
+each rate. Of availability, runs that were given up tell nothing: they did not come to its end.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from scenarios.store import Store
     from sim.config import Value
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Version 1 compared modes only: `modes` in place of `groups`, and no availability; version 2 lacks what is inside by
-damage.
+damage; version 3 lacks `exhausted`.
 """
 COLUMNS: Final = [
     "scenario",
@@ -87,8 +88,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The runs with one value of what is compared: `runs` that decided something, and beside them `errors`.
+    """The runs with one value of what is compared: `runs`, which are each n, and beside them `errors`.
 
+    Of the runs, `exhausted` were given up, and may have shown more.
     `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
     an epoch's end, two, or more. `availability` is empty where rows do not tell of it. `inside_unclean` and
     `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.damage`), None in
@@ -99,6 +101,7 @@ class Group:
     runs: int
     errors: int
     stalled: int
+    exhausted: int
     vacuous: int
     runs_inside: int
     share_inside: float | None
@@ -296,12 +299,14 @@ def _comparison(scenario: str, by: str, fixed: dict[str, Value], groups: Sequenc
 def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Sequence[str]) -> Group:
     verdicts = Counter(run.verdict for run in every)
     runs = [run for run in every if run.verdict != "error"]
+    ended = [run for run in runs if run.verdict != "exhausted"]
     inside = sum(run.inside for run in runs)
     return Group(
         name=name,
         runs=len(runs),
         errors=verdicts["error"],
         stalled=verdicts["stalled"],
+        exhausted=verdicts["exhausted"],
         vacuous=sum(run.vacuous for run in runs),
         runs_inside=inside,
         share_inside=_share(inside, len(runs)),
@@ -314,7 +319,7 @@ def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Seq
             sum(run.rounds[1] for run in runs),
             sum(run.rounds[2] for run in runs),
         ),
-        availability=tuple(_level(measure, runs) for measure in measures if runs),
+        availability=tuple(_level(measure, ended) for measure in measures if ended),
     )
 
 
@@ -333,6 +338,7 @@ def _level(measure: str, runs: Sequence[_Run]) -> Level:
 
 def _pair(a: tuple[str, _Runs], b: tuple[str, _Runs], kinds: Iterable[str], measures: Sequence[str]) -> Pair:
     pairs = [(run, b[1][seed]) for seed, run in a[1].items() if seed in b[1]]
+    ended = [pair for pair in pairs if "exhausted" not in (pair[0].verdict, pair[1].verdict)]
     equal = sum(first.faults_hash == second.faults_hash for first, second in pairs)
     return Pair(
         a[0],
@@ -341,7 +347,7 @@ def _pair(a: tuple[str, _Runs], b: tuple[str, _Runs], kinds: Iterable[str], meas
         equal,
         _share(equal, len(pairs)),
         tuple(_paired(kind, pairs) for kind in kinds),
-        tuple(_difference(measure, pairs) for measure in measures if pairs),
+        tuple(_difference(measure, ended) for measure in measures if ended),
     )
 
 

@@ -22,6 +22,7 @@ STYLES: Final = {
     "ok": "green",
     "violation": "red",
     "stalled": "yellow",
+    "exhausted": "yellow",
     "error": "magenta",
     "inside": "bold",
     "outside": "dim",

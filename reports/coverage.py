@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,9 +11,10 @@ from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES, RULE_BRANCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
 
 Runs = dict[str, int]
@@ -63,6 +65,7 @@ class CoverageReport:
 
     Attributes:
         runs: by mode.
+        exhausted: those of them that were given up, and might have reached more.
         shortcomings: what keeps the sweep from being complete, one sentence each.
         groups: of probes.
         wakes: the kinds of faults that took effect.
@@ -72,6 +75,7 @@ class CoverageReport:
     """
 
     runs: Runs
+    exhausted: Runs
     shortcomings: tuple[str, ...]
     groups: tuple[Group, ...]
     wakes: tuple[Wake, ...]
@@ -98,10 +102,11 @@ def read(folder: str) -> CoverageReport:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     if not any(found["runs"].values()):
         raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
-    return _report(store.run, tuple(store.shortcomings()), found)
+    return _report(store.run, tuple(store.shortcomings()), summary)
 
 
-def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], found: Mapping[str, Any]) -> CoverageReport:
+def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapping[str, Any]) -> CoverageReport:
+    found = summary["coverage"]
     transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
     drawn = {kind for scenario in run["scenarios"] for kind in (scenario.get("faults") or {}).get("kinds", ())}
     faults, pairs = found["faults"], found["pairs"]
@@ -112,6 +117,7 @@ def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], found: Mappin
     )
     return CoverageReport(
         runs=found["runs"],
+        exhausted=_exhausted(summary["results"]),
         shortcomings=shortcomings,
         groups=tuple(_group(name, probes, _branches(run)) for name, probes in found["probes"].items()),
         wakes=wakes,
@@ -119,6 +125,14 @@ def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], found: Mappin
         idle=tuple(kind for kind, runs in faults.items() if not runs and kind in drawn),
         undrawn=tuple(kind for kind, runs in faults.items() if not runs and kind not in drawn),
     )
+
+
+def _exhausted(results: Iterable[Mapping[str, Any]]) -> Runs:
+    """By mode; summaries of older versions know of none."""
+    found = Counter[str]()
+    for result in results:
+        found[result["mode"]] += result["verdicts"].get("exhausted", 0)
+    return dict(found)
 
 
 def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> Group:
@@ -145,6 +159,7 @@ def as_json(report: CoverageReport) -> dict[str, Any]:
         "complete": not report.shortcomings,
         "shortcomings": list(report.shortcomings),
         "runs": report.runs,
+        "exhausted": report.exhausted,
         "groups": [
             {
                 "group": group.name,

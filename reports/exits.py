@@ -27,4 +27,6 @@ def of_row(row: Mapping[str, Any]) -> int:
     """The code of a single run."""
     if row["verdict"] == "error":
         return INTERNAL
-    return EXPECTED if row["expected"] else UNEXPECTED
+    if not row["expected"]:
+        return UNEXPECTED
+    return INCONCLUSIVE if row["verdict"] == "exhausted" else EXPECTED

@@ -30,6 +30,8 @@ def outcome(row: Mapping[str, Any]) -> str:
     if row["violations"]:
         words.append(f"({row['violations'].replace(',', ', ')})")
     agrees = "as expected" if row["expected"] else "not as expected"
+    if row["expected"] and row["verdict"] == "exhausted":
+        agrees = "undecided"
     promise = "inside" if row["inside"] else "outside"
     return f"{' '.join(words)}, {agrees}; faults {promise} the mode's promise"
 

@@ -12,7 +12,8 @@ from scenarios.grid import sql_type
 
 SCHEMA_VERSION: Final = 5
 """Version 1 lacks `warnings` and rounds, version 2 availability and coverage; grids of settings came with version 3.
-Version 3 lacks what is inside by damage, `last_standing`, and the last two measures of availability.
+Version 3 lacks what is inside by damage, `last_standing`, and the last two measures of availability. Version 4 has no
+verdict `exhausted`: such runs were an `error`.
 """
 
 COLUMNS: Final[dict[str, str]] = {
@@ -21,8 +22,8 @@ COLUMNS: Final[dict[str, str]] = {
     "mode": "string",
     "seed": "bigint",
     # Outcome.
-    "verdict": "string",  # ok | violation | stalled | error
-    "expected": "boolean",  # agrees with the scenario's [expect]
+    "verdict": "string",  # ok | violation | stalled | error | exhausted (a budget was used up)
+    "expected": "boolean",  # agrees with the scenario's [expect]; exhausted: nothing that was seen breaks it
     "inside": "boolean",  # all acked records inside the mode's promise
     "inside_unclean": "int",  # 1 or 0: all of them inside, where damage is unclean ends (`faults.damage`); -1: no ELR
     "inside_lossy": "int",  # the same where damage is ends that lost the record
@@ -32,7 +33,7 @@ COLUMNS: Final[dict[str, str]] = {
     "vacuous": "boolean",  # drawn scenarios: too little happened to count
     "first_violation_us": "bigint",  # simulated time, -1 when none
     "signature": "string",  # kinds and fault kinds before the first violation
-    "error": "string",  # first lines of an exception or failed story; empty when none
+    "error": "string",  # first lines of an exception or failed story; the budget that was used up; empty when none
     "digest": "string",
     # What happened.
     "plan_hash": "string",  # of the drawn plan: equal in every mode

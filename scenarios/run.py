@@ -36,6 +36,7 @@ from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.convergence import Convergence
+from sim.errors import BudgetError
 from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
 from sim.metrics import Series
@@ -187,6 +188,7 @@ class _Run:
         self.losses = LossCount()
         self.inside = True
         self.stalled = False
+        self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
 
     def _draw_settings(self) -> dict[str, Value]:
@@ -220,10 +222,15 @@ class _Run:
 
     def _kernel(self) -> Kernel:
         """The kernel that breaks ties as ``sim.ties`` says."""
-        ties = self.config["sim.ties"]
+        ties, budget = self.config["sim.ties"], self._budget("sim.event.budget")
         if ties == "random":
-            return ShuffledKernel(self.streams("ties"))
-        return PriorityKernel(self.streams("ties")) if ties == "pct" else Kernel()
+            return ShuffledKernel(self.streams("ties"), budget)
+        return PriorityKernel(self.streams("ties"), event_budget=budget) if ties == "pct" else Kernel(budget)
+
+    def _budget(self, key: str) -> int:
+        budget = self.config[key]
+        assert isinstance(budget, int)
+        return budget
 
     def execute(self) -> None:
         """Warm up, go through faults or script, heal, converge, check."""
@@ -304,14 +311,15 @@ class _Run:
             faults.rolling_percent,
             faults.standing_percent,
         )
-        incidents = draw_incidents(self.streams, mix, window_us)
+        incidents = draw_incidents(self.streams, mix, window_us, self._budget("sim.event.budget"))
         plan = draw_plan(self.streams, mix, limits, incidents)
         if workload is None:
             return plan, []
         acks = acks_number(str(self.config["acks"]))
         moments = [incident.at_us for incident in incidents]
         window_us = (FIRST_BURST_US, faults.horizon_us)
-        return plan, draw_sends(self.streams, workload, window_us, acks, moments)
+        budget = self._budget("sim.record.budget")
+        return plan, draw_sends(self.streams, workload, window_us, acks, moments, budget)
 
     def _heal(self) -> None:
         self.cluster.journal.availability.end(self.kernel.now_us)
@@ -323,7 +331,6 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        self.waited, self.hidden_us = self._waiting()
         cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         self.stalled = failure is not None and cluster.control.waits_for_operator
@@ -343,15 +350,27 @@ class _Run:
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         cluster.journal.divergence.final(live, now_us)
+        self._label()
+        self.story.check()
+        final = {broker: storage.log for broker, storage in cluster.storages.items()}
+        final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
+
+    def give_up(self) -> None:
+        """A budget is used up: what was seen until now is labelled, and that is all that the run tells."""
+        self.exhausted = True
+        self.cluster.journal.availability.end(self.kernel.now_us)
+        self._label()
+
+    def _label(self) -> None:
+        """What was found becomes inside or outside the promise, and warnings that count become violations."""
+        self.waited, self.hidden_us = self._waiting()
+        ledger = self.cluster.journal.ledger
         promise = Promise(ledger, self.rules, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
         for violation in (*ledger.violations, *ledger.warnings):
             violation.inside = promise.covers(violation)
-        self.story.check()
-        final = {broker: storage.log for broker, storage in cluster.storages.items()}
-        final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
     def _waiting(self) -> tuple[Waiting, int]:
         """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
@@ -386,12 +405,13 @@ class _Run:
         before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
         digest = journal.digest()
         availability = journal.availability
-        expected = not error and as_expected(self.scenario, self.mode, violations)
+        decided = not error or self.exhausted
+        expected = decided and as_expected(self.scenario, self.mode, violations, to_the_end=not self.exhausted)
         return {
             "scenario": self.scenario.name,
             "mode": self.mode,
             "seed": self.seed,
-            "verdict": "error" if error else "violation" if violations else "stalled" if self.stalled else "ok",
+            "verdict": self._verdict(error),
             "expected": expected,
             "inside": self.inside,
             "inside_unclean": self.inside_unclean,
@@ -437,6 +457,15 @@ class _Run:
             "coverage": coverage.column(journal.coverage, injection.realised),
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
+
+    def _verdict(self, error: str) -> str:
+        if self.exhausted:
+            return "exhausted"
+        if error:
+            return "error"
+        if self.cluster.journal.ledger.violations:
+            return "violation"
+        return "stalled" if self.stalled else "ok"
 
     def _last_standing(self) -> int:
         """Records among those that are lost by which a last replica standing was short."""
@@ -548,6 +577,9 @@ def _execute(
     error = ""
     try:
         one.execute()
+    except BudgetError as reached:
+        error = str(reached)
+        one.give_up()
     except Exception as failure:
         error = _first_lines(failure)
     return one, error
@@ -573,7 +605,8 @@ def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] |
         rules: rule values that replace the mode's.
 
     Returns:
-        The row; an exception in the run is in it, with verdict ``error``.
+        The row; an exception in the run is in it, with verdict ``error``, and a budget that was used up, with verdict
+        ``exhausted``.
     """
     one, error = _execute(scenario, mode, seed, rules or {}, [])
     row = one.row(error)
@@ -601,7 +634,8 @@ def run(
         kernel: a fresh kernel, to break ties otherwise.
 
     Returns:
-        The result; an exception in the run is in its row, with verdict ``error``.
+        The result; an exception in the run is in its row, with verdict ``error``, and a budget that was used up, with
+        verdict ``exhausted``.
     """
     steps: list[Step] = []
     one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel)

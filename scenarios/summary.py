@@ -25,7 +25,9 @@ VACUOUS_MAX: Final = 0.05
 """Share of vacuous runs of a drawn scenario beyond which a sweep says nothing."""
 FAILING_MAX: Final = 10_000
 """Lines of ``violations.jsonl``; the rows hold them all."""
-_VERDICTS: Final = ("ok", "violation", "stalled", "error")
+EXHAUSTED_MAX: Final = 0.01
+"""Share of a scenario's runs that used up a budget beyond which a sweep says nothing."""
+_VERDICTS: Final = ("ok", "violation", "stalled", "error", "exhausted")
 _GROUP: Final = (
     "verdict",
     "expected",
@@ -189,13 +191,20 @@ class Summary:
             for mode in self._sweep.modes[variant.name]:
                 yield variant, mode
 
-    def _met(self, scenario: Scenario, mode: str) -> bool:
-        """Whether the runs are as expected; where a drawn scenario must violate, one run has to."""
+    def _met(self, scenario: Scenario, mode: str) -> bool | None:
+        """Whether the runs are as expected; where a drawn scenario must violate, one run has to.
+
+        Runs that used up a budget may break an expectation by what they violated, and meet none: None if they leave it
+        open.
+        """
         counts, expectation = self._counts[self._sweep.key(scenario, mode)], _expectation(scenario, mode)
+        if counts.unexpected:
+            return False
+        exhausted = counts.verdicts["exhausted"]
         if scenario.drawn and expectation.verdict == "violates":
             kinds = expectation.kinds or counts.kinds
-            return not counts.unexpected and any(counts.kinds[kind] for kind in kinds)
-        return not counts.unexpected
+            return any(counts.kinds[kind] for kind in kinds) or (None if exhausted else False)
+        return None if exhausted and exhausted == counts.runs else True
 
     def failing_lines(self) -> bytes:
         """``violations.jsonl``: the first `FAILING_MAX` failing runs, a JSON line for each."""
@@ -211,7 +220,7 @@ class Summary:
         """The sweep's exit code, once it is complete: 70 error, 1 unexpected, 3 inconclusive, 0 as expected."""
         if self.errors():
             return 70
-        if not all(self._met(scenario, mode) for scenario, mode in self._pairs()):
+        if any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
             return 1
         return 3 if self.inconclusive() else 0
 
@@ -221,11 +230,16 @@ class Summary:
 
     def _reasons(self, scenario: Scenario) -> Iterator[str]:
         counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.modes[scenario.name]]
-        runs = sum(one.runs for one in counts)
-        vacuous = sum(one.vacuous for one in counts)
+        runs, vacuous = sum(one.runs for one in counts), sum(one.vacuous for one in counts)
+        exhausted = sum(one.verdicts["exhausted"] for one in counts)
+        name = " ".join((scenario.name, *scenario.overrides))
         if scenario.drawn and vacuous > VACUOUS_MAX * runs:
-            words = " ".join((scenario.name, *scenario.overrides))
-            yield f"{words}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
+            yield f"{name}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
+        if exhausted > EXHAUSTED_MAX * runs:
+            yield f"{name}: {exhausted} of {runs} runs are exhausted, more than {EXHAUSTED_MAX:.0%}"
+        for mode in self._sweep.modes[scenario.name]:
+            if self._met(scenario, mode) is None:
+                yield f"{name}: whether {mode} is as expected is open, since runs are exhausted"
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -17,19 +17,21 @@ def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections
     return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
 
 
-def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> bool:
+def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, to_the_end: bool = True) -> bool:
     """Whether one run agrees with the scenario's [expect].
 
     A recorded run must show what it showed, in its own mode. A drawn scenario is judged as a whole where it must
     violate; of a single run, nothing is then asked. In a scripted one, kinds besides those under test must be among the
     scenario's `also`, with the label they have; early warnings only where the kind under test must not occur, because
-    where it must, they announce it.
+    where it must, they announce it. A run that did not come to its end breaks an expectation only by what it has
+    violated, not by what it has yet to.
     """
     expectation = scenario.expect.get(mode, Expectation("may-violate"))
     kinds = {violation.kind for violation in violations}
     recorded = scenario.recorded
     if recorded is not None and recorded.mode:
-        return mode != recorded.mode or (kinds >= set(recorded.kinds) if recorded.kinds else not kinds)
+        shown = kinds >= set(recorded.kinds) or not to_the_end if recorded.kinds else not kinds
+        return mode != recorded.mode or shown
     if expectation.verdict == "may-violate":
         return True
     if scenario.drawn:
@@ -46,4 +48,5 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation]) -> b
         and (violation.kind, "inside" if violation.inside else "outside") not in known
     ]
     occurs = bool(kinds & set(expectation.kinds))
-    return not strangers and occurs == (expectation.verdict == "violates")
+    must = expectation.verdict == "violates"
+    return not strangers and (occurs == must or (must and not to_the_end))

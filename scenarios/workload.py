@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from scenarios.scenario import Bursts
+from sim.config import NEVER
+from sim.errors import BudgetError
 from sim.producer import Send
 from sim.streams import Streams, integer
 
@@ -14,7 +16,12 @@ NEAR_US: Final = (-1_000_000, 25_000_000)
 
 
 def draw_sends(
-    streams: Streams, bursts: Bursts, window_us: tuple[int, int], acks: int, moments: Sequence[int] = ()
+    streams: Streams,
+    bursts: Bursts,
+    window_us: tuple[int, int],
+    acks: int,
+    moments: Sequence[int] = (),
+    budget: int = NEVER,
 ) -> list[Send]:
     """Draw all batches of a run.
 
@@ -24,13 +31,21 @@ def draw_sends(
         window_us: when bursts begin.
         acks: acks of batches that are not turned to acks=1.
         moments: when faults begin, in us.
+        budget: records that may be sent, and bursts.
 
     Returns:
         Batches in order of their times; record ids are given in that order, from 0.
+
+    Raises:
+        BudgetError: more than the budget was drawn; what is drawn never takes up more memory than that.
     """
     stream = streams("workload")
     batches: list[tuple[int, int]] = []
-    for _ in range(integer(stream, *bursts.bursts)):
+    number = integer(stream, *bursts.bursts)
+    records = 0
+    if number > budget:
+        raise _too_much(budget)
+    for _ in range(number):
         at_us = integer(stream, *window_us)
         near_us = integer(stream, *NEAR_US)
         near = stream.random() * 100 < bursts.near_percent
@@ -39,8 +54,15 @@ def draw_sends(
             at_us = max(window_us[0], moments[int(moment * len(moments))] + near_us)
         slowest_ms = integer(stream, *bursts.gap_ms)
         largest = integer(stream, *bursts.records)
-        for _ in range(integer(stream, *bursts.batches)):
-            batches.append((at_us, integer(stream, bursts.records[0], largest)))
+        length = integer(stream, *bursts.batches)
+        if records + length * bursts.records[0] > budget:
+            raise _too_much(budget)
+        for _ in range(length):
+            count = integer(stream, bursts.records[0], largest)
+            records += count
+            if records > budget:
+                raise _too_much(budget)
+            batches.append((at_us, count))
             at_us += 1_000 * integer(stream, bursts.gap_ms[0], slowest_ms)
     sends: list[Send] = []
     next_id = 0
@@ -49,3 +71,7 @@ def draw_sends(
         sends.append(Send(next_id, count, 1 if rare else acks, at_us))
         next_id += count
     return sends
+
+
+def _too_much(budget: int) -> BudgetError:
+    return BudgetError("sim.record.budget", budget, "records", "0 s, while it was drawn what is sent")

@@ -82,9 +82,10 @@ class Cluster:
         streams: Streams,
     ) -> None:
         self.kernel = kernel
-        self.journal = Journal(kernel)
-        loss = config["sim.network.loss.permille"]
+        loss, record_budget = config["sim.network.loss.permille"], config["sim.record.budget"]
         assert isinstance(loss, int)
+        assert isinstance(record_budget, int)
+        self.journal = Journal(kernel, record_budget)
         self.network = Network(
             kernel,
             streams,

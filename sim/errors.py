@@ -23,6 +23,20 @@ class InputError(Exception):
         self.problems = problems
 
 
+class BudgetError(Exception):
+    """A run did as much as it may: it goes round in circles, or more was asked of it than anybody has time for.
+
+    Args:
+        key: the setting that says how much that is.
+        budget: its value.
+        what: what is counted.
+        when: what it was enough for, after "by".
+    """
+
+    def __init__(self, key: str, budget: int, what: str, when: str) -> None:
+        super().__init__(f"{key}: {budget:,} {what} by {when}")
+
+
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
     """A hint that names the nearest valid word.
 

@@ -24,6 +24,7 @@ from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.quorum import Quorum
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.coverage import Coverage
+from sim.errors import BudgetError
 from sim.kernel import Kernel
 from sim.last_standing import LastStanding
 from sim.ledger import Ack, End, Exposed, Ledger, Shown
@@ -71,6 +72,7 @@ class Journal:
 
     Args:
         kernel: for the time.
+        record_budget: records that may be appended to logs, shown to consumers, and replayed from a metadata log.
 
     Attributes:
         ledger: the facts for verdicts.
@@ -97,6 +99,8 @@ class Journal:
         "_metadata_matching",
         "_nothing_removed",
         "_quorum",
+        "_record_budget",
+        "_records_left",
         "_recovery_quorum",
         "armed",
         "availability",
@@ -111,8 +115,9 @@ class Journal:
         "truncations",
     )
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
         self._kernel = kernel
+        self._record_budget = self._records_left = record_budget
         self._buffer = bytearray()
         self.ledger = Ledger()
         self.availability = Availability()
@@ -173,11 +178,21 @@ class Journal:
         for waits in tuple(self.armed.get(moment, ())):
             waits(broker)
 
+    def _give_up(self) -> None:
+        raise BudgetError("sim.record.budget", self._record_budget, "records", f"{self._kernel.now_us / 1e6:.6f} s")
+
     # Logs.
 
     def append(self, broker: int, replica: Replica, batch: Batch) -> None:
-        """A batch entered a log."""
+        """A batch entered a log.
+
+        Raises:
+            BudgetError: there are more records than a run may have.
+        """
         now_us = self._kernel.now_us
+        self._records_left -= batch.last_offset - batch.base_offset + 1
+        if self._records_left < 0:
+            self._give_up()
         self._buffer += _PACK(now_us, _APPEND, broker, batch.leader_epoch, batch.base_offset, batch.first_id)
         if self.ledger.missing:
             self.ledger.appended(broker, batch, now_us)
@@ -412,7 +427,14 @@ class Journal:
         self._metadata_matching.committed(records)
 
     def replayed_metadata(self, broker: int, offset: int, records: Sequence[Record]) -> None:
-        """A broker replayed records from an offset on."""
+        """A broker replayed records from an offset on.
+
+        Raises:
+            BudgetError: see `append`.
+        """
+        self._records_left -= len(records)
+        if self._records_left < 0:
+            self._give_up()
         self._metadata_matching.replayed(broker, offset, records, self._kernel.now_us)
 
     def partition_changed(self, state: PartitionRegistration, min_isr: int, unclean: int, *, remembers: bool) -> None:
@@ -470,9 +492,16 @@ class Journal:
             self._tell("producer-id", producer_id=producer_id, producer_epoch=producer_epoch)
 
     def read(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
-        """A consumer was shown batches, the first from its position on."""
+        """A consumer was shown batches, the first from its position on.
+
+        Raises:
+            BudgetError: see `append`.
+        """
         now_us = self._kernel.now_us
         end = batches[-1].last_offset + 1
+        self._records_left -= end - position
+        if self._records_left < 0:
+            self._give_up()
         self._buffer += _PACK(now_us, _READ, consumer - CLIENTS, leader_epoch, position, end)
         ledger = self.ledger
         ledger.passed_over(consumer, position, end)

@@ -21,6 +21,8 @@ from typing import Any, Final, NoReturn
 import simpy
 from simpy.events import NORMAL, Event
 
+from sim.errors import BudgetError
+
 Handler = Callable[[Any], object]
 Key = Any
 """An entry's number. An int; but compiled code would make a new object of an int for each use of it."""
@@ -56,10 +58,6 @@ SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
-
-
-class EventBudgetError(Exception):
-    """A run processed more events than it may: something goes round in circles."""
 
 
 class PastEventError(Exception):
@@ -150,7 +148,7 @@ class Kernel:
         """Make all calls up to and including a time, or until `stop`; then it is that time.
 
         Raises:
-            EventBudgetError: the budget is used up.
+            BudgetError: the budget is used up.
             PastEventError: that time is before now.
         """
         queue, shift = self._queue, self._shift
@@ -173,7 +171,7 @@ class Kernel:
         finally:
             end.open = False
             self.events += made
-        raise EventBudgetError(f"event budget of {self._budget} used up at {self.now_us} us")
+        raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
 
     def dispose(self) -> None:
         """Forget what has not happened yet."""

@@ -51,12 +51,17 @@ def _show(ui: Ui, comparison: Comparison) -> None:
 
 def _show_groups(ui: Ui, by: str, groups: tuple[Group, ...]) -> None:
     rows = [
-        (one.name, one.runs, percent(one.share_inside), one.vacuous, one.stalled, one.errors, *one.rounds)
+        (one.name, one.runs, one.errors, one.exhausted, percent(one.share_inside), one.vacuous, one.stalled, *one.rounds)
         for one in groups
     ]
-    headers = [by, "runs", "runs inside", "vacuous", "stalled", "errors"]
+    headers = [by, "runs", "errors", "exhausted", "runs inside", "vacuous", "stalled"]
     headers += ["truncations in one round", "in two", "in more"]
     ui.table(headers, rows, numbers=headers[1:])
+    for one in groups:
+        if one.errors:
+            ui.line(f"{one.name}: {one.errors} runs that ended with an error are in no n; nothing is known of them")
+        if one.exhausted:
+            ui.line(f"{one.name}: {one.exhausted} of {one.runs} runs were given up (exhausted) and may have shown more")
     by_damage = [
         (one.name, one.inside_unclean, one.inside_lossy, one.runs) for one in groups if one.inside_unclean is not None
     ]
@@ -74,7 +79,7 @@ def _show_groups(ui: Ui, by: str, groups: tuple[Group, ...]) -> None:
         ui.table(headers, warnings, numbers=headers[2:])
     levels = [
         (level.measure, one.name, number(level.median), number(level.mean), level.highest)
-        for place in range(len(groups[0].availability))
+        for place in range(max(len(one.availability) for one in groups))
         for one in groups
         for level in one.availability[place : place + 1]
     ]

@@ -37,7 +37,8 @@ def command(ui: Ui, folder: str, as_json: bool) -> int:
 
 def _show(ui: Ui, report: CoverageReport) -> None:
     modes = list(report.runs)
-    ui.table(["mode", "runs"], report.runs.items(), numbers=["runs"])
+    runs = [(mode, number, report.exhausted.get(mode, 0)) for mode, number in report.runs.items()]
+    ui.table(["mode", "runs", "exhausted"], runs, numbers=["runs", "exhausted"])
     for group in report.groups:
         _show_group(ui, group, modes)
     _show_wakes(ui, report, modes)

@@ -145,7 +145,7 @@ def _is_local(master: str | None) -> bool:
 def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     results = summary["results"]
     key = ["scenario", "mode", *results[0]["settings"]]
-    verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "error", "vacuous"]
+    verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
     for label, columns, rows in (
         ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
@@ -171,7 +171,7 @@ def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
         for run in reversed(runs)
     }
     ui.line()
-    ui.line(f"{count} runs violated, stalled or failed: {file} replays each. Some of them:")
+    ui.line(f"{count} runs violated, stalled, failed or were given up: {file} replays each. Some of them:")
     for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
         said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
         ui.line()
@@ -185,10 +185,10 @@ def _counts(result: dict[str, Any]) -> tuple[object, ...]:
         *_key(result),
         result["runs"],
         percent(result["inside_share"]),
-        *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "error")),
+        *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "exhausted", "error")),
         result["vacuous"],
         result["expectation"],
-        "yes" if result["met"] else "NO",
+        {True: "yes", False: "NO", None: "open"}[result["met"]],
     )
 
 
