@@ -78,6 +78,21 @@ def test_errors_decide_nothing_and_vacuous_runs_stay() -> None:
     assert hw.rates[0].n == 2
 
 
+def test_runs_that_were_given_up_stay_and_tell_nothing_of_availability() -> None:
+    (power,) = compared(
+        run("hw", 0, LOSS, verdict="exhausted", leaderless_ms=9),
+        run("hw", 1, leaderless_ms=4),
+        run("hw", 2, verdict="exhausted"),
+        *(run("kip101", seed, leaderless_ms=seed) for seed in range(3)),
+    )
+    hw, _ = power.groups
+    assert (hw.runs, hw.exhausted, hw.errors) == (3, 2, 0)
+    assert (hw.rates[0].k, hw.rates[0].n) == (1, 3)
+    assert (hw.availability[0].mean, hw.availability[0].highest) == (4, 4)
+    (pair,) = power.pairs
+    assert (pair.n, pair.availability[0].mean) == (3, 3)
+
+
 def test_warnings_and_rounds_are_counted() -> None:
     (power,) = compared(
         run("kip279", 0, warnings="leader-incomplete,log-mismatch", rounds_2=1),
@@ -206,5 +221,5 @@ def test_the_share_inside_stands_beside_each_rate() -> None:
 
 def test_json_says_its_version() -> None:
     data = as_json(compared(run("hw", 0)))
-    assert data["schema_version"] == 3
+    assert data["schema_version"] == 4
     assert data["comparisons"][0]["groups"][0]["rates"][0]["kind"] == "any"

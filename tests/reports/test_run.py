@@ -238,3 +238,14 @@ def test_a_broken_file_is_bad_input(highwater: Callable[..., Call], recorded: Pa
 def test_something_to_run_is_needed(highwater: Callable[..., Call]) -> None:
     call = highwater("run")
     assert (call.code, call.err) == (2, "highwater: a scenario is missing, or a recorded run: --plan FILE\n")
+
+
+def test_a_run_that_is_given_up_is_3(highwater: Callable[..., Call]) -> None:
+    words = ["run", "power", "--mode", "hw", "--seed", 3, "--set", "sim.event.budget=400"]
+    call = highwater(*words)
+    first, _, third = call.out.splitlines()[:3]
+    assert (call.code, first) == (3, "power, mode hw, seed 3: exhausted, undecided; faults inside the mode's promise")
+    assert third.startswith("sim.event.budget: 400 events by ")
+    line = next(line for line in call.out.splitlines() if line.startswith("Replay: highwater "))
+    assert line.partition(" --expect-digest ")[0].endswith("--set sim.event.budget=400")
+    assert highwater(*words, "--json").json["exit_code"] == 3

@@ -11,6 +11,8 @@ import pytest
 from scenarios import local, store, sweep
 from sim.config import NEVER
 from sim.errors import InputError
+from sim.zookeeper import ZooKeeper
+from tests.scenarios.test_sweep import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 CANARY = Path(__file__).parents[2] / "scenarios" / "files" / "canary.toml"
 WARNINGS = {"candidate-incomplete": 20, "global-loss": 20, "inconsistent-read": 3, "leader-incomplete": 20}
 """Early warnings of `canary` in twenty seeds; in three of them a consumer was shown m1."""
-NONE: dict[str, int] = {"ok": 0, "violation": 0, "stalled": 0, "error": 0}
+NONE: dict[str, int] = {"ok": 0, "violation": 0, "stalled": 0, "error": 0, "exhausted": 0}
 
 
 def summary(**changes: Any) -> dict[str, Any]:
@@ -334,3 +336,39 @@ def test_a_backend_that_cannot_work_is_bad_input(
     monkeypatch.setattr(sweep, "run_sweep", refused)
     call = highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
     assert (call.code, call.err) == (2, "highwater: Spark needs Java 17 or later\n")
+
+
+def test_runs_that_are_given_up_are_named_everywhere(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ["sweep", "power", "--modes", "hw", "--seeds", "0..20", "--output", tmp_path, "--local", 1]
+    call = highwater(*words, "--set", "sim.event.budget=800")
+    (result,) = json.loads((tmp_path / "summary.json").read_text())["results"]
+    given_up = result["verdicts"]["exhausted"]
+    assert (call.code, 0 < given_up < 20, result["runs"]) == (3, True, 20)
+    assert "exhausted" in call.out.splitlines()[0]
+    assert "# exhausted" in call.out
+    compared = highwater("compare", tmp_path)
+    said = f"hw: {given_up} of 20 runs were given up (exhausted) and may have shown more"
+    assert (compared.code, said in compared.out.splitlines(), "/20" in compared.out) == (0, True, True)
+    covered = highwater("coverage", tmp_path, "--json").json
+    assert (covered["runs"], covered["exhausted"]) == ({"hw": 20}, {"hw": given_up})
+    failing = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
+    seed = next(line["seed"] for line in failing if line["verdict"] == "exhausted")
+    replayed = highwater("replay", tmp_path, "--seed", seed)
+    assert (replayed.code, "exhausted, undecided" in replayed.out) == (3, True)
+    assert "digest as expected" in replayed.out + replayed.err
+
+
+def test_errors_are_named_beside_n(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ZooKeeper, "end_session", explode)
+    monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
+    call = highwater("sweep", "power", "--modes", "hw", "--seeds", "0..8", "--output", tmp_path, "--local", 1)
+    (result,) = json.loads((tmp_path / "summary.json").read_text())["results"]
+    errors = result["verdicts"]["error"]
+    assert (call.code, errors > 0) == (70, True)
+    said = f"hw: {errors} runs that ended with an error are in no n; nothing is known of them"
+    assert said in highwater("compare", tmp_path).out.splitlines()

@@ -224,3 +224,68 @@ def test_every_drawn_scenario_draws_the_same_plan_and_settings_in_every_mode() -
             results = [run(scenario, each, seed) for each in ("hw", "kip320-repaired")]
             assert results[0].settings == results[1].settings
             assert results[0].row["plan_hash"] == results[1].row["plan_hash"]
+
+
+def test_a_run_that_uses_up_its_events_is_exhausted(power: Scenario) -> None:
+    whole, other = run(power, "hw", 3, trace=True), power.with_settings({"sim.event.budget": 400})
+    result = run(other, "hw", 3, trace=True)
+    row = result.row
+    assert whole.trace is not None
+    assert whole.row["events"] > 400
+    assert (row["verdict"], row["events"], row["expected"]) == ("exhausted", 400, True)
+    assert row["error"] == f"sim.event.budget: 400 events by {row['sim_us'] / 1e6:.6f} s"
+    assert result.trace == whole.trace[: len(result.trace or ())]
+    assert row == run_row(other, "hw", 3)
+    assert row["replay"].endswith(f"--set sim.event.budget=400 --expect-digest {row['digest']}")
+    assert list(row) == list(COLUMNS)
+    assert 0 < row["window_ms"] < whole.row["window_ms"]
+
+
+def test_time_that_stands_still_uses_up_events(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(control: ZooKeeper, *_: object) -> None:
+        kernel = control._kernel
+        kernel.call_at(kernel.now_us, control.life, lambda _: again(control), None)
+
+    monkeypatch.setattr(ZooKeeper, "end_session", again)
+    rows = [run_row(power.with_settings({"sim.event.budget": 5_000}), "hw", seed) for seed in range(8)]
+    given_up = [row for row in rows if row["verdict"] == "exhausted"]
+    assert given_up
+    assert {row["events"] for row in given_up} == {5_000}
+    assert not [row for row in rows if row["verdict"] == "error"]
+
+
+@pytest.mark.parametrize(("mode", "budget"), [("hw", 100), ("elr", 100), ("elr", 60)])
+def test_a_run_that_uses_up_its_records_is_exhausted(power: Scenario, mode: str, budget: int) -> None:
+    row = run_row(power.with_settings({"sim.record.budget": budget}), mode, 3)
+    assert (row["verdict"], row["records_acked"] + row["records_shown"] <= budget) == ("exhausted", True)
+    assert row["error"].startswith(f"sim.record.budget: {budget} records by ")
+    assert run_row(power, mode, 3)["verdict"] != "exhausted"
+
+
+def test_what_is_too_much_to_draw_is_not_drawn(power: Scenario) -> None:
+    assert power.workload is not None
+    assert power.faults is not None
+    many = (10**9, 10**9)
+    for scenario in (
+        replace(power, workload=replace(power.workload, batches=many)),
+        replace(power, faults=replace(power.faults, count=many)),
+    ):
+        row = run_row(scenario, "hw", 3)
+        assert (row["verdict"], row["events"], row["vacuous"]) == ("exhausted", 0, True)
+
+
+def test_what_a_run_violated_before_it_was_given_up_counts(power: Scenario) -> None:
+    rows = [run_row(power, "hw", seed) for seed in range(40)]
+    diverged = [row for row in rows if "divergence" in row["violations_inside"]]
+    seen = next(row for row in diverged if row["first_violation_us"] < row["sim_us"] - 10_000_000)
+    budget = {"sim.event.budget": seen["events"] - 5}
+    clean = replace(power, expect={"hw": Expectation("clean")}).with_settings(budget)
+    row = run_row(clean, "hw", seen["seed"])
+    assert (row["verdict"], "divergence" in row["violations_inside"]) == ("exhausted", True)
+    assert (row["first_violation_us"], row["expected"]) == (seen["first_violation_us"], False)
+
+
+def test_a_story_that_was_given_up_is_neither_broken_nor_told() -> None:
+    canary = load("canary").with_settings({"sim.event.budget": 50})
+    row = run_row(canary, "hw", 0)
+    assert (row["verdict"], row["violations"], row["expected"]) == ("exhausted", "", True)

@@ -422,6 +422,11 @@ LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "viol
         ("may-violate", [row(count_all=189), row(vacuous=True, count_all=10)], 3),
         ("may-violate", [row(count_all=190), row(vacuous=True, count_all=10)], 0),
         ("violates", [row(vacuous=True)], 1),
+        ("may-violate", [row(count_all=198), row(verdict="exhausted", count_all=2)], 0),
+        ("may-violate", [row(count_all=197), row(verdict="exhausted", count_all=2)], 3),
+        ("clean", [row(count_all=998), row(**LOST | {"verdict": "exhausted"}, expected=False, count_all=2)], 1),
+        ("violates", [row(count_all=999), row(verdict="exhausted", count_all=1)], 3),
+        ("violates", [row(count_all=999), row(**LOST | {"verdict": "exhausted"}, count_all=1)], 0),
     ],
 )
 def test_exit_codes(
@@ -446,7 +451,7 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "mode": "hw",
             "settings": {},
             "runs": 20,
-            "verdicts": {"ok": 10, "violation": 10, "stalled": 0, "error": 0},
+            "verdicts": {"ok": 10, "violation": 10, "stalled": 0, "error": 0, "exhausted": 0},
             "kinds": {
                 "committed-loss": {"n": 10, "inside": 0, "rate": 0.5, "runs_inside_share": 0.5},
                 "divergence": {"n": 10, "inside": 10, "rate": 0.5, "runs_inside_share": 0.5},
@@ -473,3 +478,26 @@ def test_the_list_of_failing_runs_is_capped(tmp_path: Path, monkeypatch: pytest.
     assert [line["seed"] for line in lines] == list(range(15))
     assert lines[0]["kinds"] == ["committed-loss"]
     assert lines[0]["replay"].startswith("highwater replay canary --mode hw --seed 0 ")
+
+
+@pytest.mark.parametrize(
+    ("expect", "groups", "met"),
+    [
+        ("clean", [row(verdict="exhausted")], None),
+        ("clean", [row(verdict="exhausted"), row()], True),
+        ("violates", [row(verdict="exhausted"), row()], None),
+        ("violates", [row(verdict="exhausted"), row(**LOST)], True),
+        ("clean", [row(verdict="exhausted", expected=False), row()], False),
+    ],
+)
+def test_what_was_given_up_leaves_an_expectation_open(
+    expect: str, groups: list[dict[str, Any]], met: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
+    monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
+    monkeypatch.setattr(store, "groups", lambda _folder, _columns: groups)
+    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [])
+    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted.add(tmp_path)
+    (found,) = counted.to_json()["results"]
+    assert (found["runs"], found["verdicts"]["exhausted"], found["met"]) == (10 * len(groups), 10, met)

@@ -79,3 +79,19 @@ def test_a_drawn_run_in_which_too_little_happened_does_not_count(
 ) -> None:
     assert is_vacuous(power, batches_acked=batches, faults=faults, elections=elections) == vacuous
     assert not is_vacuous(load("canary"), batches_acked=0, faults=0, elections=0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "violations", "expected"),
+    [
+        ("violates", [], True),
+        ("violates", [LOSS], True),
+        ("violates", [OTHER], False),
+        ("clean", [], True),
+        ("clean", [LOSS], False),
+    ],
+)
+def test_a_run_that_was_given_up_may_have_yet_to_violate(
+    verdict: str, violations: list[Violation], expected: bool
+) -> None:
+    assert as_expected(scripted(verdict), "hw", violations, to_the_end=False) == expected

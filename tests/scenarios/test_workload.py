@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from scenarios.scenario import Bursts
 from scenarios.workload import draw_sends
+from sim.errors import BudgetError
 from sim.streams import Streams
 
 BURSTS = Bursts(bursts=(2, 3), batches=(3, 4), gap_ms=(10, 20), records=(1, 5), acks_one_every=5)
@@ -63,3 +66,29 @@ def test_each_burst_has_a_pace_and_a_size_of_its_own() -> None:
     assert min(paces) < 50_000
     assert max(paces) > 450_000
     assert set(sizes) == {1, 2, 3, 4, 5, 6}
+
+
+BILLION = 10**9
+
+
+@pytest.mark.parametrize(
+    "bursts",
+    [
+        Bursts((1, 1), (BILLION, BILLION), (0, 0), (1, 1)),
+        Bursts((BILLION, BILLION), (0, 0), (0, 0), (1, 1)),
+        Bursts((1, 1), (1, 1), (0, 0), (BILLION, BILLION)),
+        Bursts((3, 3), (40, 40), (0, 0), (1, 1)),
+    ],
+)
+def test_no_more_is_drawn_than_a_run_may_have(bursts: Bursts) -> None:
+    with pytest.raises(BudgetError, match=r"^sim\.record\.budget: 100 records by 0 s, while it was drawn what is sent$"):
+        draw_sends(Streams(1), bursts, WINDOW_US, -1, budget=100)
+
+
+def test_a_budget_that_is_enough_changes_nothing() -> None:
+    for seed, drawn in enumerate(DRAWN):
+        records = sum(send.count for send in drawn)
+        again = draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, budget=records)
+        assert [(send.first_id, send.due_us) for send in again] == [(send.first_id, send.due_us) for send in drawn]
+        with pytest.raises(BudgetError):
+            draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, budget=records - 1)
