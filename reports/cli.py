@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reports import exits
 from reports.console import Ui
 from reports.options import SuggestingGroup, ui_options
-from sim.errors import InputError
+from sim.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +24,11 @@ COMMANDS: Final = ("run", "sweep", "replay", "compare", "coverage", "scenarios",
 
 EPILOG: Final = """\b
 Exit codes:
-  0  as expected           4    a replay's digest differs
-  1  not as expected       70   internal error
-  2  bad input             130  interrupted
-  3  inconclusive sweep or run
+  0  as expected                69   what it needs is not there
+  1  not as expected            70   internal error
+  2  bad input                  74   cannot be read or written
+  3  inconclusive               130  interrupted
+  4  a replay's digest differs
 """
 
 
@@ -73,25 +75,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     ui = Ui()
     try:
-        return highwater.main(arguments, "highwater", obj=ui, standalone_mode=False) or 0
-    except InputError as error:
-        return _refused(ui, *error.problems)
+        code = highwater.main(arguments, "highwater", obj=ui, standalone_mode=False) or exits.EXPECTED
+        sys.stdout.flush()
+    except UserError as error:
+        return _refused(ui, error.exit_code, *error.problems)
     except click.ClickException as error:
-        return _refused(ui, error.format_message())
+        return _refused(ui, exits.BAD_INPUT, error.format_message())
     except (KeyboardInterrupt, click.Abort):
         ui.warn("interrupted")
-        return 130
+        return exits.INTERRUPTED
     except Exception as error:
-        from reports.crash import report
-
-        report(ui, error)
-        return 70
+        return _failed(ui, error)
+    return code
 
 
-def _refused(ui: Ui, *problems: str) -> int:
+def _refused(ui: Ui, code: int, *problems: str) -> int:
     for problem in problems:
         ui.warn(f"highwater: {problem}")
-    return 2
+    return code
+
+
+def _failed(ui: Ui, error: Exception) -> int:
+    """Tell an exception that no command has explained: the system's about files are no error of ours."""
+    if isinstance(error, OSError) and error.errno is not None:
+        what = f"{error.filename}: " if error.filename is not None else ""
+        return _refused(ui, exits.UNREADABLE, f"{what}{error.strerror}")
+    from reports.crash import report
+
+    report(ui, error)
+    return exits.INTERNAL
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

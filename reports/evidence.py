@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-from contextlib import contextmanager
+import re
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import kafka_text
 from reports.history import history
-from scenarios import rows
+from scenarios import paths, rows
 from sim import trace
 from sim.config import shown
 from sim.errors import InputError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from scenarios.paths import Folder
     from scenarios.run import ReplicaView, RunResult
     from scenarios.scenario import Scenario
 
@@ -31,66 +33,124 @@ TOPIC_CONFIGS: Final = {
     "log.segment.bytes": "segment.bytes",
 }
 """Settings that a topic may have -> their name there."""
+PARTITION: Final = f"{TOPIC}-0"
 SEGMENT: Final = "00000000000000000000.log.txt"
+EPOCHS: Final = "leader-epoch-checkpoint"
 ROW: Final = "row.json"
+FILES: Final = (ROW, "plan.json", "trace.jsonl", "history.txt", "describe.txt", "metrics.json")
+CHECKPOINTS: Final = (
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+)
+_FOLDERS: Final = re.compile(rf"broker-[0-9]+(/{PARTITION})?")
+_FILES: Final = re.compile(
+    f"{'|'.join(FILES)}|broker-[0-9]+/({'|'.join(CHECKPOINTS)}|{PARTITION}/({SEGMENT}|{EPOCHS}))".replace(".", r"\.")
+)
+"""The files that a replay makes, by their paths in its folder."""
 METRICS_VERSION: Final = 1
 """``schema_version`` of metrics.json."""
 
 
-def prepare(folder: Path) -> None:
-    """Make an empty folder for a replay; what an earlier replay left in it goes.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replay goes.
+
+    Attributes:
+        root: the folder that the user named.
+        parts: components below it, which may come from a store; none of them leads elsewhere.
+    """
+
+    root: Path
+    parts: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """The folder, to be shown."""
+        return self.root.joinpath(*self.parts)
+
+
+def prepare(place: Place) -> None:
+    """Make an empty folder for a replay; the files of an earlier replay in it go, and nothing else ever does.
 
     Raises:
-        InputError: it cannot be made, or holds something else than a replay.
+        InputError: it holds something else than a replay, or a link leads elsewhere.
+        StorageError: it cannot be made or emptied.
     """
-    with _writing(folder):
-        if folder.exists() and not (folder / ROW).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"{folder} holds something else than a replay; choose another --output")
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
+    with paths.folder(place.root, *place.parts, create=True) as folder:
+        there = folder.names()
+        there, foreign = folder.names(), next(_foreign(folder), None)
+        if foreign or (there and not folder.is_file(ROW)):
+            what = f" ({foreign})" if foreign else ""
+            raise InputError(f"{place.path} holds something else than a replay{what}; choose another --output")
+        _clear(folder)
 
 
-def write(folder: Path, scenario: Scenario, result: RunResult) -> None:
+def _foreign(folder: Folder, above: str = "") -> Iterator[str]:
+    """What no replay writes there, also in folders below."""
+    for part in folder.names():
+        if _is_ours(folder, part, above):
+            if folder.is_folder(part):
+                with closing(folder.enter(part)) as below:
+                    yield from _foreign(below, f"{above}{part}/")
+        else:
+            yield above + part
+
+
+def _is_ours(folder: Folder, part: str, above: str) -> bool:
+    known = _FOLDERS if folder.is_folder(part) else _FILES
+    return bool(known.fullmatch(above + part)) and (known is _FOLDERS or folder.is_file(part))
+
+
+def _clear(folder: Folder, above: str = "") -> None:
+    """Remove what a replay writes there."""
+    for part in folder.names():
+        if not _is_ours(folder, part, above):
+            continue
+        if folder.is_folder(part):
+            with closing(folder.enter(part)) as below:
+                _clear(below, f"{above}{part}/")
+            folder.remove_folder(part)
+        else:
+            folder.remove(part)
+
+
+def write(place: Place, scenario: Scenario, result: RunResult) -> None:
     """Write all files of a traced run.
 
     Args:
-        folder: made by `prepare`.
+        place: made by `prepare`.
         scenario: what was run.
         result: how it ended, with its trace.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder has been replaced by something else.
+        StorageError: the folder cannot be written.
     """
     from scenarios import recording  # Knows how faults strike, which `--help` can do without.
 
-    with _writing(folder):
-        _write_json(folder / ROW, {"schema_version": rows.SCHEMA_VERSION, **result.row})
-        (folder / "plan.json").write_text(recording.to_text(recording.to_json(scenario, result)), encoding="utf-8")
-        _write_lines(folder / "trace.jsonl", _trace(result))
-        _write_lines(folder / "history.txt", history(result))
-        (folder / "describe.txt").write_text(kafka_text.describe(topic(scenario, result)), encoding="utf-8")
-        _write_json(folder / "metrics.json", _metrics(result))
+    with paths.folder(place.root, *place.parts) as folder:
+        folder.write(ROW, _json({"schema_version": rows.SCHEMA_VERSION, **result.row}))
+        folder.write("plan.json", recording.to_text(recording.to_json(scenario, result)))
+        folder.write("trace.jsonl", _lines(_trace(result)))
+        folder.write("history.txt", _lines(history(result)))
+        folder.write("describe.txt", kafka_text.describe(topic(scenario, result)))
+        folder.write("metrics.json", _json(_metrics(result)))
         for replica in result.replicas:
-            _write_broker(folder / f"broker-{replica.broker}", replica)
+            _write_broker(folder, f"broker-{replica.broker}", replica)
 
 
 def write_trace(file: Path, result: RunResult) -> None:
     """Write the trace as JSON lines, after a line that says what it is of.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: it is no file.
+        StorageError: the file cannot be written.
     """
-    with _writing(file):
-        _write_lines(file, _trace(result))
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
     try:
-        yield
+        file.write_text(_lines(_trace(result)), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise paths.of_os(error, f"{file} cannot be written") from None
 
 
 def _trace(result: RunResult) -> Iterator[str]:
@@ -128,31 +188,28 @@ def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
     )
 
 
-def _write_broker(folder: Path, replica: ReplicaView) -> None:
-    partition = folder / f"{TOPIC}-0"
-    partition.mkdir(parents=True)
-    segment = partition / SEGMENT
-    name = f"{folder.name}/{partition.name}/{SEGMENT.removesuffix('.txt')}"
-    segment.write_text(kafka_text.dump_log(name, replica.log_start, replica.batches), encoding="utf-8")
-    epochs = kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint)
-    (partition / "leader-epoch-checkpoint").write_text(epochs, encoding="utf-8")
-    for file, offset in _checkpoints(replica).items():
-        offsets = {} if offset is None else {(TOPIC, 0): offset}
-        (folder / file).write_text(kafka_text.offset_checkpoint(offsets), encoding="utf-8")
+def _write_broker(folder: Folder, broker: str, replica: ReplicaView) -> None:
+    with closing(folder.enter(broker, create=True)) as inside, closing(inside.enter(PARTITION, create=True)) as logs:
+        name = f"{broker}/{PARTITION}/{SEGMENT.removesuffix('.txt')}"
+        logs.write(SEGMENT, kafka_text.dump_log(name, replica.log_start, replica.batches))
+        logs.write(EPOCHS, kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint))
+        for file, offset in _checkpoints(replica).items():
+            offsets = {} if offset is None else {(TOPIC, 0): offset}
+            inside.write(file, kafka_text.offset_checkpoint(offsets))
 
 
 def _checkpoints(replica: ReplicaView) -> Mapping[str, int | None]:
-    return {
-        "replication-offset-checkpoint": replica.replication_offset_checkpoint,
-        "recovery-point-offset-checkpoint": replica.recovery_point_offset_checkpoint,
-        "log-start-offset-checkpoint": replica.log_start_offset_checkpoint,
-    }
+    offsets = (
+        replica.replication_offset_checkpoint,
+        replica.recovery_point_offset_checkpoint,
+        replica.log_start_offset_checkpoint,
+    )
+    return dict(zip(CHECKPOINTS, offsets, strict=True))
 
 
-def _write_json(file: Path, data: Any) -> None:
-    file.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=2) + "\n"
 
 
-def _write_lines(file: Path, lines: Iterable[str]) -> None:
-    with file.open("w", encoding="utf-8") as out:
-        out.writelines(f"{line}\n" for line in lines)
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.errors import InputError, StorageError, UnavailableError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 EXPECTED: Final = 0
 UNEXPECTED: Final = 1
-BAD_INPUT: Final = 2
+BAD_INPUT: Final = InputError.exit_code
 INCONCLUSIVE: Final = 3
 DIGEST_DIFFERS: Final = 4
+UNAVAILABLE: Final = UnavailableError.exit_code
 INTERNAL: Final = 70
+UNREADABLE: Final = StorageError.exit_code
 INTERRUPTED: Final = 130
 
 _PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECTED)

@@ -22,8 +22,39 @@ SEED_END: Final = 2**63
 _SEED: Final = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
-class SuggestingGroup(click.Group):
+class Command(click.Command):
+    """A command that takes an option's one value once (click would keep the last of several), and words that are text.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at the words before click does.
+
+        Raises:
+            InputError: an option that takes one value has several, or a word is not UTF-8.
+        """
+        for word in args:
+            if not _is_text(word):
+                raise InputError(f"{word!r} is not UTF-8 text")
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        single = [one for one in given if isinstance(one, click.Option) and not (one.multiple or one.is_flag)]
+        for option in single:
+            if single.count(option) > 1:
+                raise InputError(f"{max(option.opts, key=len)} is given twice, and takes one value")
+        return super().parse_args(ctx, args)
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in word
+
+
+class SuggestingGroup(Command, click.Group):
     """A group that shows its help when no command is given, and names the nearest when there is none of that name."""
+
+    command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """No words at all ask for help."""
@@ -40,6 +71,8 @@ class SuggestingGroup(click.Group):
 
 def _ui(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def remember(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value and ctx.meta.setdefault(f"{__name__}.{name}", value) != value:
+            raise InputError(f"--{name} is given twice, and takes one value")
         if value:
             setattr(ctx.obj, name, value)
 
@@ -130,16 +163,11 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     """Read ``KEY=VALUE,VALUE`` words of a sweep.
 
     Raises:
-        InputError: all that is wrong with them; a key or one of its values is given twice.
+        InputError: all that is wrong with them; a value is named twice.
     """
     from sim.config import KEYS, parse
 
-    seen: set[str] = set()
-
     def read(key: str, text: str) -> tuple[Value, ...]:
-        if key in seen:
-            raise InputError(f"--set {key} is given twice; several values of a key go into one list: {key}=A,B")
-        seen.add(key)
         values = tuple(parse(key, word) for word in (text.split(",") if key in KEYS else [text]))
         if len(set(values)) < len(values):
             raise InputError(f"--set {key}={text} names a value twice")

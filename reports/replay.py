@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import exits, options, single
+from reports.evidence import Place
 from scenarios import catalogue
 from scenarios.scenario import from_json
 from sim.config import shown
@@ -34,7 +35,8 @@ class Origin:
     Attributes:
         scenario: what to run.
         modes: the modes that it was or would be run in.
-        output: folder that gets ``seeds/<seed>-<mode>/`` when the user names none.
+        root: the folder that the user named, or `STORE`.
+        parts: components below it, to the folder that gets ``seeds/<seed>-<mode>/`` when the user names no other.
         rules: rules that the sweep overrode.
         digests: mode -> digest that the sweep found for this seed.
         warnings: what differs from when the sweep was run.
@@ -42,10 +44,16 @@ class Origin:
 
     scenario: Scenario
     modes: tuple[str, ...]
-    output: Path
+    root: Path
+    parts: tuple[str, ...]
     rules: Mapping[str, str] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def place(self, output: Path | None, seed: int, mode: str) -> Place:
+        """Where the replay of a seed in a mode goes; below `output` if the user names one."""
+        above = self.parts if output is None else ()
+        return Place(output or self.root, (*above, "seeds", f"{seed}-{mode}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ def origin(
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings, strict=strict)
-    return Origin(scenario, tuple(scenario.expect), STORE / scenario.name, rules)
+    return Origin(scenario, tuple(scenario.expect), STORE, (scenario.name,), rules)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
@@ -133,33 +141,45 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
 
 
 def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
+    from scenarios import schema
     from scenarios.grid import words
     from scenarios.store import Store
+    from sim.protocol.rules import check as check_rule
 
     store = Store(folder)
     run = store.run
     point = _point(folder.shown, store.grid, settings)
-    scenarios = {entry["name"]: entry for entry in run["scenarios"]}
-    if name is None and len(scenarios) > 1:
-        raise InputError(f"{folder.shown} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
-    name = name or next(iter(scenarios))
-    if name not in scenarios:
-        raise InputError(f"{folder.shown} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
+    stored = {entry["name"]: entry for entry in run["scenarios"]}
+    name = _chosen(folder.shown, name, stored)
     try:
-        scenario = from_json(scenarios[name]).with_settings(point)
-    except ValueError as error:
-        raise InputError(f"{folder.shown}/run.json: {error}") from None
-    place = folder.local or STORE
-    output = place if folder.local and len(scenarios) == 1 else place / name
+        scenario = schema.of_store(stored[name])
+        options.check_settings(scenario, point)
+        for rule, value in run["rules"].items():
+            check_rule(rule, value)
+    except InputError as error:
+        raise InputError(*(f"{folder.shown}/run.json: {problem}" for problem in error.problems)) from None
+    # What a bucket holds is replayed onto this machine's disk.
+    parts = (name,) if len(stored) > 1 or folder.local is None else ()
+    scenario = scenario.with_settings(point)
     digests = _digests(store, name, seed, point)
     return Origin(
         scenario,
         tuple(run["modes"][name]),
-        output / words(point).replace(" ", ",") if point else output,
+        folder.local or STORE,
+        (*parts, *((words(point).replace(" ", ","),) if point else ())),
         run["rules"],
         digests,
         (*store.shortcomings(), *_warnings(run, scenario)),
     )
+
+
+def _chosen(folder: str, name: str | None, scenarios: Mapping[str, object]) -> str:
+    if name is None and len(scenarios) > 1:
+        raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
+    name = name or next(iter(scenarios))
+    if name not in scenarios:
+        raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
+    return name
 
 
 def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:

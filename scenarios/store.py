@@ -24,7 +24,9 @@ from scenarios.extent import Extent, runs_of
 from scenarios.folder import open_folder
 from scenarios.grid import sql_type
 from scenarios.manifest import DamageError, Manifest, Part, digest_of
+from scenarios.paths import of_os, parse_json
 from scenarios.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.stored import check_run
 from scenarios.units import from_run, seed_ranges
 from sim.errors import InputError
 
@@ -77,12 +79,11 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     """
     path = f"{folder.shown}/{name}"
     try:
-        data = json.loads(folder.read(name))
+        data = parse_json(folder.read(name))
     except OSError as error:
-        why = error.strerror or str(error).splitlines()[0]
-        raise InputError(f"cannot read {path} ({why}): is {folder.shown} the folder of a sweep?") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{path} is not JSON") from None
+        raise of_os(error, f"cannot read {path} (is {folder.shown} the folder of a sweep?)") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"{path} holds no JSON object")
     _check_version(path, data.get("schema_version"))
@@ -293,7 +294,7 @@ class Store:
 
     def __init__(self, folder: Folder | Path | str, run: Mapping[str, Any] | None = None) -> None:
         self.folder = open_folder(folder)
-        self.run = read_json(self.folder, "run.json") if run is None else run
+        self.run = check_run(f"{self.folder.shown}/run.json", read_json(self.folder, "run.json") if run is None else dict(run))
         try:
             self.sweep = from_run(self.run)
             self.asked = Extent(

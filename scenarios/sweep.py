@@ -31,7 +31,7 @@ from scenarios.summary import Summary
 from scenarios.units import Sweep as Sweep
 from scenarios.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import code_version, versions
-from sim.errors import InputError
+from sim.errors import StorageError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -183,8 +183,9 @@ def run_sweep(
         What ``summary.json`` holds.
 
     Raises:
-        InputError: `output` holds something else, another driver is at work there, the backend cannot work here, or the
-            disk is full.
+        InputError: `output` holds something else.
+        UnavailableError: the backend cannot work here, or another driver is at work in `output`.
+        StorageError: the disk is full, or `output` cannot be written.
         Interrupted: a signal came. As after any exception, ``summary.json`` is valid and says ``"complete": false``.
     """
     folder = open_folder(output)
@@ -214,14 +215,14 @@ def run_sweep(
 
 def _explained(error: BaseException, folder: Folder) -> BaseException:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return InputError(f"no space left for {folder.shown}: {GO_ON}")
+        return StorageError(f"no space left for {folder.shown}: {GO_ON}")
     return error
 
 
 def _exit_code(error: BaseException) -> int:
     if isinstance(error, Interrupted | KeyboardInterrupt):
         return INTERRUPTED
-    return 2 if isinstance(error, InputError) else 70
+    return error.exit_code if isinstance(error, UserError) else 70
 
 
 class _Job:
@@ -411,9 +412,8 @@ def _claim(folder: Folder) -> Claim:
         raise _unusable(folder, error) from None
 
 
-def _unusable(folder: Folder, error: OSError) -> InputError:
-    reason = error.strerror or str(error).splitlines()[0]
-    return InputError(f"cannot write to {folder.shown}: {reason}")
+def _unusable(folder: Folder, error: OSError) -> UserError:
+    return of_os(error, f"cannot write to {folder.shown}")
 
 
 def _clear_up(folder: Folder, mine: str) -> None:

@@ -1,22 +1,24 @@
-"""Errors that a user can mend, and the hint at the nearest valid name."""
+"""What a user is told without a traceback, with the exit codes, and the hint at the nearest valid name."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
 
 
-class InputError(Exception):
-    """Bad input from outside: arguments, scenario files, result folders.
+class UserError(Exception):
+    """Something outside the program is wrong, and whoever runs it can mend it.
 
-    The command line prints the message on one line (several problems: one line each) and exits with 2.
+    The command line prints one line for each problem and exits with `exit_code`; each kind is a class of its own.
 
     Args:
         problems: one sentence for each thing that is wrong, naming the offending key and value.
     """
+
+    exit_code: ClassVar[int]
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -35,6 +37,23 @@ class BudgetError(Exception):
 
     def __init__(self, key: str, budget: int, what: str, when: str) -> None:
         super().__init__(f"{key}: {budget:,} {what} by {when}")
+
+class InputError(UserError):
+    """Bad input: arguments, scenario files, result folders, and files that are not there."""
+
+    exit_code = 2
+
+
+class UnavailableError(UserError):
+    """What a command needs is not there: Java, pyspark in a version that fits, a Spark master that answers."""
+
+    exit_code = 69  # EX_UNAVAILABLE of sysexits.h
+
+
+class StorageError(UserError):
+    """A file or folder is there and cannot be read or written: no permission, no space, a broken disk."""
+
+    exit_code = 74  # EX_IOERR of sysexits.h
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
@@ -64,15 +83,20 @@ def parse_pairs(pairs: Iterable[str], option: str, form: str, read: Callable[[st
         read: turns a name and its value into what is kept; raises `InputError`.
 
     Raises:
-        InputError: all that is wrong with them.
+        InputError: all that is wrong with them; a name is given twice.
     """
     found: dict[str, T] = {}
+    given: set[str] = set()
     problems: list[str] = []
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             problems.append(f"{option} {pair!r} is not of the form {form}")
             continue
+        if name in given:
+            problems.append(f"{option} {name} is given twice, where one {form} is taken")
+            continue
+        given.add(name)
         try:
             found[name] = read(name, value)
         except InputError as error:

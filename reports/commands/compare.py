@@ -8,7 +8,7 @@ import click
 
 from reports import exits
 from reports.console import number, percent
-from reports.options import json_option, ui_options
+from reports.options import Command, json_option, ui_options
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reports.console import Ui
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option("--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied.")
 @json_option

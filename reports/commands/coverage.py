@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reports import exits
-from reports.options import json_option, ui_options
+from reports.options import Command, json_option, ui_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reports.coverage import CoverageReport, Group
 
 
-@click.command("coverage")
+@click.command("coverage", cls=Command)
 @click.argument("folder", metavar="DIR")
 @json_option
 @ui_options

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reports import exits
-from reports.options import json_option, ui_options
-from sim.errors import InputError
+from reports.options import Command, json_option, ui_options
+from sim.errors import UserError
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -23,7 +23,7 @@ SELF_TEST: Final = ("power", "kip101", 1)
 """Scenario, mode and seed of the self-test."""
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--repair", is_flag=True, help="Put right what is wrong in DIR; damaged waves are run again.")
 @click.option("--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; one a core by default.")
@@ -97,7 +97,7 @@ def _java() -> str:
         from scenarios.java import find_java
 
         found = find_java()
-    except InputError as error:
+    except UserError as error:
         return f"none; {error}"
     return f"{found.version} from {found.source} ({found.home})"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reports import evidence, exits, options, single
-from reports.options import json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 
 
-@click.command("replay")
+@click.command("replay", cls=Command)
 @click.argument("source", metavar="DIR|SCENARIO")
 @click.option("--seed", metavar="N", required=True, help="Seed, decimal or 0x.")
 @click.option("--mode", metavar="MODE", help="Mode; all of the sweep's, or of [expect], when not given.")
@@ -54,14 +54,14 @@ def command(
     expected = replay.expected_digests(origin, names, expect_digest)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
-    folders = {name: (output or origin.output) / "seeds" / f"{number}-{name}" for name in names}
-    for folder in folders.values():
-        evidence.prepare(folder)
+    places = {name: origin.place(output, number, name) for name in names}
+    for place in places.values():
+        evidence.prepare(place)
     done = []
-    for name, folder in folders.items():
+    for name, place in places.items():
         result = run(origin.scenario, name, number, origin.rules, trace=True)
-        evidence.write(folder, origin.scenario, result)
-        done.append(replay.Replayed(result, folder, expected.get(name)))
+        evidence.write(place, origin.scenario, result)
+        done.append(replay.Replayed(result, place.path, expected.get(name)))
     code = exits.worst(one.exit_code for one in done)
     if as_json:
         ui.json({"schema_version": SCHEMA_VERSION, "replays": [one.as_json() for one in done], "exit_code": code})

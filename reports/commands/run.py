@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reports import evidence, exits, options, single
-from reports.options import json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("scenario", required=False)
 @click.option(
     "--plan",

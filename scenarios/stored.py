@@ -1,0 +1,80 @@
+"""Checks of what a store says about itself, before anything is done with it: who wrote it last is not known."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from scenarios import paths
+from sim.config import parse
+from sim.errors import InputError
+
+RUN: Final = {
+    "code_version": str,
+    "scenarios": [{"name": str}],
+    "modes": {str: [str]},
+    "seeds": [object],
+    "rules": {str: str},
+    "grid?": {str: [object]},
+}
+"""Shape of ``run.json``, as `check` takes it."""
+
+
+def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Check ``run.json``: its shape, and the names in it that become paths and columns.
+
+    Args:
+        path: what to call it.
+        data: what it holds; given back.
+
+    Raises:
+        InputError: what is wrong with it.
+    """
+    try:
+        check(data, RUN)
+        seeds = data["seeds"]
+        check(seeds, [int] if seeds and isinstance(seeds[0], int) else [[int]], "seeds")
+        _check_names(data["scenarios"], data["modes"])
+        for key, values in data.get("grid", {}).items():
+            for value in values:
+                if type(parse(key, value)) is not type(value):
+                    raise InputError(f"grid: {key} = {value!r} is not what highwater writes")
+    except InputError as error:
+        raise InputError(*(f"{path}: {problem}" for problem in error.problems)) from None
+    return data
+
+
+def _check_names(scenarios: list[dict[str, Any]], modes: dict[str, list[str]]) -> None:
+    names = [paths.name(scenario["name"], "scenario's name") for scenario in scenarios]
+    if not names or len(set(names)) < len(names) or set(names) != modes.keys():
+        raise InputError("scenarios and modes are not of the same names")
+    for mode in (mode for named in modes.values() for mode in named):
+        paths.name(mode, "mode")
+
+
+def check(value: object, shape: Any, where: str = "") -> None:
+    """Check the shape of plain data.
+
+    Args:
+        value: the data.
+        shape: a type; ``[SHAPE]`` for a list; ``{str: SHAPE}`` for a table; ``{"key": SHAPE}`` for one with these keys
+            among others, of which those with a ``?`` may be missing.
+        where: what to call it.
+
+    Raises:
+        InputError: the first part that has another.
+    """
+    kind = type(shape) if isinstance(shape, list | dict) else shape
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{where or 'it'} is {type(value).__name__}, where {kind.__name__} is needed")
+    if isinstance(value, list) and isinstance(shape, list):
+        for entry in value:
+            check(entry, shape[0], where)
+    elif isinstance(value, dict) and isinstance(shape, dict):
+        for key, entry_shape in shape.items():
+            if key is str:
+                for name, entry in value.items():
+                    check(entry, entry_shape, f"{where}.{name}" if where else name)
+            elif key.removesuffix("?") in value:
+                check(value[key.removesuffix("?")], entry_shape, f"{where}.{key}" if where else key)
+            elif not key.endswith("?"):
+                raise InputError(f"{where}: {key!r} is missing" if where else f"{key!r} is missing")
