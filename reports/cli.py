@@ -97,7 +97,7 @@ def _refused(ui: Ui, code: int, *problems: str) -> int:
 
 def _failed(ui: Ui, error: Exception) -> int:
     """Tell an exception that no command has explained: the system's about files are no error of ours."""
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
         return _refused(ui, exits.UNREADABLE, f"{what}{error.strerror}")
     from reports.crash import report

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
+from scenarios.masking import masked
+
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -71,7 +74,7 @@ class Ui:
 
     def json(self, data: object) -> None:
         """Print the result as one JSON object."""
-        text = json.dumps(data, indent=2, default=str)
+        text = json.dumps(_masked(data), indent=2, default=str)
         self._console(sys.stdout).out(text, highlight=False)
 
     def note(self, text: str) -> None:
@@ -117,8 +120,16 @@ class Ui:
 
 
 def plain(text: str) -> str:
-    r"""Text from outside made harmless for a terminal: control characters become ``\x1b`` and the like."""
-    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
+    r"""Text from outside made harmless: no secrets, and control characters become ``\x1b`` and the like."""
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in masked(text))
+
+
+def _masked(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _masked(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_masked(value) for value in data]
+    return masked(data) if isinstance(data, str) else data
 
 
 def pairs(fields: Mapping[str, Any], hide: Container[str] = ()) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
+import os
+import time
 import traceback
 from typing import TYPE_CHECKING, Final
 
+from scenarios.java import cache_folder
+from scenarios.masking import masked
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reports.console import Ui
 
-_NAMED: Final = re.compile(r"""((?:password|secret|token|key)['"]?\s*[=:]\s*)("[^"]*"|'[^']*'|\S+)""", re.IGNORECASE)
-_USER_INFO: Final = re.compile(r"(\w+://)[^/\s@]+@")
+KEPT: Final = 20
+"""Files with tracebacks that stay; the oldest go."""
+_NAME: Final = "traceback-*.txt"
 
 
 def report(ui: Ui, error: Exception) -> None:
@@ -21,18 +27,25 @@ def report(ui: Ui, error: Exception) -> None:
         ui: with ``-v`` the traceback goes to stderr, else into a file that the line names.
         error: what was raised.
     """
-    text = without_secrets("".join(traceback.format_exception(error)))
+    text = "".join(traceback.format_exception(error))
     where = ""
     if ui.verbose:
         ui.warn(text)
     else:
-        with tempfile.NamedTemporaryFile("w", prefix="highwater-", suffix=".txt", delete=False) as file:
-            file.write(text)
-        where = f"; traceback in {file.name}"
-    first_line = without_secrets(f"{type(error).__name__}: {error}").splitlines()[0]
-    ui.warn(f"highwater: internal error: {first_line}{where}")
+        try:
+            where = f"; traceback in {_write(masked(text))}"
+        except OSError as reason:
+            where = f"; the traceback cannot be written ({reason.strerror}), -v shows it"
+    lines = str(error).splitlines() or [""]
+    ui.warn(f"highwater: internal error: {type(error).__name__}: {lines[0]}{where}")
 
 
-def without_secrets(text: str) -> str:
-    """Text without the values of what is named password, secret, token or key, and without user info in URIs."""
-    return _USER_INFO.sub(r"\1", _NAMED.sub(r"\1***", text))
+def _write(text: str) -> Path:
+    folder = cache_folder() / "tracebacks"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(text)
+    for old in sorted(folder.glob(_NAME))[:-KEPT]:  # Names begin with the time.
+        old.unlink(missing_ok=True)
+    return file

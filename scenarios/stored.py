@@ -45,8 +45,8 @@ def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def _check_names(scenarios: list[dict[str, Any]], modes: dict[str, list[str]]) -> None:
     names = [paths.name(scenario["name"], "scenario's name") for scenario in scenarios]
-    if not names or len(set(names)) < len(names) or set(names) != modes.keys():
-        raise InputError("scenarios and modes are not of the same names")
+    if not names or len(set(names)) < len(names) or not modes.keys() >= set(names):
+        raise InputError("there is no scenario, or two have one name, or one has no modes")
     for mode in (mode for named in modes.values() for mode in named):
         paths.name(mode, "mode")
 

@@ -1,0 +1,47 @@
+"""Where the command begins: Ctrl-C is 130 without a traceback, also while modules are still being imported.
+
+Imported by the installed command alone: from its first lines on, signals end the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType  # noqa: TC003 - `typing` takes as long to import as all else here
+
+INTERRUPTED = 130
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    # Nothing has begun that would have to end well, and an exception might be lost inside an import.
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+for _number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(_number, _leave)
+
+
+def _heed(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came while a callback ran would be shown and forgotten."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        _leave(signal.SIGINT, None)
+    sys.__unraisablehook__(lost)
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    from reports import cli
+
+    sys.unraisablehook = _heed
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return cli.main()
+    finally:
+        # What is left is the interpreter's own end.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Text without secrets: values of what is named a password, secret, token or key, and user info in URIs.
+
+Rather a word too many is masked than one too few, but ordinary messages stay whole: what is masked follows a name and
+``=`` or ``:``, or stands before the ``@`` of a URI.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MASK: Final = "***"
+_SECRET: Final = frozenset(
+    "password passwd passphrase pwd secret token key apikey accesskey secretkey credential authorization".split()
+)
+_PLURAL: Final = frozenset(("secrets", "tokens", "keys", "credentials"))
+_SIGNED: Final = frozenset(("sig", "signature"))
+"""Secret as parameters of a URI only: rows have signatures of their own."""
+_CLASS: Final = re.compile(r"(Error|Exception|Warning)$")
+"""``KeyError: ...`` names no key."""
+_PLACEHOLDER: Final = re.compile(r"VALUE\b.*|[A-Z](,[A-Z])*|\.\.\.")
+"""What usage messages show in the place of a value."""
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'"
+_END: Final = r"""(?=\\?["']?(?:\s|$)|["']?[,;)\]}]+["']?(?:\s|$)|["'][,;)\]}]|,\s|[,;][\w.-]+[=:]|&[\w.-]+=|%26|\#)"""
+_WORD: Final = rf"[^\s]+?{_END}"
+# Words that go on, up to the next option, quote, mark, or name of another value.
+_MORE: Final = rf"""(?:[ ](?![-"'(\[{{|])(?![\w.-]+\s?[=:])(?!\w+://)[^\s"',;)\]}}]+)*"""
+_VALUE: Final = re.compile(rf"""\\?(?:{_QUOTED})|(?:Bearer |Basic )?{_WORD}{_MORE}""", re.IGNORECASE)
+_NAMED: Final = re.compile(
+    r"""(?:(?P<uri>[?&]|(?<=%3F)|(?<=%26))|(?<![\w.-]))(?P<name>["']?[\w.-]+\\?["']?)"""
+    r"""(?P<equals>\s*(?:=|%3D)\s*|\s*:\s+|:(?=["']))""",
+    re.IGNORECASE,
+)
+_USER: Final = re.compile(
+    r"""
+    (?P<scheme>\b[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F))
+    (?:
+        (?:[^\s/?\#"'<>]|'(?=[^\s,;]{,200}@)){1,2000}(?:@|%40)            # All before the last @ of the authority.
+      | [^\s/?\#"'<>:@]{1,200}:(?![0-9]+(?:/|,))[^\s"'<>]{,2000}(?:@|%40)  # A password with a slash in it.
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def masked(text: str) -> str:
+    """The text with `MASK` in the place of each secret."""
+    text = _USER.sub(rf"\g<scheme>{MASK}@", text)
+    done: list[str] = []
+    begin = end = 0
+    while (named := _NAMED.search(text, end)) is not None:
+        end = named.end()
+        value = _VALUE.match(text, end) if _is_secret(named) else None
+        if value is not None and not _PLACEHOLDER.fullmatch(value[0]):
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            done.append(f"{text[begin:end]}{quote}{MASK}{quote}")
+            begin = end = value.end()
+    return "".join([*done, text[begin:]])
+
+
+def _is_secret(named: re.Match[str]) -> bool:
+    name = named["name"].strip("\"'\\")
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    if _CLASS.search(name) or not parts:
+        return False
+    if named["name"][-1] not in "\"'" and ":" in named["equals"]:
+        return parts[-1] in _SECRET  # In running text, what a name ends with tells what follows a colon.
+    in_uri = named["uri"] is not None
+    return not (_SECRET | _PLURAL).isdisjoint(parts) or (in_uri and not _SIGNED.isdisjoint(parts))
