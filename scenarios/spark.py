@@ -26,11 +26,13 @@ from scenarios import store
 from scenarios.claim import CLAIMS
 from scenarios.folder import clear
 from scenarios.java import cache_folder, find_java, shim, write_once
+from scenarios.masking import masked
+from scenarios.masters import check as check_master
 from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
 from scenarios.units import grid_of, rows_of
 from scenarios.version import code_version
-from sim.errors import InputError
+from sim.errors import InputError, UnavailableError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from scenarios.folder import Folder
     from scenarios.sweep import Plan
 
+OLDEST: Final = (4, 2)
+TOO_NEW: Final = (4, 4)
+"""Versions of pyspark, the second one excluded."""
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
@@ -56,6 +61,11 @@ LOCAL_CONF: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
 }
 """Settings of a session on this machine; what the user sets wins."""
+REDACTION: Final = {
+    "spark.redaction.regex": "(?i)secret|passw|token|credential|[._-]?key",
+    "spark.redaction.string.regex": r"(?<=://)[^/\s]+@",
+}
+"""What Spark shows in none of its pages and plans: settings by their names, and user info in URIs."""
 LOG4J: Final = """\
 # What fails a job comes back as an exception; what Spark mends by itself, or says of a cancelled job, is noise.
 rootLogger.level = fatal
@@ -69,6 +79,8 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
+
+_REFUSED: Final = r"Master URL|(IllegalArgument|NumberFormat)Exception|INVALID_CONF"
 
 T = TypeVar("T")
 
@@ -96,8 +108,9 @@ class SparkBackend:
         """Find or make a session, have every worker import the code, and try to write; see `scenarios.sweep.Backend`.
 
         Raises:
-            InputError: pyspark, Java or the code on a worker is missing or of another version, or what executors write
-                does not come to the folder.
+            InputError: Spark refuses a setting.
+            UnavailableError: pyspark, Java or the code on a worker is missing or of another version.
+            StorageError: executors cannot write to the folder, or write elsewhere.
         """
         self._spark = _active_session()
         if self._spark is None:
@@ -153,13 +166,17 @@ class SparkBackend:
 def _active_session() -> SparkSession | None:
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise InputError(
+            raise UnavailableError(
                 f"{package} is not installed: pip install 'pyspark>=4.2,<4.4' 'pandas>=2.2,<3', or sweep with --local N"
             )
     # pyspark says of pandas 3 that it is not fully supported yet; nothing of pandas is used here.
     warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
+    import pyspark
     from pyspark.sql import SparkSession
 
+    found = tuple(map(int, re.findall(r"\d+", pyspark.__version__)[:2]))
+    if not OLDEST <= found < TOO_NEW:
+        raise UnavailableError(f"pyspark {pyspark.__version__} is installed: 'pyspark>=4.2,<4.4' is needed")
     return SparkSession.getActiveSession()
 
 
@@ -171,13 +188,16 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         conf: settings that go before all others.
 
     Raises:
-        InputError: Spark does not start; says why.
+        InputError: the master's URL is none, or a setting is none that Spark takes.
+        UnavailableError: Spark does not start; says why.
     """
     from pyspark.sql import SparkSession
 
     settings = dict(conf)
     if master is None and not _is_set_elsewhere(conf):
         master = "local[*]"
+    if named := master or settings.get("spark.remote") or settings.get("spark.master"):
+        check_master(named)
     if master is not None and master.startswith("sc://"):
         settings["spark.remote"] = master
     elif master is not None:
@@ -186,6 +206,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             settings = LOCAL_CONF | settings
             _quieten()
     if _starts_jvm(settings):
+        settings = REDACTION | settings
         os.environ["JAVA_HOME"] = str(shim(find_java().home))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -195,7 +216,12 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:  # whatever keeps Spark from starting, it is the user's to mend
-        raise InputError(f"Spark does not start: {_reason(error)}") from None
+        raise _kind(error)(masked(f"Spark does not start: {_reason(error)}")) from None
+
+
+def _kind(error: Exception) -> type[UserError]:
+    """What keeps Spark from starting: a setting that it does not take, or something that is not there."""
+    return InputError if re.search(_REFUSED, str(error)) else UnavailableError
 
 
 def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:
@@ -267,14 +293,14 @@ def _check_workers(spark: SparkSession) -> int:
         found = spark.range(0, 100_000).mapInArrow(_worker_code, "code string").collect()
     except PySparkException as error:
         if "ModuleNotFoundError" not in str(error):
-            raise
+            raise UnavailableError(masked(f"Spark's workers do not start: {_reason(error)}")) from None
         missing = re.findall(r"ModuleNotFoundError: (.*)", str(error))[-1]
-        raise InputError(
+        raise UnavailableError(
             f"Spark's workers have no Highwater ({missing}): ship it with --py-files, or install it"
         ) from None
     codes = {row["code"] for row in found}
     if codes != {code_version()}:
-        raise InputError(f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})")
+        raise UnavailableError(f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})")
     return len(found)
 
 
