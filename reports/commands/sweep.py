@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,7 +13,7 @@ from reports import exits, options
 from reports.console import percent
 from reports.options import Command, grid_option, json_option, rule_option, strict_option, ui_options
 from sim.config import shown
-from sim.errors import InputError
+from sim.errors import InputError, parse_pairs
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 LOCAL_TASK_SECONDS: Final = 3.0
 CLUSTER_TASK_SECONDS: Final = 10.0
+TASK_SECONDS_MAX: Final = 86_400
+RUNS_MAX: Final = 10**12
+"""A thousand cores take weeks for them."""
+COMBINATIONS_MAX: Final = 10_000
+CHUNKS_MAX: Final = 1_000_000
+PROCESSES_MAX: Final = 1_024
 SHOWN_FAILURES: Final = 10
 """Replay lines that the text result shows; rows hold them all."""
 
@@ -33,16 +40,16 @@ SHOWN_FAILURES: Final = 10
 @options.all_modes_option
 @click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
 @click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
-@click.option("--local", metavar="N", type=click.IntRange(min=1), help="Use N processes of this machine, no Spark.")
+@click.option("--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark.")
 @click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
 @click.option(
-    "--chunks", metavar="N", type=click.IntRange(min=1), help="Tasks of each wave; calibrated when not given."
+    "--chunks", metavar="N", type=click.IntRange(1, CHUNKS_MAX), help="Tasks of each wave; calibrated when not given."
 )
 @click.option(
     "--task-seconds",
     metavar="S",
-    type=click.FloatRange(min=0, min_open=True),
+    type=float,
     help="Length of a task when calibrating: 3 here, 10 on a cluster.",
 )
 @rule_option
@@ -81,15 +88,16 @@ def command(
     first, end = options.seed_range(seeds)
     grid = {key: values for key, values in settings.items() if len(values) > 1}
     fixed = {key: values[0] for key, values in settings.items() if key not in grid}
+    named = modes.split(",") if modes else ()
     chosen = _scenarios(scenarios, fixed, grid, strict=strict)
+    by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
+    _check_size(end - first, grid, sum(map(len, by_scenario.values())))
     for scenario, point in product(chosen, points(grid)):
         options.check_settings(scenario, point)
-    named = modes.split(",") if modes else ()
-    by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf)
     folder = open_folder(output, spark_conf)
-    length = task_seconds or (LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS)
+    length = _task_seconds(task_seconds, master)
     sweep = Sweep(chosen, by_scenario, first, end, rules, grid)
     try:
         with SweepProgress(ui) as progress:
@@ -119,11 +127,28 @@ def _scenarios(
     return chosen
 
 
+def _check_size(seeds: int, grid: dict[str, tuple[Value, ...]], runs_each: int) -> None:
+    combinations = prod(map(len, grid.values()))
+    if combinations > COMBINATIONS_MAX:
+        raise InputError(f"--set asks for {combinations} combinations; at most {COMBINATIONS_MAX} are possible")
+    runs = seeds * combinations * runs_each
+    if runs > RUNS_MAX:
+        raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
+
+
+def _task_seconds(given: float | None, master: str | None) -> float:
+    if given is None:
+        return LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS
+    if not 0 < given <= TASK_SECONDS_MAX:  # What is no number is not between any two.
+        raise InputError(f"--task-seconds {given} is not valid: more than 0 and at most {TASK_SECONDS_MAX} are needed")
+    return given
+
+
 def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise InputError(f"--conf {pair.split('.')[0]!r}... is not of the form KEY=VALUE")
-    return dict(pair.split("=", 1) for pair in pairs)
+    return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 
 def _backend(local: int | None, master: str | None, conf: dict[str, str]) -> Backend:
