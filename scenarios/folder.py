@@ -7,9 +7,11 @@ that is safe.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +99,12 @@ class LocalFolder(Folder):
 
     def read(self, name: str) -> bytes:
         """See `Folder`."""
-        return (self._path / name).read_bytes()
+        # Opening a FIFO would wait for a writer that may never come.
+        handle = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
+            return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         """See `Folder`."""

@@ -35,7 +35,7 @@ _NAMED: Final = re.compile(
 )
 _USER: Final = re.compile(
     r"""
-    (?P<scheme>\b[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F))
+    (?P<scheme>\b[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F|:/(?=[^\s/@]+:)))  # A path has lost a slash.
     (?:
         (?:[^\s/?\#"'<>]|'(?=[^\s,;]{,200}@)){1,2000}(?:@|%40)            # All before the last @ of the authority.
       | [^\s/?\#"'<>:@]{1,200}:(?![0-9]+(?:/|,))[^\s"'<>]{,2000}(?:@|%40)  # A password with a slash in it.

@@ -26,7 +26,7 @@ NAME_MAX: Final = 100
 DEPTH_MAX: Final = 100
 """Tables and lists within one another."""
 SCENARIO_BYTES: Final = 1 << 20
-PLAN_BYTES: Final = 1 << 26
+JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
 _COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
 _NAMED_WRONGLY: Final = (

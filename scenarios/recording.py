@@ -115,7 +115,7 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
         StorageError: it is there and cannot be read.
     """
     try:
-        data = paths.parse_json(paths.read(file, paths.PLAN_BYTES))
+        data = paths.parse_json(paths.read(file, paths.JSON_BYTES))
     except UserError as error:
         raise type(error)(f"--plan {file}: {error}") from None
     if not isinstance(data, dict):
