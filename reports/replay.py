@@ -12,7 +12,7 @@ from reports.evidence import Place
 from scenarios import catalogue
 from scenarios.scenario import from_json
 from sim.config import shown
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -217,7 +217,7 @@ def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
 
     if run["code_version"] != code_version():
         yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
-    with contextlib.suppress(InputError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
+    with contextlib.suppress(UserError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
         now = options.scenario(scenario.source or scenario.name, options.settings(scenario.overrides))
         if now.scenario_hash() != scenario.scenario_hash():
             yield (

@@ -8,7 +8,7 @@ import click
 
 from reports import exits, outline
 from reports.options import SuggestingGroup, json_option, ui_options
-from sim.errors import InputError
+from sim.errors import UserError
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -67,7 +67,7 @@ def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
     for file in checked:
         for problem in file["problems"]:
             ui.warn(f"highwater: {problem}")
-    code = exits.EXPECTED if all(file["valid"] for file in checked) else exits.BAD_INPUT
+    code = max(file.pop("exit_code") for file in checked)
     if as_json:
         ui.json({"files": checked, "exit_code": code})
     else:
@@ -90,8 +90,9 @@ def _checked(file: str) -> dict[str, Any]:
     from scenarios.catalogue import load
 
     problems: tuple[str, ...] = ()
+    code = exits.EXPECTED
     try:
         load(file)
-    except InputError as error:
-        problems = error.problems
-    return {"file": file, "valid": not problems, "problems": problems}
+    except UserError as error:
+        problems, code = error.problems, error.exit_code
+    return {"file": file, "valid": not problems, "problems": problems, "exit_code": code}

@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from reports import cli, exits
 from sim.protocol.modes import MODES
+from tests.test_architecture import LAYERS, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
+    from collections.abc import Callable, Iterable
 
     from tests.reports.conftest import Call
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("highwater ")]
-CODES = {"highwater run canary --rule follower_truncation=leader-epoch": exits.UNEXPECTED}
+PROGRAMS = ("highwater", "make", "git", "spark-submit")
+SCRIPTS = [block for block in BLOCKS if block.split()[0] in PROGRAMS]
+CODES = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
 """Commands that do not exit with 0."""
+STUB = """\
+#!/bin/sh
+printf '%d\\0' "$#" >> calls
+printf '%s\\0' "${0##*/}" "$@" >> calls
+"""
+
+
+def called(script: str, folder: Path) -> list[tuple[str, ...]]:
+    """What a shell calls for a script, word by word; none of the programs is really run."""
+    stubs = folder / "stubs"
+    stubs.mkdir(parents=True)
+    for program in PROGRAMS:
+        (stubs / program).write_text(STUB)
+        (stubs / program).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{stubs}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, check=True)
+    words = (folder / "calls").read_text().split("\0")[:-1]
+    calls = []
+    while words:
+        count = int(words.pop(0)) + 1
+        calls.append(tuple(words[:count]))
+        del words[:count]
+    return calls
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
+    """The words of each command of Highwater."""
+    calls = [call for script in SCRIPTS for call in called(script, tmp_path_factory.mktemp("shell") / "here")]
+    return [words for program, *words in calls if program == "highwater"]  # type: ignore[misc]
 
 
 def without_numbers(text: str) -> list[str]:
@@ -29,17 +64,48 @@ def without_numbers(text: str) -> list[str]:
     return [re.sub(r"\b[0-9a-f]{32}\b|\d+", "#", line).rstrip() for line in text.strip().splitlines()]
 
 
-def test_every_command_works(highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(words: Iterable[str]) -> list[str]:
+    """The same words with few seeds."""
+    return ["0..20" if re.fullmatch(r"\d+\.\.\d+", word) else word for word in words]
+
+
+def test_every_command_works(
+    highwater: Callable[..., Call], commands: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for line in COMMANDS:
-        words = ["0..20" if re.fullmatch(r"\d+\.\.\d+", word) else word for word in shlex.split(line)[1:]]
-        call = highwater(*words)
-        assert call.code == CODES.get(line, 0), f"{line}: {call.err}"
-        assert call.out, line
+    for words in commands:
+        call = highwater(*quick(words))
+        assert call.code == CODES.get(tuple(words), 0), f"{words}: {call.err}"
+        assert call.out, words
 
 
-def test_every_command_is_shown() -> None:
-    assert {line.split()[1] for line in COMMANDS} == set(cli.COMMANDS)
+def test_every_command_is_shown(commands: list[tuple[str, ...]]) -> None:
+    assert {words[0] for words in commands} == set(cli.COMMANDS)
+
+
+def test_what_make_is_asked_for_is_a_target(tmp_path: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    calls = [call for place, script in enumerate(SCRIPTS) for call in called(script, tmp_path / str(place))]
+    asked = {target for program, *words in calls if program == "make" for target in words}
+    assert {"demo", "test"} <= asked <= {*targets}
+
+
+def test_the_recipe_for_spark_submit(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a cluster: the shell's words, what they would send, the driver, and the sweep, which goes without Spark."""
+    (script,) = (script for script in SCRIPTS if "spark-submit" in script)
+    archive, submit = called(script, tmp_path)
+    assert archive[:3] == ("git", "archive", "--format=zip")
+    assert {*LAYERS} <= {*archive}
+    driver = submit.index("driver.py")
+    assert submit[1:driver] == ("--master", "spark://host:7077", "--py-files", archive[archive.index("-o") + 1])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, tmp_path / "driver.py", "modes", "list"], env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    words = quick(submit[driver + 1 :])
+    words[words.index("--output") + 1] = str(tmp_path / "out")
+    assert highwater(*words, "--local", 1).code == 0
 
 
 def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
