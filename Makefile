@@ -5,7 +5,7 @@ BIN := .venv/bin
 DRAWN := chaos elr-chaos partitions power rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
-.PHONY: venv demo test lint compiled bench hunt hunt-settings tiny clean
+.PHONY: venv demo test lint compiled bench hunt hunt-settings fuzz tiny clean
 
 venv: .venv/installed
 
@@ -59,6 +59,10 @@ hunt: venv
 # error; with fixed latencies their histories are equal with and without elision.
 hunt-settings: venv
 	$(BIN)/python -m tests.hunt.settings
+
+# 5,000 strange command lines, scenario files, plans and stores: some minutes.
+fuzz: venv
+	$(BIN)/python -m tests.hunt.fuzz --cases 5000
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv

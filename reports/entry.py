@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType  # noqa: TC003 - `typing` takes as long to import as all else here
+from types import FrameType
 
 INTERRUPTED = 130
 

@@ -23,8 +23,7 @@ _SEED: Final = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
 class Command(click.Command):
-    """A command that takes an option's one value once (click would keep the last of several), and words that are text.
-    """
+    """A command that takes an option's one value once, where click would keep the last of several, and text alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does.

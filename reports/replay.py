@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from reports import exits, options, single
 from reports.evidence import Place
 from scenarios import catalogue
-from scenarios.scenario import from_json
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
 

@@ -11,7 +11,10 @@ from typing import Final
 
 MASK: Final = "***"
 _SECRET: Final = frozenset(
-    "password passwd passphrase pwd secret token key apikey accesskey secretkey credential authorization".split()
+    (
+        *("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential", "authorization"),
+        *("apikey", "accesskey", "secretkey"),
+    )
 )
 _PLURAL: Final = frozenset(("secrets", "tokens", "keys", "credentials"))
 _SIGNED: Final = frozenset(("sig", "signature"))
@@ -26,7 +29,7 @@ _QUOTED: Final = r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'"
 _END: Final = r"""(?=\\?["']?(?:\s|$)|["']?[,;)\]}]+["']?(?:\s|$)|["'][,;)\]}]|,\s|[,;][\w.-]+[=:]|&[\w.-]+=|%26|\#)"""
 _WORD: Final = rf"[^\s]+?{_END}"
 # Words that go on, up to the next option, quote, mark, or name of another value.
-_MORE: Final = rf"""(?:[ ](?![-"'(\[{{|])(?![\w.-]+\s?[=:])(?!\w+://)[^\s"',;)\]}}]+)*"""
+_MORE: Final = r"""(?:[ ](?![-"'(\[{|])(?![\w.-]+\s?[=:])(?!\w+://)[^\s"',;)\]}]+)*"""
 _VALUE: Final = re.compile(rf"""\\?(?:{_QUOTED})|(?:Bearer |Basic )?{_WORD}{_MORE}""", re.IGNORECASE)
 _NAMED: Final = re.compile(
     r"""(?:(?P<uri>[?&]|(?<=%3F)|(?<=%26))|(?<![\w.-]))(?P<name>["']?[\w.-]+\\?["']?)"""

@@ -1,4 +1,4 @@
-"""Looks at a Spark master's URL before a JVM starts: Spark would try for a minute and a half, and show what it was told."""
+"""Looks at a Spark master's URL before a JVM starts: Spark would try for a minute and a half, and log what it got."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def check(master: str) -> None:
         UnavailableError: nobody answers.
     """
     if not _ANY.match(master):
-        raise InputError(f"--master {masked(master)} is none: local[N], spark://HOST:PORT, yarn, k8s://URL or sc://HOST")
+        raise InputError(
+            f"--master {masked(master)} is none: local[N], spark://HOST:PORT, yarn, k8s://URL or sc://HOST"
+        )
     scheme = master.partition("://")[0]
     if scheme not in _FORMS:
         return

@@ -1,7 +1,7 @@
 """Names that become paths, folders that are entered without following links, and files from outside.
 
-What a store, a plan or a command line says is checked here, where it is used: a name is one plain component, a folder is
-opened step by step below the one that the user named, and a file is regular, of a bounded size, and text.
+What a store, a plan or a command line says is checked here, where it is used: a name is one plain component, a folder
+is opened step by step below the one that the user named, and a file is regular, of a bounded size, and text.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Folder:
     def names(self) -> list[str]:
         """What is in it, sorted."""
         with self.told():
-            return sorted(os.listdir(self._handle))
+            return sorted(os.listdir(self._handle))  # noqa: PTH208 - of a handle, which a Path has not
 
     def write(self, part: str, text: str) -> None:
         """Make a file, which must not be there yet."""
@@ -239,7 +239,7 @@ def read(path: Path, most: int) -> bytes:
     return content
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> Any:
     """Parse TOML; raises InputError if it is none, or has values that nothing here takes."""
     try:
         return _checked(tomllib.loads(text))

@@ -296,7 +296,9 @@ _TYPES: Final[dict[str, Callable[[Any], Any]]] = {
     "bool": _of(bool, "true or false"),
     "tuple[int, ...]": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
 }
-_TRIGGER: Final = {field.name: _TYPES[str(field.type)] for field in fields(Trigger)} | {"occurrence": _number(1, 1 << 62)}
+_TRIGGER: Final = {field.name: _TYPES[str(field.type)] for field in fields(Trigger)} | {
+    "occurrence": _number(1, 1 << 62)
+}
 
 
 def _trigger(value: Any) -> Any:

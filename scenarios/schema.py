@@ -311,7 +311,9 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
         sections.setdefault(broker, {})["mode"] = mode
     brokers = {"count": stored["brokers"], "first": stored.get("first", 1)}
     if stored["faults"] is not None:
-        given["faults"] = {_ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()}
+        given["faults"] = {
+            _ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()
+        }
     return {
         **given,
         "schema": SCHEMA_VERSION,

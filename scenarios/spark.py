@@ -300,7 +300,9 @@ def _check_workers(spark: SparkSession) -> int:
         ) from None
     codes = {row["code"] for row in found}
     if codes != {code_version()}:
-        raise UnavailableError(f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})")
+        raise UnavailableError(
+            f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})"
+        )
     return len(found)
 
 

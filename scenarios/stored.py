@@ -36,8 +36,7 @@ def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
         _check_names(data["scenarios"], data["modes"])
         for key, values in data.get("grid", {}).items():
             for value in values:
-                if type(parse(key, value)) is not type(value):
-                    raise InputError(f"grid: {key} = {value!r} is not what highwater writes")
+                check(value, type(parse(key, value)), f"grid.{key}")
     except InputError as error:
         raise InputError(*(f"{path}: {problem}" for problem in error.problems)) from None
     return data

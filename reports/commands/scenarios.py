@@ -67,7 +67,7 @@ def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
     for file in checked:
         for problem in file["problems"]:
             ui.warn(f"highwater: {problem}")
-    code = max(file.pop("exit_code") for file in checked)
+    code: int = max(file.pop("exit_code") for file in checked)
     if as_json:
         ui.json({"files": checked, "exit_code": code})
     else:

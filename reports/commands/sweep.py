@@ -40,7 +40,9 @@ SHOWN_FAILURES: Final = 10
 @options.all_modes_option
 @click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
 @click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
-@click.option("--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark.")
+@click.option(
+    "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."
+)
 @click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
 @click.option(

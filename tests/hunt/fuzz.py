@@ -1,11 +1,11 @@
 """`make fuzz`: strange command lines, scenario files, plans and stores.
 
-Whatever the command line is given, it ends with an exit code that README lists and not with an internal error, shows no
-traceback and no secret, writes and removes nothing outside the folders that it was given, and ends soon. Most cases run in
-this process, every twentieth in one of its own. A case depends on its seed alone: ``--only SEED`` shows one.
+Whatever the command line is given, it ends with an exit code that README lists and not with an internal error, shows
+no traceback and no secret, writes and removes nothing outside the folders that it was given, and ends soon. Most cases
+run in this process, every twentieth in one of its own. A case depends on its seed alone: ``--only SEED`` shows one.
 
-Spark is not started: masters are those that are refused before a JVM is. Numbers stay small where a number is how much is
-to be simulated.
+Spark is not started: masters are those that are refused before a JVM is. Numbers that are valid stay small: how long a
+run may become is another question.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reports.cli import COMMANDS, main
-from scenarios import catalogue
 from sim.config import KEYS
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
@@ -51,24 +50,42 @@ ELSEWHERE_ONE_EVERY = 20
 ALLOWED = ("out", "store")
 """Folders of a case that may change: ``--output`` goes to the one, a replay without it to the other."""
 
-SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies", "mixed-versions")
+SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies")
 WORDS = (
-    *("", " ", ".", "..", "../x", "/", "/etc/passwd", "~", "-", "--", "-h", "=", "a=b=c", ",", "a,b", "..5", "5..", "0..0"),
-    *("\x1b[31m", "\n", "\t", "\x00", "\udcff", "\u202e", "café", "日本", "'", '"', "%s", "{0}", "$HOME", "a" * 5_000, "*"),
+    *". .. ../x / /etc/passwd ~ - -- -h = a=b=c , a,b ..5 5.. 0..0 café 日本 ' %s {0} $HOME *".split(),  # noqa: SIM905 - a line each would be pages
+    *("", " ", "\x1b[31m", "\n", "\t", "\x00", "\udcff", "\u202e", '"', "a" * 5_000),
     *(f"spark://u:{SECRET}@h:1", f"a.password={SECRET}", f"s3a://K:{SECRET}@b/x", f"https://h/?token={SECRET}"),
-    *("hw", "canary", "kip320", "power", "never", "all", "true", "False", "acks", "min.insync.replicas"),
+    *"hw canary kip320 power never all true False acks min.insync.replicas".split(),  # noqa: SIM905 - a line each would be pages
 )
 NUMBERS = (
-    *("0", "1", "-1", "2", "7", "0x10", "0X1F", "0x", "1_0", "٣", "９", "+1", " 1", "1.5", "1e3", "1e400", "nan", "inf", "-inf"),
-    *(str(1 << 31), str((1 << 63) - 1), str(1 << 63), str(1 << 64), "9" * 30, "9" * 5_000, "-" + "9" * 30),
+    *"0 1 -1 2 7 0x10 0X1F 0x 1_0 \u0663 \uff19 +1 1.5 1e3 1e400 nan inf -inf".split(),  # noqa: SIM905 - a line each would be pages
+    *(" 1", str(1 << 31), str((1 << 63) - 1), str(1 << 63), str(1 << 64), "9" * 30, "9" * 5_000, "-" + "9" * 30),
 )
-RANGES = ("0..2", "0..1", "3..5", "5..3", "0..9223372036854775807", "0..9223372036854775808", "-1..2", "0...3", "0..nan")
+RANGES = (
+    "0..2",
+    "0..1",
+    "3..5",
+    "5..3",
+    "0..9223372036854775807",
+    "0..9223372036854775808",
+    "-1..2",
+    "0...3",
+    "0..nan",
+)
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 3, 7, 50, 1 << 63, -(1 << 63) - 1, 10**30, 0.5, -0.0, float("nan"), float("inf")),
-    *([], [[]], {}, [1], [1, 2], [2, 1], ["a"], {"a": 1}, [None], "", "..", "../../x", "/abs", "a/b", "a\x00b", "x" * 3_000),
-    *("hw", "all", "never", "committed-loss", "1", "é", "\u202e", f"x.secret={SECRET}", "kill", "append", "canary"),
+    *([], [[]], {}, [1], [1, 2], [2, 1], ["a"], {"a": 1}, [None], "", "a\x00b", "x" * 3_000, f"x.secret={SECRET}"),
+    *".. ../../x /abs a/b hw all never committed-loss 1 é \u202e kill append canary".split(),  # noqa: SIM905 - a line each would be pages
 )
-MASTERS = ("foo", f"spark://u:{SECRET}@h:1", "spark://127.0.0.1:1", "sc://127.0.0.1:1", "spark://", "sc://", "spark://h:x")
+MASTERS = (
+    "foo",
+    f"spark://u:{SECRET}@h:1",
+    "spark://127.0.0.1:1",
+    "sc://127.0.0.1:1",
+    "spark://",
+    "sc://",
+    "spark://h:x",
+)
 
 
 class Finding(NamedTuple):
@@ -159,7 +176,9 @@ def mutated(data: Any, chance: random.Random, values: tuple[Any, ...] = VALUES) 
         elif how == 3:
             parent[last] = {"a": parent[last]}
         elif how == 4 and isinstance(parent[last], str):
-            parent[last] = chance.choice((parent[last][:-1], parent[last] * 2, f"{parent[last]}/..", parent[last].upper()))
+            parent[last] = chance.choice(
+                (parent[last][:-1], parent[last] * 2, f"{parent[last]}/..", parent[last].upper())
+            )
         elif how == 5:
             other = chance.choice(paths)
             with contextlib.suppress(KeyError, IndexError, TypeError):
@@ -170,16 +189,6 @@ def mutated(data: Any, chance: random.Random, values: tuple[Any, ...] = VALUES) 
         else:
             parent[last] = chance.choice(values)
     return data
-
-
-def bounded(value: Any, most: int) -> Any:
-    """The tree without numbers that would only make a run long."""
-    if isinstance(value, dict):
-        return {key: bounded(entry, most) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [bounded(entry, most) for entry in value]
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return most if number and most < value < 1 << 63 else value
 
 
 def toml(value: Any) -> str:
@@ -207,7 +216,9 @@ def file_bytes(text: str, chance: random.Random) -> bytes:
     if how == 3:
         return text.encode("utf-16")
     if how == 4:
-        return chance.choice((b"", b"\x00" * 100, b"[" * 100_000, b'{"a":' * 100_000, b"a = " + b"[" * 5_000, b"[a" + b".a" * 3_000))
+        return chance.choice(
+            (b"", b"\x00" * 100, b"[" * 100_000, b'{"a":' * 100_000, b"a = " + b"[" * 5_000, b"[a" + b".a" * 3_000)
+        )
     return content
 
 
@@ -232,7 +243,9 @@ def put(path: Path, content: bytes, chance: random.Random) -> None:
 def scenario_file(folder: Path, chance: random.Random) -> list[str]:
     """A scenario file with mistakes, looked at or run."""
     name = chance.choice((*SMALL, "power", "chaos"))
-    command = chance.choice((["scenarios", "validate"], ["scenarios", "show"], ["scenarios", "show", "--resolved"], ["run"], ["replay"]))
+    command = chance.choice(
+        (["scenarios", "validate"], ["scenarios", "show"], ["scenarios", "show", "--resolved"], ["run"], ["replay"])
+    )
     text = scenario_text(name)
     if chance.random() < 0.6:
         data = mutated(tomllib.loads(text), chance)
@@ -272,7 +285,13 @@ def plan_file(folder: Path, chance: random.Random) -> list[str]:
         data = mutated(data, chance)
     put(folder / "plan.json", file_bytes(json.dumps(data), chance), chance)
     named = [chance.choice((word, "canary", "power"))] if "sends" not in data or chance.random() < 0.2 else []
-    return ["run", *named, "--plan", "plan.json", *chance.choice(([], ["--json"], ["--mode", "kip320"], ["--seed", "5"]))]
+    return [
+        "run",
+        *named,
+        "--plan",
+        "plan.json",
+        *chance.choice(([], ["--json"], ["--mode", "kip320"], ["--seed", "5"])),
+    ]
 
 
 def store(folder: Path, chance: random.Random) -> list[str]:
@@ -296,7 +315,11 @@ def store(folder: Path, chance: random.Random) -> list[str]:
         put(target / "run.json", file_bytes(json.dumps(data), chance), chance)
     words = chance.choice((["replay"], ["replay"], ["replay"], ["compare"], ["coverage"]))
     if words == ["replay"]:
-        more = ["--set", chance.choice(("acks=1", "acks=all"))] if kind == "grid" else ["--scenario", chance.choice(("canary", "power"))]
+        more = (
+            ["--set", chance.choice(("acks=1", "acks=all"))]
+            if kind == "grid"
+            else ["--scenario", chance.choice(("canary", "power"))]
+        )
         more += [] if chance.random() < 0.8 else ["--output", "out/r"]
         return ["replay", "out/s", "--seed", chance.choice("01"), *chance.choice(([], ["--mode", "hw"])), *more]
     return [*words, "out/s", *chance.choice(([], ["--json"]))]
@@ -316,7 +339,9 @@ def rows_changed(target: Path, chance: random.Random) -> None:
 
 def links(folder: Path, target: Path, chance: random.Random) -> None:
     """Put links where a replay would write and remove."""
-    name = chance.choice(("seeds", "canary", "power", "seeds/0-hw", "canary/seeds", "acks=1", "acks=1/seeds", "seeds/0-hw/row.json"))
+    name = chance.choice(
+        ("seeds", "canary", "power", "seeds/0-hw", "canary/seeds", "acks=1", "acks=1/seeds", "seeds/0-hw/row.json")
+    )
     place = target / name
     place.parent.mkdir(parents=True, exist_ok=True)
     aim = chance.choice((folder / "outside", folder / "outside" / "row.json", Path("/nonexistent"), Path("..")))
@@ -335,7 +360,18 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "--trace": ("out/t", "out", "out/missing/t", "/dev/full", "out/\x1b"),
     "--expect-digest": ("0" * 32, "x", *WORDS),
     "--scenario": ("canary", *WORDS),
-    "--output": ("out", "out/o", "out/a:b", "out/" + "d" * 300, "file", "file/x", "out/a\x00b", "out/\udcff", "out/x/../y", "full/o"),
+    "--output": (
+        "out",
+        "out/o",
+        "out/a:b",
+        "out/" + "d" * 300,
+        "file",
+        "file/x",
+        "out/a\x00b",
+        "out/\udcff",
+        "out/x/../y",
+        "full/o",
+    ),
     "--local": ("1", "0", "-1", "x", "9" * 20),
     "--chunks": ("0", "1", "3", "9" * 30, "x"),
     "--task-seconds": ("nan", "inf", "0", "-1", "1e400", "0.1", "x"),
@@ -360,8 +396,8 @@ def command_line(folder: Path, chance: random.Random) -> list[str]:
     words = [command]
     if command in ("modes", "scenarios"):
         words.append(chance.choice(("list", "show", "validate", *WORDS)))
-    for _ in range(chance.choice((0, 1, 1, 1, 2))):
-        words.append(chance.choice((*SMALL, "power", "out/s", "out/s", "file", "hw", chance.choice(WORDS))))
+    things = (*SMALL, "power", "out/s", "out/s", "file", "hw", chance.choice(WORDS))
+    words += chance.choices(things, k=chance.choice((0, 1, 1, 1, 2)))
     options = [*TAKES.get(command, ()), *(chance.choice(sorted(OPTIONS)) for _ in range(chance.choice((0, 0, 1))))]
     for option in chance.sample(options, min(len(options), chance.choice((0, 1, 2, 2, 3, 5)))):
         words += [option, chance.choice(OPTIONS[option])]
@@ -390,7 +426,7 @@ def snapshot(folder: Path) -> dict[str, object]:
         for name in (*folders, *files):
             path = here / name
             if path.is_symlink():
-                found[str(path)] = os.readlink(path)
+                found[str(path)] = str(path.readlink())
             elif path.is_file():
                 found[str(path)] = path.read_bytes()
             else:
@@ -475,8 +511,10 @@ def fuzz(first: int, cases: int, verbose: bool = False) -> Report:
             os.environ[name] = str(root / name)
         for seed in range(first, first + cases):
             case(seed, root, report)
+            if verbose and report.findings and report.findings[-1].seed == seed:
+                sys.stdout.write(f"{report.findings[-1]}\n\n")
             if verbose and report.cases % 500 == 0:
-                print(f"{report.cases} cases, {len(report.findings)} findings", file=sys.stderr, flush=True)
+                sys.stderr.write(f"{report.cases} cases, {len(report.findings)} findings\n")
     finally:
         for name, value in kept.items():
             if value is None:
@@ -496,15 +534,13 @@ def cli() -> int:
     options = parser.parse_args()
     try:
         if options.only is not None:
-            report = fuzz(options.only, 1)
+            report = fuzz(options.only, 1, verbose=True)
         else:
             report = fuzz(options.seed, options.cases, verbose=True)
     finally:
         shutil.rmtree(templates(), ignore_errors=True)
-    for finding in report.findings:
-        print(finding, end="\n\n")
     codes = ", ".join(f"{count} with {code}" for code, count in sorted(report.codes.items()))
-    print(f"{report.cases} cases ({codes}): {len(report.findings)} findings")
+    sys.stdout.write(f"{report.cases} cases ({codes}): {len(report.findings)} findings\n")
     return 1 if report.findings else 0
 
 

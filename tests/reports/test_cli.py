@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from reports import cli
+from reports import cli, crash
+from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +68,25 @@ def test_help_imports_nothing_heavy() -> None:
         (["modes", "show", "kip102"], "highwater: unknown mode 'kip102'; did you mean 'kip101'?"),
         (["run", "no-such/file.toml"], "highwater: no-such/file.toml: cannot be read: No such file or directory"),
         (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --all-modes and named modes exclude each other"),
+        (
+            ["run", "canary", "--mode", "hw", "--mode", "kip101"],
+            "highwater: --mode is given twice, and takes one value",
+        ),
+        (["run", "canary", "--seed=1", "--seed=1"], "highwater: --seed is given twice, and takes one value"),
+        (
+            ["run", "canary", "--set", "acks=1", "--set", "acks=0"],
+            "highwater: --set acks is given twice, where one KEY=VALUE is taken",
+        ),
+        (
+            ["run", "canary", "--rule", "isr_join=high-watermark", "--rule", "isr_join=high-watermark"],
+            "highwater: --rule isr_join is given twice, where one NAME=VALUE is taken",
+        ),
+        (
+            ["--color", "always", "modes", "list", "--color", "never"],
+            "highwater: --color is given twice, and takes one value",
+        ),
+        (["run", "canary\udcff"], "highwater: 'canary\\udcff' is not UTF-8 text"),
+        (["run", "a\0.toml"], "highwater: 'a\\x00.toml' is not UTF-8 text"),
     ],
 )
 def test_bad_input_is_one_line_with_a_hint(highwater: Callable[..., Call], words: list[str], said: str) -> None:
@@ -130,3 +151,95 @@ def test_quiet_is_taken_before_and_after_the_command(highwater: Callable[..., Ca
 def test_no_ansi_off_a_terminal(highwater: Callable[..., Call]) -> None:
     assert "\x1b" not in highwater("modes", "show", "hw").out
     assert "\x1b" in highwater("modes", "show", "hw", "--color", "always").out
+
+
+def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., Call]) -> None:
+    """Whatever commands and options there will be."""
+    tried = 0
+    left: list[tuple[tuple[str, ...], click.Command]] = [((), cli.highwater)]
+    while left:
+        words, command = left.pop()
+        context = click.Context(command)
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                assert below is not None
+                left.append(((*words, name), below))
+        for option in command.params:
+            if isinstance(option, click.Option) and not (option.is_flag or option.multiple):
+                call = highwater(*words, option.opts[0], "1", option.opts[0], "1")
+                assert (call.code, call.err) == (
+                    2,
+                    f"highwater: {option.opts[0]} is given twice, and takes one value\n",
+                )
+                tried += 1
+    assert tried > 20
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InputError("a", "b"), 2, "highwater: a\nhighwater: b\n"),
+        (UnavailableError("no Java"), 69, "highwater: no Java\n"),
+        (StorageError("no space"), 74, "highwater: no space\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), 74, "highwater: x: No space left on device\n"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 74, "highwater: Disk quota exceeded\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "x"), 74, "highwater: x: Permission denied\n"),
+    ],
+)
+def test_what_is_wrong_is_told_as_what_it_is(
+    highwater: Callable[..., Call], failing: Callable[[BaseException], None], error: Exception, code: int, said: str
+) -> None:
+    failing(error)
+    call = highwater("modes", "list")
+    assert (call.code, call.out, call.err) == (code, "", said)
+
+
+@pytest.mark.parametrize("words", [["modes", "list"], ["run", "canary", "--json"], ["--help"]])
+def test_a_full_disk_behind_stdout_is_74(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "reports.entry", *words]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (74, "highwater: No space left on device\n")
+
+
+def test_tracebacks_are_kept_in_the_users_folder_without_secrets_and_are_few(
+    highwater: Callable[..., Call],
+    failing: Callable[[BaseException], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "highwater" / "tracebacks"
+    folder.mkdir(parents=True)
+    (folder / "mine.txt").touch()
+    failing(ValueError("spark.ssl.keyPassword=hunter2 at spark://me:hunter2@host:7077"))
+    last = ""
+    for _ in range(crash.KEPT + 3):
+        call = highwater("modes", "list")
+        assert call.code == 70
+        assert "hunter2" not in call.err
+        last = call.err.split("traceback in ")[1].strip()
+    files = sorted(folder.glob("traceback-*"))
+    assert len(files) == crash.KEPT
+    assert str(files[-1]) == last
+    assert (folder / "mine.txt").exists()
+    text = files[-1].read_text()
+    assert "in callback" in text
+    assert "hunter2" not in text
+    assert files[-1].stat().st_mode & 0o077 == 0
+
+
+def test_no_room_for_a_traceback_hides_no_error(
+    highwater: Callable[..., Call], failing: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: str) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(crash, "_write", full)
+    failing(ZeroDivisionError("boom"))
+    call = highwater("modes", "list")
+    said = (
+        "highwater: internal error: ZeroDivisionError: boom; the traceback cannot be written (No space left on device)"
+    )
+    assert (call.code, call.err) == (70, f"{said}, -v shows it\n")

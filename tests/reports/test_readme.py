@@ -25,7 +25,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in PROGRAMS]
-CODES = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
+CODES: dict[tuple[str, ...], int] = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
 """Commands that do not exit with 0."""
 STUB = """\
 #!/bin/sh
@@ -93,7 +93,7 @@ def test_what_make_is_asked_for_is_a_target(tmp_path: Path) -> None:
 def test_the_recipe_for_spark_submit(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a cluster: the shell's words, what they would send, the driver, and the sweep, which goes without Spark."""
+    """Without a cluster: the shell's words, what they would send, the driver, and the sweep, without Spark."""
     (script,) = (script for script in SCRIPTS if "spark-submit" in script)
     archive, submit = called(script, tmp_path)
     assert archive[:3] == ("git", "archive", "--format=zip")
@@ -101,7 +101,9 @@ def test_the_recipe_for_spark_submit(
     driver = submit.index("driver.py")
     assert submit[1:driver] == ("--master", "spark://host:7077", "--py-files", archive[archive.index("-o") + 1])
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, tmp_path / "driver.py", "modes", "list"], env=environment, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "driver.py", "modes", "list"], env=environment, capture_output=True
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     words = quick(submit[driver + 1 :])
     words[words.index("--output") + 1] = str(tmp_path / "out")

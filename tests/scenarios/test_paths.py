@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from scenarios import paths
+from sim.errors import InputError, StorageError
+
+
+@pytest.mark.parametrize("name", ["canary", "kip101-scenario-2", "a.b", "..a", "0", "x" * 100])
+def test_names(name: str) -> None:
+    assert paths.name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "...", "A", "a/b", "a b", "a\n", "é", "a_b", "x" * 101, None, 3, ["a"]]
+)
+def test_what_is_no_name(name: object) -> None:
+    with pytest.raises(InputError, match=r"is no scenario's name: \[a-z0-9.-\]\+"):
+        paths.name(name, "scenario's name")
+
+
+@pytest.mark.parametrize("part", ["seeds", "0-hw", "acks=1,min.insync.replicas=2", "row.json"])
+def test_components(part: str) -> None:
+    assert paths.component(part) == part
+
+
+@pytest.mark.parametrize("part", ["", ".", "..", "/", "a/b", "/a", "a\\b", "a\0", "a\n", "~ ", "x" * 201])
+def test_what_is_no_component(part: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be the name of a folder"), paths.folder(tmp_path, part, create=True):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOENT, InputError),
+        (errno.ENOTDIR, InputError),
+        (errno.EISDIR, InputError),
+        (errno.ENAMETOOLONG, InputError),
+        (errno.ENOSPC, StorageError),
+        (errno.EDQUOT, StorageError),
+        (errno.EACCES, StorageError),
+        (errno.EROFS, StorageError),
+        (errno.EIO, StorageError),
+    ],
+)
+def test_what_the_system_says_is_a_mistake_or_a_trouble(number: int, kind: type[Exception]) -> None:
+    found = paths.of_os(OSError(number, os.strerror(number)), "cannot read x")
+    assert type(found) is kind
+    assert str(found) == f"cannot read x: {os.strerror(number)}"
+
+
+def test_files_of_no_other_kind_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, said in (
+        (tmp_path, "Is a directory|no regular file"),
+        (tmp_path / "fifo", "it is no regular file"),
+        (Path("/dev/zero"), "it is no regular file"),
+        (tmp_path / "none", "No such file"),
+        (Path("a\0b"), "no file has such a name"),
+        (tmp_path / ("x" * 300), "File name too long"),
+    ):
+        with pytest.raises(InputError, match=said):
+            paths.read(path, 10)
+
+
+def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(b"x" * 10)
+    assert paths.read(file, 10) == b"x" * 10
+    with pytest.raises(InputError, match="it has more than 9 bytes"):
+        paths.read(file, 9)
+
+
+def test_what_cannot_be_read_though_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(StorageError, match="cannot be read: Permission denied"):
+        paths.read(tmp_path / "x", 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{", "it is not JSON"),
+        (b"\xff", "it is not JSON"),
+        (b"9" * 5_000, "it is not JSON"),
+        (b"[" * 100_000, "more than 100 tables or lists"),
+        (b"[" * 102 + b"]" * 102, "more than 100 tables or lists"),
+        (b'{"a": {"b": 9223372036854775808}}', "^a.b: a number is beyond 64 bits$"),
+        (b'{"a": [-9223372036854775809]}', "^a: a number is beyond 64 bits$"),
+        (b'{"a": NaN}', "^a: nan is no number$"),
+        (b'{"a": [-Infinity]}', "^a: -inf is no number$"),
+        (b'{"a": "\\ud800"}', "^a: .* is no text$"),
+        (b'{"\\udfff": 1}', "^a key: .* is no text$"),
+    ],
+)
+def test_json_that_nothing_takes(text: bytes, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        paths.parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a", "^not TOML: "),
+        ("a = " + "[" * 5_000, "more than 100 tables or lists"),
+        ("a" + ".a" * 300 + " = 1", "more than 100 tables or lists"),
+        ("[a" + ".a" * 300 + "]", "more than 100 tables or lists"),
+        ("a = " + "9" * 5_000, "^not TOML: "),
+        ("a = 0x" + "f" * 5_000, "^a: a number is beyond 64 bits$"),
+        ("[a]\nb = [nan]", "^a.b: nan is no number$"),
+        ("a = inf", "^a: inf is no number$"),
+    ],
+)
+def test_toml_that_nothing_takes(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        paths.parse_toml(text)
+
+
+def test_the_largest_numbers_are_taken() -> None:
+    assert paths.parse_json(b"[9223372036854775807, -9223372036854775808]") == [(1 << 63) - 1, -(1 << 63)]
