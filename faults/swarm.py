@@ -195,9 +195,7 @@ class Incident:
     faults: int
 
 
-def draw_incidents(
-    streams: Streams, mix: Mix, window_us: tuple[int, int], budget: int = NEVER
-) -> list[Incident]:
+def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int], budget: int = NEVER) -> list[Incident]:
     """Draw when something goes wrong, and in which style; workloads may be drawn around these times.
 
     Some seeds use the whole window, others crowd everything into a part of it.

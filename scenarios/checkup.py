@@ -207,7 +207,8 @@ def repair(
         What ``summary.json`` holds then.
 
     Raises:
-        InputError: another driver is at work, or the sweep is of other code, whose rows cannot be made here.
+        InputError: the sweep is of other code, whose rows cannot be made here.
+        UnavailableError: another driver is at work.
     """
     from scenarios.sweep import run_sweep
 

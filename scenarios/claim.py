@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,7 +72,7 @@ class Claim:
         name: of 8 hex digits, part of the names of all that this driver writes.
 
     Raises:
-        InputError: another driver is at work.
+        UnavailableError: another driver is at work.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -100,11 +100,11 @@ class Claim:
         """Look who else is here.
 
         Raises:
-            InputError: somebody is, and came first.
+            UnavailableError: somebody is, and came first.
         """
         for name, state, owner, idle in others(self._folder, self.name):
             if state == "working" or name < self.name:
-                raise InputError(
+                raise UnavailableError(
                     f"{self._folder.shown}: another driver is at work ({owner.shown}, seen {idle:.0f} s ago); "
                     "it goes on with the same command when that one has ended"
                 )
@@ -126,10 +126,10 @@ class Claim:
         """Stop if the claim was taken away.
 
         Raises:
-            InputError: it was.
+            UnavailableError: it was.
         """
         if self._gone():
-            raise InputError(str(self._lost))
+            raise UnavailableError(str(self._lost))
 
     def end(self) -> None:
         """Give the claim up."""

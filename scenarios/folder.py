@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -233,7 +233,8 @@ def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = Non
         conf: Spark settings; ``spark.hadoop.fs.s3a.*`` among them say how to reach S3, else the environment's AWS_*.
 
     Raises:
-        InputError: a URI of an unknown kind, with credentials in it, or whose library is missing.
+        InputError: a URI of an unknown kind, or with credentials in it.
+        UnavailableError: its library is missing.
     """
     if isinstance(place, Folder):
         return place
@@ -295,7 +296,7 @@ def _attempt(scheme: str, make: Callable[[], T]) -> T:
         return make()
     except (ImportError, OSError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"a URI of {scheme}: cannot be used here: {reason}") from None
+        raise UnavailableError(f"a URI of {scheme}: cannot be used here: {reason}") from None
 
 
 def clear(folder: Folder, under: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from scenarios import store
 from scenarios.run import prepare_process
 from scenarios.units import rows_of
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +64,7 @@ class LocalBackend:
         """See `scenarios.sweep.Backend`; a chunk whose worker was killed is done again.
 
         Raises:
-            InputError: workers are killed again and again.
+            UnavailableError: workers are killed again and again.
         """
         begun: list[_Begun] = []
         killed = 0
@@ -94,7 +94,7 @@ class LocalBackend:
             except BrokenProcessPool:
                 killed += 1
                 if killed == TRIES:
-                    raise InputError(
+                    raise UnavailableError(
                         f"worker processes were killed {TRIES} times (out of memory?); with fewer of them, the same "
                         "command goes on"
                     ) from None

@@ -32,7 +32,7 @@ from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
 from scenarios.units import grid_of, rows_of
 from scenarios.version import code_version
-from sim.errors import InputError, UnavailableError, UserError
+from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -319,30 +319,34 @@ def _check_folder(spark: SparkSession, folder: Folder) -> None:
     """Have an executor write something and look for it from here.
 
     Raises:
-        InputError: it cannot, or it writes elsewhere.
+        UnavailableError: it has no file system of that kind.
+        StorageError: it cannot, or it writes elsewhere.
     """
     place = f"{CLAIMS}/probe-{secrets.token_hex(4)}"
     try:
         spark.range(1).write.parquet(f"{folder.spark_uri}/{place}")
     except Exception as error:  # whatever keeps Spark from writing, it is the user's to mend
-        raise InputError(f"Spark cannot write to {folder.shown}: {_write_reason(error)}") from None
+        raise _cannot_write(folder, error) from None
     finally:
         found = folder.files(place)
         clear(folder, place)
     if not any(store.is_part(path.rpartition("/")[2]) for path in found):
-        raise InputError(
+        raise StorageError(
             f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "
             "needed, or a URI"
         )
 
 
-def _write_reason(error: Exception) -> str:
+def _cannot_write(folder: Folder, error: Exception) -> UserError:
     text = str(error)
     if "ClassNotFoundException" in text and "S3AFileSystem" in text:
-        return "it has no S3A: --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION brings it"
+        return UnavailableError(
+            f"Spark cannot write to {folder.shown}: it has no S3A; --conf "
+            "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION brings it"
+        )
     # The last cause says what the storage said.
     causes = re.findall(r"^Caused by: (.*)$", text, re.MULTILINE)
-    return causes[-1] if causes else _reason(error)
+    return StorageError(masked(f"Spark cannot write to {folder.shown}: {causes[-1] if causes else _reason(error)}"))
 
 
 def _tag(plan: Plan) -> str:

@@ -294,7 +294,9 @@ class Store:
 
     def __init__(self, folder: Folder | Path | str, run: Mapping[str, Any] | None = None) -> None:
         self.folder = open_folder(folder)
-        self.run = check_run(f"{self.folder.shown}/run.json", read_json(self.folder, "run.json") if run is None else dict(run))
+        self.run = check_run(
+            f"{self.folder.shown}/run.json", read_json(self.folder, "run.json") if run is None else dict(run)
+        )
         try:
             self.sweep = from_run(self.run)
             self.asked = Extent(

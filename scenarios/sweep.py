@@ -16,6 +16,7 @@ from scenarios.claim import Claim
 from scenarios.extent import Extent, merged, split, take, units
 from scenarios.folder import Folder, clear, open_folder
 from scenarios.manifest import Manifest
+from scenarios.paths import of_os
 from scenarios.rows import SCHEMA_VERSION
 from scenarios.store import (
     RESULTS,
@@ -31,7 +32,7 @@ from scenarios.summary import Summary
 from scenarios.units import Sweep as Sweep
 from scenarios.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import code_version, versions
-from sim.errors import StorageError, UserError
+from sim.errors import InputError, StorageError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +96,7 @@ class Backend(Protocol):
         """Get ready, calling `poll` a few times a second (it may raise); returns how many tasks run at once.
 
         Raises:
-            InputError: it cannot work here, or not write to the folder.
+            UserError: it cannot work here, or not write to the folder.
         """
 
     def run_waves(
@@ -117,7 +118,7 @@ class Backend(Protocol):
             Each wave, its rows written.
 
         Raises:
-            InputError: the wave cannot be done here.
+            UserError: the wave cannot be done here.
         """
 
     def close(self) -> None:
@@ -229,7 +230,9 @@ class _Job:
     """A sweep on its way, with the counts of its waves so far.
 
     Raises:
-        InputError: the folder holds something else, or another driver is at work there.
+        InputError: the folder holds something else.
+        UnavailableError: another driver is at work there.
+        StorageError: it cannot be read or written.
     """
 
     def __init__(
@@ -326,7 +329,7 @@ class _Job:
 
         Raises:
             RuntimeError: its rows are not those that were asked for.
-            InputError: another driver has taken over.
+            UnavailableError: another driver has taken over.
         """
         parts, rows = read_back(self._folder, plan.wave, self._sweep)
         planned = Extent(piece for chunk in plan.chunks for piece in chunk)

@@ -38,6 +38,7 @@ class BudgetError(Exception):
     def __init__(self, key: str, budget: int, what: str, when: str) -> None:
         super().__init__(f"{key}: {budget:,} {what} by {when}")
 
+
 class InputError(UserError):
     """Bad input: arguments, scenario files, result folders, and files that are not there."""
 

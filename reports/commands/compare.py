@@ -51,7 +51,16 @@ def _show(ui: Ui, comparison: Comparison) -> None:
 
 def _show_groups(ui: Ui, by: str, groups: tuple[Group, ...]) -> None:
     rows = [
-        (one.name, one.runs, one.errors, one.exhausted, percent(one.share_inside), one.vacuous, one.stalled, *one.rounds)
+        (
+            one.name,
+            one.runs,
+            one.errors,
+            one.exhausted,
+            percent(one.share_inside),
+            one.vacuous,
+            one.stalled,
+            *one.rounds,
+        )
         for one in groups
     ]
     headers = [by, "runs", "errors", "exhausted", "runs inside", "vacuous", "stalled"]

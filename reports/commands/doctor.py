@@ -14,7 +14,7 @@ import click
 
 from reports import exits
 from reports.options import Command, json_option, ui_options
-from sim.errors import UserError
+from sim.errors import InputError, UserError
 
 if TYPE_CHECKING:
     from reports.console import Ui

@@ -13,7 +13,7 @@ import pytest
 from scenarios import claim
 from scenarios.claim import Claim, Owner
 from scenarios.folder import Folder, open_folder
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 ELSEWHERE = Owner("elsewhere", "", 1, "1", "2026-01-01T00:00:00Z")
 
@@ -42,7 +42,7 @@ def test_a_claim_comes_and_goes(folder: Folder, tmp_path: Path) -> None:
 def test_who_comes_second_is_told_who_is_first(folder: Folder) -> None:
     leave(folder, "ffffffff", ELSEWHERE, idle=20)
     with pytest.raises(
-        InputError, match=r"another driver is at work \(process 1 on elsewhere, since .*, seen 20 s ago\)"
+        UnavailableError, match=r"another driver is at work \(process 1 on elsewhere, since .*, seen 20 s ago\)"
     ):
         Claim(folder)
     assert list(folder.files()) == ["claims/ffffffff.json"]
@@ -54,7 +54,7 @@ def test_of_two_that_ask_at_once_one_stays(folder: Folder, name: str, stays: boo
     if stays:
         Claim(folder).end()
     else:
-        with pytest.raises(InputError, match="at work"):
+        with pytest.raises(UnavailableError, match="at work"):
             Claim(folder)
 
 
@@ -82,7 +82,7 @@ def test_a_process_of_this_machine_that_is_gone_is_known_to_be(folder: Folder) -
 def test_a_claim_that_was_taken_away_is_noticed(folder: Folder) -> None:
     held = Claim(folder)
     claim.take_over(folder, [held.name])
-    with pytest.raises(InputError, match="another driver has taken over"):
+    with pytest.raises(UnavailableError, match="another driver has taken over"):
         held.check()
     held.end()
 

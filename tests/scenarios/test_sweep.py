@@ -495,9 +495,7 @@ def test_what_was_given_up_leaves_an_expectation_open(
 ) -> None:
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
-    monkeypatch.setattr(store, "groups", lambda _folder, _columns: groups)
-    monkeypatch.setattr(store, "sums", lambda _folder, _by, _columns: [])
     counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
-    counted.add(tmp_path)
+    counted.add(table(groups))
     (found,) = counted.to_json()["results"]
     assert (found["runs"], found["verdicts"]["exhausted"], found["met"]) == (10 * len(groups), 10, met)
