@@ -179,7 +179,6 @@ class ZooKeeper(ControlPlane):
     ) -> None:
         super().__init__(min_isr, journal)
         self.sessions: dict[int, Session] = {}
-        self.controller = 0
         self.controller_epoch = 0
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
@@ -516,9 +515,7 @@ class ScriptedZooKeeper(ZooKeeper):
     missed it is told again when it pings.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.controller = SCRIPT
+    controller = SCRIPT
 
     @property
     def _scripted(self) -> bool:
