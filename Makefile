@@ -2,17 +2,22 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 DRAWN := chaos elr-chaos partitions power rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
-.PHONY: venv demo test lint compiled bench hunt hunt-settings fuzz tiny clean
+# What goes into a wheel, and what makes it.
+PACKED := pyproject.toml .ci/build_hook.py README.md LICENSE $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
+
+.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings fuzz tiny clean
 
 venv: .venv/installed
 
 # Once, and again when a requirement changes.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[spark,jre,report,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/constraints.txt
+	$(PLAIN)
 	touch $@
 
 # The scripted scenarios in all modes that they expect something of, 20,000 drawn runs on Spark, and the comparison of
@@ -27,23 +32,44 @@ lint: venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy .ci/*.py
 
 # A file's tests stay in one process: those of Spark share a session.
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# What a run consists of as machine code, in a directory of its own: the same rows in half the time. It takes a C compiler
-# and some minutes.
-compiled: .compiled/done
+# A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C
+# compiler and a minute or two for each.
+wheel: venv
+	$(BIN)/python .ci/wheels.py
 
-.compiled/done: .venv/installed $(wildcard sim/*.py sim/*/*.py faults/*.py scenarios/*.py scenarios/files/*.toml reports/*.py)
-	$(BIN)/python -m tests.bench.compiled .compiled
+# The compiled build of this Python, unpacked.
+build/compiled/done: .venv/installed $(PACKED)
+	rm -rf build/compiled build/wheel
+	HIGHWATER_COMPILE=1 $(BIN)/python -m hatchling build -t wheel -d build/wheel
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-index --target build/compiled build/wheel/*.whl
 	touch $@
+
+# The compiled build into .venv: .venv/bin/highwater gives the same rows in half the time. It is a copy, and refuses to run
+# once the sources have changed. `make plain` goes back to the sources.
+fast: build/compiled/done
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall build/wheel/*.whl
+
+plain: venv
+	$(PLAIN)
+
+# Tests of what is compiled, on the compiled build.
+test-compiled: build/compiled/done
+	rm -rf build/compiled/tests
+	cp -r tests pyproject.toml build/compiled
+	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
+		tests/golden tests/scenarios tests/conformance tests/test_determinism.py
 
 # Without a compiler, of the sources alone.
 bench: venv
-	-$(MAKE) compiled
-	$(BIN)/python -m tests.bench --compiled .compiled
+	-$(MAKE) build/compiled/done
+	$(BIN)/python -m tests.bench $$(test -e build/compiled/done && echo --against build/compiled)
 
 # An hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 20,000 plans with and
@@ -69,4 +95,4 @@ tiny: venv
 	$(BIN)/python -m tests.tiny
 
 clean:
-	rm -rf .venv .compiled .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

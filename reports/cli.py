@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-COMMANDS: Final = ("run", "sweep", "replay", "compare", "coverage", "scenarios", "modes", "doctor")
+COMMANDS: Final = ("run", "sweep", "replay", "compare", "coverage", "scenarios", "modes", "doctor", "spark-package")
 
 
 EPILOG: Final = """\b
@@ -39,7 +39,7 @@ class _Commands(SuggestingGroup):
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"reports.commands.{cmd_name}").command
+        command: click.Command = import_module(f"reports.commands.{cmd_name.replace('-', '_')}").command
         return command
 
 
@@ -58,6 +58,9 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @ui_options
 def highwater() -> None:
     """Highwater: a deterministic chaos testbed for Kafka's replication protocol."""
+    from scenarios.version import check_build
+
+    check_build()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ def package(name: str) -> str | None:
 
 
 def version() -> str:
-    """Highwater's version and the hash of the code that decides results."""
-    from scenarios.version import code_version
+    """Highwater's version, the hash of the code that decides results, and the build."""
+    from scenarios.version import build, code_version
 
-    return f"{package('highwater') or '(not installed)'}, code {code_version()}"
+    return f"{package('highwater') or '(not installed)'}, code {code_version()}, {build()}"

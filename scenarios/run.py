@@ -29,6 +29,7 @@ from scenarios.rows import UNKNOWN, Row
 from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
+from scenarios.version import check_build
 from scenarios.workload import draw_sends
 from sim.availability import Waiting, waiting
 from sim.checkers import committed_loss, consumer_skip, exposed_loss, idempotence
@@ -572,6 +573,7 @@ def _execute(
     observers: list[Callable[[Step], None]],
     kernel: Kernel | None = None,
 ) -> tuple[_Run, str]:
+    check_build()
     one = _Run(scenario, mode, seed, rules, kernel)
     one.cluster.journal.observers += observers
     error = ""

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import signal
+import site
 import sys
 import threading
 import warnings
@@ -31,7 +32,7 @@ from scenarios.masters import check as check_master
 from scenarios.rows import SCHEMA_VERSION, ddl
 from scenarios.run import prepare_process
 from scenarios.units import grid_of, rows_of
-from scenarios.version import code_version
+from scenarios.version import build, code_version
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
@@ -94,13 +95,17 @@ class SparkBackend:
     Args:
         master: a Spark master, or ``sc://`` for Spark Connect.
         conf: Spark settings. They may hold credentials, so they are passed on and kept nowhere.
+        mixed_builds: whether workers may run another build (plain, compiled) than the driver.
     """
 
     name = "spark"
 
-    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, master: str | None = None, conf: Mapping[str, str] | None = None, *, mixed_builds: bool = False
+    ) -> None:
         self._master = master
         self._conf = dict(conf or {})
+        self._mixed_builds = mixed_builds
         self._spark: SparkSession | None = None
         self._own = False
 
@@ -116,11 +121,11 @@ class SparkBackend:
         if self._spark is None:
             self._spark = _attended(lambda: new_session(self._master, self._conf), poll)
             self._own = True
-        spark = self._spark
-        _attended(lambda: _check_workers(spark), poll)
+        spark, mixed = self._spark, self._mixed_builds
+        _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
         _attended(lambda: _check_folder(spark, folder), poll)
         # Executors may have come with the first job, so only a later one is spread over all of them.
-        return _attended(lambda: _check_workers(spark), poll)
+        return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
 
     def run_waves(
         self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
@@ -205,6 +210,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         if master.startswith("local"):
             settings = LOCAL_CONF | settings
             _quieten()
+            _import_as_here()
     if _starts_jvm(settings):
         settings = REDACTION | settings
         os.environ["JAVA_HOME"] = str(shim(find_java().home))
@@ -254,6 +260,14 @@ def _quieten() -> None:
         os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
+def _import_as_here() -> None:
+    """Workers on this machine import what the driver imports, not what the current folder happens to hold."""
+    root = str(Path(__file__).parents[1])
+    if not root.endswith(".zip") and root not in site.getsitepackages():
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
 def _reason(error: Exception) -> str:
     """The line that tells most: of a Java exception the second, which begins with a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
@@ -285,25 +299,39 @@ def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
     return future.result()
 
 
-def _check_workers(spark: SparkSession) -> int:
-    """Compare the code of all workers with the driver's; returns how many there are."""
+def _check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
+    """Compare the code and the build of all workers with the driver's; returns how many there are."""
     from pyspark.errors import PySparkException
 
     try:
         found = spark.range(0, 100_000).mapInArrow(_worker_code, "code string").collect()
     except PySparkException as error:
-        if "ModuleNotFoundError" not in str(error):
-            raise UnavailableError(masked(f"Spark's workers do not start: {_reason(error)}")) from None
-        missing = re.findall(r"ModuleNotFoundError: (.*)", str(error))[-1]
-        raise UnavailableError(
-            f"Spark's workers have no Highwater ({missing}): ship it with --py-files, or install it"
-        ) from None
-    codes = {row["code"] for row in found}
+        reason = _worker_refusal(str(error)) or masked(f"Spark's workers do not start: {_reason(error)}")
+        raise UnavailableError(reason) from None
+    workers = {tuple(row["code"].split(" ", 1)) for row in found}
+    codes = {code for code, *_ in workers}
     if codes != {code_version()}:
         raise UnavailableError(
             f"Spark's workers have other code ({', '.join(sorted(codes))}) than this ({code_version()})"
         )
+    builds = sorted({named for _, *rest in workers for named in rest} - {build()})
+    if builds and not mixed_builds:
+        raise UnavailableError(
+            f"Spark's workers run another build ({', '.join(builds)}) than this ({build()}): ship this one, as "
+            "`highwater spark-package` makes it, or allow both with --mixed-builds"
+        )
     return len(found)
+
+
+def _worker_refusal(text: str) -> str | None:
+    """Why workers cannot run this, from the text of an exception; None if it says nothing of the kind."""
+    if missing := re.findall(r"ModuleNotFoundError: (.*)", text):
+        return f"Spark's workers have no Highwater ({missing[-1]}): ship it with --py-files, or install it"
+    if other := re.findall(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)", text):
+        return "Spark's workers have Python {}, this is {}: the minor version must be the same".format(*other[-1])
+    if stale := re.findall(r"InputError: (.*)", text):
+        return f"Spark's workers: {stale[-1]}"
+    return None
 
 
 def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -312,7 +340,8 @@ def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     prepare_process()
     for _ in batches:
         pass
-    yield pa.RecordBatch.from_pylist([{"code": code_version()}])
+    # One column: a worker of an older version says its code alone, and is to be understood.
+    yield pa.RecordBatch.from_pylist([{"code": f"{code_version()} {build()}"}])
 
 
 def _check_folder(spark: SparkSession, folder: Folder) -> None:

@@ -31,7 +31,7 @@ from scenarios.store import (
 from scenarios.summary import Summary
 from scenarios.units import Sweep as Sweep
 from scenarios.units import chunk_count, rows_of, seed_ranges
-from scenarios.version import code_version, versions
+from scenarios.version import PLAIN, build, code_version, versions
 from sim.errors import InputError, StorageError, UserError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ WAVE_SECONDS: Final = 15.0
 """How long a wave should take: with the one that is begun before it ends, what an interrupt may cost."""
 CUT: Final = 2
 """A task stops after so many times the seconds that it should take."""
+LONG_SECONDS: Final = 600.0
+"""A plain sweep that takes longer is told of the compiled build."""
 GO_ON: Final = "finished waves are kept, and the same command goes on from there"
 INTERRUPTED: Final = 130
 
@@ -278,6 +280,8 @@ class _Job:
         slots = self._backend.start(self._folder, poll)
         self._begin()
         self._seconds = _pilot_seconds(self._text, self._missing())
+        if (text := long_notice(self._seconds * units(self._missing()) / slots)) is not None:
+            self._note(text)
 
         def plans() -> Iterator[Plan]:
             left = self._missing()
@@ -429,6 +433,16 @@ def _clear_up(folder: Folder, mine: str) -> None:
         for wave in waves:
             if f"{wave_path(wave)}/{manifest.NAME}" not in files:
                 clear(folder, wave_path(wave))
+
+
+def long_notice(seconds: float) -> str | None:
+    """What would halve a long sweep; None if it is not long, or compiled."""
+    if seconds <= LONG_SECONDS or build() != PLAIN:
+        return None
+    return (
+        f"this takes some {seconds / 60:.0f} minutes with the plain build, with the compiled one half of that: "
+        "`make fast`, or HIGHWATER_COMPILE=1 pip install"
+    )
 
 
 def _pilot_seconds(sweep: str, pieces: Sequence[Piece]) -> float:

@@ -1,26 +1,100 @@
-"""Which code made a result: a hash over its sources, and the versions of what it ran on."""
+"""Which code made a result: a hash over its sources, the build that ran, and the versions of what it ran on."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
+import sys
 from functools import cache
-from importlib import metadata, resources
-from typing import TYPE_CHECKING, Final
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sim import errors
+from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
 
 CODE: Final = ("faults", "scenarios", "sim")
 """The packages that decide what is in a row."""
+PACKAGES: Final = (*CODE, "reports")
+PLAIN: Final = "plain"
+RECORD: Final = "build.json"
+"""What the compiled build says of itself, beside this module (``.ci/build_hook.py`` writes it)."""
 
 
 @cache
 def code_version() -> str:
-    """Hash over the sources of sim, faults and scenarios, equal in a checkout, a wheel and a zip (16 hex digits)."""
+    """Hash over the sources of sim, faults and scenarios, equal in a checkout, a wheel and a zip (16 hex digits).
+
+    Raises:
+        InputError: what runs was compiled from other sources.
+    """
+    found = _hash(map(resources.files, CODE))
+    record = _record()
+    if record is not None:
+        _check(record, found)
+    return found
+
+
+@cache
+def build() -> str:
+    """What runs: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same.
+
+    Raises:
+        InputError: the compiled build has no record of what it was made of.
+    """
+    record = _record()
+    return PLAIN if record is None else f"compiled (mypyc {record['mypy']}, {record['python']})"
+
+
+def compiled_files() -> list[str]:
+    """Files of machine code, relative to the folder of the packages; none in the plain build."""
+    record = _record()
+    return [] if record is None else list(record["files"])
+
+
+@cache
+def check_build() -> None:
+    """Before anything runs; costs nothing where nothing is compiled.
+
+    Raises:
+        InputError: as `code_version`.
+    """
+    if _record() is not None:
+        code_version()
+
+
+def _record() -> dict[str, Any] | None:
+    """What the compiled build says of itself, None if this is not one."""
+    if str(errors.__file__).endswith((".py", ".pyc")):
+        return None
+    file = resources.files("scenarios") / RECORD
+    try:
+        record: dict[str, Any] = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"{file} cannot be read: nobody knows what was compiled here; install it anew") from None
+    return record
+
+
+def _check(record: dict[str, Any], found: str) -> None:
+    here = Path(str(resources.files("scenarios"))).parent
+    if record.get("code_version") != found:
+        raise InputError(f"the sources in {here} are not those that were compiled there: install it anew")
+    # `make fast` puts a copy into a checkout's environment; whoever edits the checkout means what is written there.
+    checkout = Path(sys.prefix).parent
+    if all((checkout / name).is_dir() for name in PACKAGES) and checkout != here:
+        there, copied = (_hash(root / name for name in PACKAGES) for root in (checkout, here))
+        if there != copied:
+            raise InputError(f"the sources in {checkout} have changed since `make fast`: do it again, or `make plain`")
+
+
+def _hash(packages: Iterable[Traversable]) -> str:
     digest = hashlib.blake2b(digest_size=8)
-    for name, content in sorted(pair for package in CODE for pair in _sources(resources.files(package), package)):
+    for name, content in sorted(pair for package in packages for pair in _sources(package, package.name)):
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
@@ -35,11 +109,18 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def versions() -> dict[str, str]:
-    """Versions that a reader of the results may want to know; they are not compared."""
-    return {"highwater": _version("highwater"), "python": platform.python_version(), "simpy": _version("simpy")}
+    """The build, and versions that a reader of the results may want to know; they are not compared."""
+    return {
+        "highwater": _version("highwater"),
+        "build": build(),
+        "python": platform.python_version(),
+        "simpy": _version("simpy"),
+    }
 
 
 def _version(package: str) -> str:
+    from importlib import metadata  # It takes longer than all the rest here.
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:  # run from a checkout or a zip

@@ -76,13 +76,19 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
 
 def _installation(ui: Ui, *, as_json: bool) -> int:
     from reports import versions
+    from scenarios.version import build
 
     installed = {name: versions.package(name) for name in versions.PACKAGES}
     java = _java()
     digests = _digests()
     code = exits.EXPECTED if len(set(digests.values())) == 1 else exits.DIGEST_DIFFERS
     if as_json:
-        found = {"highwater": versions.version(), "python": platform.python_version(), "packages": installed}
+        found = {
+            "highwater": versions.version(),
+            "build": build(),
+            "python": platform.python_version(),
+            "packages": installed,
+        }
         ui.json({**found, "java": java, "digests": digests, "exit_code": code})
         return code
     rows = [("highwater", versions.version()), ("python", platform.python_version()), *installed.items()]
@@ -123,7 +129,7 @@ def _digest_elsewhere() -> str:
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     words = [sys.executable, "-m", "reports.cli", "run", scenario, "--mode", mode, "--seed", str(seed), "--json"]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if not done.stdout:
         raise RuntimeError(f"the self-test's process ended with {done.returncode}: {done.stderr.strip()}")

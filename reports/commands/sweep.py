@@ -54,6 +54,9 @@ SHOWN_FAILURES: Final = 10
     type=float,
     help="Length of a task when calibrating: 3 here, 10 on a cluster.",
 )
+@click.option(
+    "--mixed-builds", is_flag=True, help="Allow Spark workers with another build, plain or compiled, than this one."
+)
 @rule_option
 @grid_option
 @strict_option
@@ -72,6 +75,7 @@ def command(
     conf: tuple[str, ...],
     chunks: int | None,
     task_seconds: float | None,
+    mixed_builds: bool,
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
     strict: bool,
@@ -97,7 +101,7 @@ def command(
     for scenario, point in product(chosen, points(grid)):
         options.check_settings(scenario, point)
     spark_conf = _conf(conf)
-    backend = _backend(local, master, spark_conf)
+    backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds)
     folder = open_folder(output, spark_conf)
     length = _task_seconds(task_seconds, master)
     sweep = Sweep(chosen, by_scenario, first, end, rules, grid)
@@ -153,13 +157,13 @@ def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
     return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 
-def _backend(local: int | None, master: str | None, conf: dict[str, str]) -> Backend:
+def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool) -> Backend:
     if local is None:
         from scenarios.spark import SparkBackend
 
-        return SparkBackend(master, conf)
-    if master is not None or conf:
-        raise InputError("--local uses no Spark: it excludes --master and --conf")
+        return SparkBackend(master, conf, mixed_builds=mixed_builds)
+    if master is not None or conf or mixed_builds:
+        raise InputError("--local uses no Spark: it excludes --master, --conf and --mixed-builds")
     from scenarios.local import LocalBackend
 
     return LocalBackend(local)

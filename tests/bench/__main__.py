@@ -1,8 +1,8 @@
 """`make bench`: what a median run costs, in bare events, with checks and digest on.
 
 Runs and bare events alternate, and each figure is the median of 7 such pairs, so that ratios hold on a machine with
-other work. With a C compiler both are measured: the sources, and what a run consists of compiled
-(`tests.bench.compiled`); the mark is for the faster one.
+other work. ``--against DIR`` measures the packages in another folder too, a compiled build's or another
+checkout's: each folder in a process of its own, taking turns. The mark is for the fastest of those that are this code.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scenarios.catalogue import load
-from scenarios.run import prepare_process, run_row
-from scenarios.scenario import Scenario
 from tests.bench.bare import bare_event_seconds
+
+if TYPE_CHECKING:
+    from scenarios.scenario import Scenario
 
 ROOT = Path(__file__).parent.parent.parent
 ALTERNATIONS = 7
@@ -36,32 +37,49 @@ FLOOR_HORIZON_US = 300_000_000
 
 
 def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
+    from scenarios.run import run_row
+
     begin = time.process_time()
     run_row(scenario, mode, seed)
     return time.process_time() - begin
 
 
-def measure() -> dict[str, Any]:
-    """Bare events of a median run for each of `MARKS`, the median of `ALTERNATIONS` alternations; and what shows that
-    runs are the same: the digests of all seeds, hashed.
-    """
+def serve() -> None:
+    """Answer each line ``scenario mode`` with bare events of a median run; the line ``code`` with code and digests."""
+    from scenarios.catalogue import load
+    from scenarios.run import prepare_process
+
     prepare_process()
-    figures: dict[str, Any] = {}
+    for line in sys.stdin:
+        name, _, mode = line.strip().partition(" ")
+        if mode:
+            bare = bare_event_seconds()
+            scenario = load(name)
+            answer: Any = statistics.median(_seconds(scenario, mode, seed) for seed in SEEDS) / bare
+        else:
+            answer = _code()
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _code() -> dict[str, str]:
+    """Which code is measured, and what shows that its runs are the same: the digests of all seeds, hashed."""
+    from scenarios.catalogue import load
+    from scenarios.run import run_row
+    from scenarios.version import code_version, versions
+
     digests = hashlib.sha256()
     for name, mode in MARKS:
-        scenario = load(name)
-        medians = []
-        for _ in range(ALTERNATIONS):
-            bare = bare_event_seconds()
-            medians.append(statistics.median(_seconds(scenario, mode, seed) for seed in SEEDS) / bare)
-        figures[f"{name} {mode}"] = statistics.median(medians)
         for seed in SEEDS:
-            digests.update(run_row(scenario, mode, seed)["digest"].encode())
-    return {**figures, "digests": digests.hexdigest()}
+            digests.update(run_row(load(name), mode, seed)["digest"].encode())
+    return {"code": code_version(), "build": versions().get("build", ""), "digests": digests.hexdigest()}
 
 
 def floors_met() -> bool:
     """Print what a median run does in each mode."""
+    from scenarios.catalogue import load
+    from scenarios.run import run_row
+
     met = True
     for name, mode in MARKS:
         scenario = load(name)
@@ -75,39 +93,64 @@ def floors_met() -> bool:
     return met
 
 
-def compiled(directory: Path) -> dict[str, Any] | None:
-    """The figures of the compiled build in a directory, None if there is none."""
-    if not list((directory / "sim").glob("*.so")):
-        return None
-    command = [sys.executable, "-m", "tests.bench", "--figures"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(directory), str(ROOT)]), "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, cwd=directory)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+class Measured:
+    """The packages in a folder, in a process of their own."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        words = [sys.executable, "-m", "tests.bench", "--serve", str(folder)]
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        process = subprocess.Popen(words, cwd=ROOT, env=environment, stdin=-1, stdout=-1, text=True)
+        self._process = stack.enter_context(process)
+        self.name = os.path.relpath(folder)
+        self.code: dict[str, str] = self.ask("code")
+
+    def ask(self, line: str) -> Any:
+        """See `serve`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+def compared(sides: list[Measured]) -> bool:
+    """Measure all sides in turn and print; whether marks are met and digests of the same code are equal."""
+    here, *others = sides
+    met = True
+    for side in sides:
+        same = side.code["code"] == here.code["code"]
+        equal = side.code["digests"] == here.code["digests"]
+        met &= equal or not same
+        words = ["this code" if same else "other code", "equal digests" if equal else "other digests"]
+        sys.stdout.write(f"{side.name}: {side.code['build']}, {side.code['code']}, {', '.join(words)}\n")
+    for (scenario, mode), mark in MARKS.items():
+        name = f"{scenario} {mode}"
+        rounds = [[side.ask(name) for side in sides] for _ in range(ALTERNATIONS)]
+        figures = [statistics.median(column) for column in zip(*rounds, strict=True)]
+        ours = [figure for side, figure in zip(sides, figures, strict=True) if side.code["code"] == here.code["code"]]
+        met &= min(ours) <= mark
+        also = "".join(
+            f", {figure:,.0f} in {side.name} (x{figure / figures[0]:.3f})"
+            for side, figure in zip(others, figures[1:], strict=True)
+        )
+        sys.stdout.write(f"{name}: {figures[0]:,.0f} bare events{also} (mark {mark:,})\n")
+        sys.stdout.flush()
+    return met
 
 
 def main() -> int:
     """Measure, print, and tell by the exit code whether mark and floors are met."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--compiled", type=Path, help="directory of the compiled build")
-    parser.add_argument("--figures", action="store_true", help="print figures only, as JSON")
+    parser.add_argument("--against", metavar="DIR", type=Path, action="append", default=[], help="folder of packages")
+    parser.add_argument("--serve", metavar="DIR", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.figures:
-        sys.stdout.write(json.dumps(measure()))
+    if options.serve:
+        sys.path.insert(0, str(options.serve))
+        serve()
         return 0
     met = floors_met()
-    plain = measure()
-    fast = compiled(options.compiled.resolve()) if options.compiled else None
-    if fast is not None and fast["digests"] != plain["digests"]:
-        sys.stdout.write("the compiled build gives other digests than the sources\n")
-        met = False
-    for (scenario, mode), mark in MARKS.items():
-        name = f"{scenario} {mode}"
-        figure = plain[name]
-        best = figure if fast is None else min(figure, fast[name])
-        met &= best <= mark
-        also = "not compiled here" if fast is None else f"{fast[name]:,.0f} compiled"
-        sys.stdout.write(f"{name}: {figure:,.0f} bare events, {also} (mark {mark:,})\n")
+    with ExitStack() as stack:
+        met &= compared([Measured(folder.resolve(), stack) for folder in (ROOT, *options.against)])
     sys.stdout.write("all marks met\n" if met else "a mark was missed\n")
     return 0 if met else 1
 

@@ -1,0 +1,136 @@
+"""Compiles what a run consists of (mypyc) into the wheel, if HIGHWATER_COMPILE=1 asks for it; plain otherwise.
+
+Digests, rows and code version are those of the sources; only the time that runs take differs. Needs a C compiler and
+the headers of Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PACKAGES: Final = ("sim", "faults", "scenarios", "reports")
+COMPILED: Final = ("sim/**/*.py", "faults/*.py", "scenarios/run.py", "scenarios/workload.py")
+NOT_COMPILED: Final = ("slow.py", "__init__.py")
+"""The independent checker must not share the fate of what it checks."""
+RECORD: Final = "scenarios/build.json"
+"""Of which sources the machine code was made: see `scenarios.version`."""
+TOOLS: Final = ("mypy", "setuptools")
+LEVEL: Final = "1"
+"""Of the C compiler's optimisation: at 2 it takes several times as long."""
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """See the module; hatchling's name for a project's own hook."""
+
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def dependencies(self) -> list[str]:
+        """What compiling needs: the tools, and the packages whose types the sources use."""
+        if not asked():
+            return []
+        core = self.metadata.core
+        tools = [need for need in core.optional_dependencies["dev"] if re.split(r"\W", need)[0] in TOOLS]
+        return [*tools, *core.dependencies]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the machine code to a wheel, if it is asked for."""
+        if not asked():
+            return
+        if version == "editable":
+            raise SystemExit("an editable install runs the sources as they are: HIGHWATER_COMPILE=1 goes without -e")
+        self._folder = tempfile.TemporaryDirectory()
+        files = build(Path(self.root), Path(self._folder.name))
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["force_include"] |= {f"{self._folder.name}/{file}": file for file in files}
+
+    def finalize(self, *_: object) -> None:
+        """Clean up."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def asked() -> bool:
+    """Whether a compiled build is asked for."""
+    return os.environ.get("HIGHWATER_COMPILE", "0") not in ("", "0")
+
+
+def modules(root: Path) -> list[str]:
+    """Sources that are compiled, relative to the root."""
+    files = sorted(file for pattern in COMPILED for file in root.glob(pattern))
+    return [str(file.relative_to(root)) for file in files if file.name not in NOT_COMPILED]
+
+
+def build(root: Path, folder: Path) -> list[str]:
+    """Compile a copy of the packages.
+
+    Args:
+        root: where the sources are.
+        folder: where to compile.
+
+    Returns:
+        The files that were made, the record of them included, relative to the folder.
+
+    Raises:
+        SystemExit: there is no compiler, or it failed.
+    """
+    for package in PACKAGES:
+        shutil.copytree(root / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    tell = "from scenarios.version import code_version; print(code_version())"
+    code = subprocess.run([sys.executable, "-c", tell], cwd=folder, check=True, capture_output=True, text=True).stdout
+    try:
+        subprocess.run([sys.executable, __file__, *modules(folder)], cwd=folder, check=True)
+    except subprocess.CalledProcessError:
+        raise SystemExit("not compiled: a C compiler and Python's headers are needed; the reason is above") from None
+    shutil.rmtree(folder / "build")
+    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.so"))
+    record = {
+        "code_version": code.strip(),
+        "mypy": installed("mypy"),
+        "python": f"cp{sys.version_info.major}{sys.version_info.minor}",
+        "files": files,
+    }
+    (folder / RECORD).write_text(json.dumps({"schema_version": 1, **record}, indent=1) + "\n", encoding="utf-8")
+    return [*files, RECORD]
+
+
+def main() -> None:
+    """Compile the modules that are named, in the current folder; in a process of its own, for mypyc's state."""
+    from mypyc.build import mypycify
+    from setuptools import setup
+    from setuptools.command.build_ext import build_ext
+
+    class SideBySide(build_ext):  # type: ignore[misc]
+        """All cores: setuptools compiles the files of one extension one after the other."""
+
+        def build_extensions(self) -> None:
+            one_by_one = self.compiler.compile
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+                def compile_all(sources: list[str], *words: Any, **options: Any) -> list[str]:
+                    made = pool.map(lambda source: one_by_one([source], *words, **options), sources)
+                    return [file for files in made for file in files]
+
+                self.compiler.compile = compile_all
+                super().build_extensions()
+
+    # A C file for each module: together they took twice the time, and one core.
+    extensions = mypycify(sys.argv[1:], opt_level=LEVEL, debug_level="0", multi_file=True)
+    words = ["--quiet", "build_ext", "--inplace"]
+    setup(name="highwater", packages=[], ext_modules=extensions, cmdclass={"build_ext": SideBySide}, script_args=words)
+
+
+if __name__ == "__main__":
+    main()

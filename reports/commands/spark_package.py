@@ -1,0 +1,49 @@
+"""``highwater spark-package``: what the workers of a Spark cluster need, in one archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reports import exits
+from reports.options import ui_options
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from reports.console import Ui
+
+ARCHIVE: Final = "highwater-environment.tar.gz"
+DRIVER: Final = "highwater-driver.py"
+_DRIVER: Final = """\
+import sys
+from reports.cli import main
+sys.exit(main())
+"""
+
+
+@click.command("spark-package")
+@click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), default="dist", help="Where to; dist.")
+@ui_options
+@click.pass_obj
+def command(ui: Ui, output: Path) -> int:
+    """Pack this Highwater, compiled if it is, with all that it needs but Python and Spark, for a cluster's workers.
+
+    They must have the same system and minor version of Python.
+    """
+    from scenarios.archive import write_archive
+    from scenarios.version import build
+
+    archive, driver = output / ARCHIVE, output / DRIVER
+    write_archive(archive)
+    try:
+        driver.write_text(_DRIVER, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {driver}: {error.strerror}") from None
+    ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")
+    ui.line("Workers use it where these are set, from here or with spark-submit:")
+    ui.line("  export PYSPARK_PYTHON=./environment/bin/python")
+    ui.line(f"  highwater sweep ... --master URL --conf spark.archives={archive}#environment")
+    ui.line(f"  spark-submit --master URL --archives {archive}#environment {driver} sweep ...")
+    return exits.EXPECTED
