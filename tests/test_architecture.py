@@ -193,6 +193,15 @@ def test_nothing_that_is_read_is_run(name: str) -> None:
     assert set(calls(name)).isdisjoint({"eval", "exec", "compile", "__import__"})
 
 
+@pytest.mark.parametrize("name", [*DETERMINISTIC, "scenarios.run", "scenarios.workload"])
+def test_compiled_code_hands_no_starred_arguments_to_super(name: str) -> None:
+    """mypyc passes them on as one tuple."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."):
+            assert not any(isinstance(argument, ast.Starred) for argument in node.args), ast.unparse(node)
+            assert None not in {keyword.arg for keyword in node.keywords}, ast.unparse(node)
+
+
 class SetIteration(ast.NodeVisitor):
     """Finds where the order of a set would show: loops over it, and lists made of it.
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from scenarios.archive import closure
 from scenarios.version import code_version
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    environment = {**os.environ, "HIGHWATER_COMPILE": "0"}
+    subprocess.run(words, cwd=ROOT, env=environment, check=True, capture_output=True)
     (path,) = folder.glob("highwater-*-py3-none-any.whl")
     return zipfile.ZipFile(path)
 
@@ -28,6 +34,7 @@ def test_the_wheel_holds_the_packages_and_the_licence_only(wheel: zipfile.ZipFil
     tops = {name.split("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"sim", "faults", "scenarios", "reports"}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
+    assert not [name for name in wheel.namelist() if name.endswith((".so", "build.json"))]
 
 
 def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
@@ -41,3 +48,57 @@ def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{tmp_path / 'scenarios' / 'version.py'} {code_version()}\ncanary, mode hw")
+
+
+# The compiled build; `make test-compiled` makes one.
+
+
+@pytest.fixture
+def hook() -> Any:
+    spec = importlib.util.spec_from_file_location("build_hook", ROOT / ".ci" / "build_hook.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_a_run_consists_of_is_compiled_and_the_independent_checker_is_not(hook: Any) -> None:
+    modules = hook.modules(ROOT)
+    assert {"sim/kernel.py", "sim/protocol/log.py", "faults/plan.py", "scenarios/run.py"} <= set(modules)
+    assert not {"sim/checkers/slow.py", "sim/__init__.py", "scenarios/spark.py"} & set(modules)
+
+
+def test_nobody_waits_for_a_compiler_unasked(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    monkeypatch.delenv("HIGHWATER_COMPILE", raising=False)
+    assert WheelBuilder(str(ROOT)).config.dependencies == []
+    monkeypatch.setenv("HIGHWATER_COMPILE", "1")
+    needed = WheelBuilder(str(ROOT)).config.dependencies
+    assert {re.split(r"\W", need)[0] for need in needed} >= {"mypy", "setuptools", "simpy"}
+    assert not [need for need in needed if need.startswith("pytest")]
+
+
+def test_an_editable_install_is_not_compiled(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIGHWATER_COMPILE", "1")
+    with pytest.raises(SystemExit, match="without -e"):
+        hook.CustomBuildHook(str(ROOT), {}, None, None, "", "wheel").initialize("editable", {})
+
+
+# The lock.
+
+
+def test_all_that_make_venv_installs_is_locked_with_hashes() -> None:
+    text = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8")
+    blocks = re.split(r"\n(?=[\w.-]+==)", "\n" + re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))[1:]
+    locked = {block.partition("==")[0].lower().replace("_", "-") for block in blocks}
+    assert not [block for block in blocks if not re.search(r"--hash=sha256:[0-9a-f]{64}", block)]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    asked = [
+        *project["project"]["dependencies"],
+        *(need for name in ("spark", "jre", "report", "dev") for need in extras[name]),
+    ]
+    assert locked >= set(closure(re.split(r"[^\w-]", need)[0] for need in asked))
+    assert "://" not in text

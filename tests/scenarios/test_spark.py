@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from scenarios.folder import open_folder
 from scenarios.local import LocalBackend
 from scenarios.spark import SparkBackend
 from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
+from scenarios.version import build
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -202,3 +204,47 @@ def test_the_reason_is_the_line_that_says_it() -> None:
     assert spark._reason(Exception(java)) == "org.apache.spark.SparkException: Could not parse Master URL: 'x'"
     assert spark._reason(Exception("[CODE] words\nmore")) == "[CODE] words"
     assert spark._reason(ValueError()) == "ValueError"
+
+
+def test_workers_of_another_build_are_refused_unless_allowed(
+    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = build()
+    monkeypatch.setattr(spark, "build", lambda: "another build")
+    with pytest.raises(InputError, match=rf"^Spark's workers run another build \({re.escape(here)}\) than this"):
+        backend.start(lambda: None)
+    allowed = SparkBackend(mixed_builds=True)
+    assert allowed.start(lambda: None) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "E\nModuleNotFoundError: No module named 'sim'\n\tat x",
+            "Spark's workers have no Highwater (No module named 'sim'): ",
+        ),
+        (
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run",
+            "Spark's workers have Python 3.12, this is 3.11: ",
+        ),
+        ("sim.errors.InputError: the sources in /x are not\n\n\tat", "Spark's workers: the sources in /x are not"),
+    ],
+)
+def test_what_keeps_workers_from_running_is_one_line(text: str, line: str) -> None:
+    refusal = spark._worker_refusal(text)
+    assert refusal is not None
+    assert refusal.startswith(line)
+    assert "\n" not in refusal
+
+
+def test_other_failures_of_workers_are_not_explained() -> None:
+    assert spark._worker_refusal("java.io.IOException: lost") is None
+
+
+def test_workers_here_import_what_the_driver_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    monkeypatch.setenv("PYTHONPATH", "/other")
+    spark._import_as_here()
+    assert os.environ["PYTHONPATH"] == f"{Path(spark.__file__).parents[1]}{os.pathsep}/other"
+    assert os.environ["PYTHONSAFEPATH"] == "1"

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import claim, rows, store, summary, units
+from scenarios import claim, rows, store, summary, sweep, units
 from scenarios.catalogue import load
 from scenarios.folder import Folder, open_folder
 from scenarios.local import TRIES, LocalBackend
@@ -499,3 +499,17 @@ def test_what_was_given_up_leaves_an_expectation_open(
     counted.add(table(groups))
     (found,) = counted.to_json()["results"]
     assert (found["runs"], found["verdicts"]["exhausted"], found["met"]) == (10 * len(groups), 10, met)
+
+
+@pytest.mark.parametrize(("seconds", "build", "said"), [(70.0, "plain", 1), (50.0, "plain", 0), (70.0, "compiled", 0)])
+def test_a_long_sweep_on_the_plain_build_is_told_what_would_halve_it(
+    seconds: float, build: str, said: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_pilot_seconds", lambda *_: seconds)
+    monkeypatch.setattr(sweep, "build", lambda: build)
+    notices: list[str] = []
+    ten_runs = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 10)
+    run_sweep(ten_runs, tmp_path, Here(), note=notices.append)
+    assert len(notices) == said
+    assert all(text.startswith("this takes some 12 minutes with the plain build") for text in notices)
+    assert "\n" not in "".join(notices)
