@@ -212,7 +212,7 @@ def test_workers_of_another_build_are_refused_unless_allowed(
     here = build()
     monkeypatch.setattr(spark, "build", lambda: "another build")
     with pytest.raises(InputError, match=rf"^Spark's workers run another build \({re.escape(here)}\) than this"):
-        backend.start(lambda: None)
+        backend.start(open_folder(tmp_path), lambda: None)
     allowed = SparkBackend(mixed_builds=True)
     assert allowed.start(lambda: None) > 0
 
