@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What goes into a wheel, and what makes it.
 PACKED := pyproject.toml .ci/build_hook.py README.md LICENSE $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings fuzz tiny clean
+.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-owners fuzz tiny clean
 
 venv: .venv/installed
 
@@ -89,6 +89,15 @@ hunt-settings: venv
 # 5,000 strange command lines, scenario files, plans and stores: some minutes.
 fuzz: venv
 	$(BIN)/python -m tests.hunt.fuzz --cases 5000
+
+# Sweeps into an object store: fetches a server to run on loopback, and what Spark needs for it.
+test-s3: venv
+	test -x .venv-s3/bin/moto_server || ($(PYTHON) -m venv .venv-s3 && .venv-s3/bin/pip install --quiet 'moto[server]>=5.1')
+	HIGHWATER_S3_SERVER=$(CURDIR)/.venv-s3/bin/moto_server $(BIN)/pytest -n 0 tests/remote/s3_checks.py
+
+# Forty tries with two drivers on one folder, one of them killed, stopped or interrupted: half an hour.
+hunt-owners: venv
+	$(BIN)/python -m tests.hunt.owners
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv

@@ -22,7 +22,7 @@ from scenarios.local import LocalBackend
 from scenarios.spark import SparkBackend
 from scenarios.sweep import Interrupted, Progress, Sweep, run_sweep
 from scenarios.version import build
-from sim.errors import InputError
+from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,14 +207,14 @@ def test_the_reason_is_the_line_that_says_it() -> None:
 
 
 def test_workers_of_another_build_are_refused_unless_allowed(
-    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch
+    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     here = build()
     monkeypatch.setattr(spark, "build", lambda: "another build")
-    with pytest.raises(InputError, match=rf"^Spark's workers run another build \({re.escape(here)}\) than this"):
+    with pytest.raises(UnavailableError, match=rf"^Spark's workers run another build \({re.escape(here)}\) than this"):
         backend.start(open_folder(tmp_path), lambda: None)
     allowed = SparkBackend(mixed_builds=True)
-    assert allowed.start(lambda: None) > 0
+    assert allowed.start(open_folder(tmp_path), lambda: None) > 0
 
 
 @pytest.mark.parametrize(
