@@ -104,4 +104,4 @@ tiny: venv
 	$(BIN)/python -m tests.tiny
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
+	rm -rf .venv .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
