@@ -350,15 +350,21 @@ class Quorum(ControlPlane):
             self._kernel.call_at(due_us, self.life, self._check_session, broker)
 
     def _check_session(self, broker: int) -> None:
-        """Fence a broker that was not heard of for too long (QuorumController.maybeFenceStaleBrokers)."""
+        """Fence brokers that were not heard of for too long (QuorumController.maybeFenceStaleBrokers), in order of their
+        ids: after `touch` several may be due at once.
+        """
         self._watched.discard(broker)
         known = self.active.image.brokers[broker]
         if known.fenced or broker in self.network.idle.pings:
             return
         if self._heard_us[broker] + self._settings.session_us > self._kernel.now_us:
             self._watch(broker)
-        else:
-            self.active.fence(broker)
+            return
+        last_us = self._kernel.now_us - self._settings.session_us
+        pings = self.network.idle.pings
+        for other in sorted(self._unfenced):
+            if self._heard_us[other] <= last_us and other not in pings:
+                self.active.fence(other)
 
     def expire(self, broker: int) -> bool:
         """See `ControlPlane.expire`: the broker is fenced, and unfenced by its next heartbeat."""

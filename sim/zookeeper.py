@@ -270,7 +270,15 @@ class ZooKeeper(ControlPlane):
         if session.last_us + self._session_us > self._kernel.now_us:
             self._watch(broker, session)
         else:
-            self.end_session(broker)
+            self._end_stale()
+
+    def _end_stale(self) -> None:
+        """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
+        last_us = self._kernel.now_us - self._session_us
+        pings = self.network.idle.pings
+        for broker, session in sorted(self.sessions.items()):
+            if session.last_us <= last_us and broker not in pings:
+                self.end_session(broker)
 
     def end_session(self, broker: int) -> bool:
         """A session expires or is closed: its nodes are gone. False if there is none."""

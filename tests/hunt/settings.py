@@ -256,12 +256,14 @@ def main() -> int:
     counts: Counter[str] = Counter()
     failed = 0
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        for found in pool.map(_hunt, chunks):
+        for numbers, found in zip(chunks, pool.map(_hunt, chunks), strict=True):
             counts += found.counts
             failed += len(found.failures)
             for failure in found.failures:
                 sys.stdout.write(f"{failure}\n")
                 sys.stdout.flush()
+            if not numbers.stop % (40 * CHUNK):
+                sys.stderr.write(f"up to {numbers.stop}: {dict(sorted(counts.items()))}; {failed} failed\n")
     sys.stdout.write(f"{options.runs} cases: {dict(sorted(counts.items()))}; {failed} failed\n")
     return int(bool(failed))
 

@@ -105,3 +105,27 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
     small.cluster.producer.begin()
     calls = small.cluster.kernel._entries.items()
     assert [key >> SHIFT for key, call in calls if call[1] == small.cluster.producer._age] == [next_ms * 1_000]
+
+
+@pytest.mark.parametrize("mode", ["kip320", "elr"])
+@pytest.mark.parametrize("seconds", range(0, 18, 3))
+def test_sessions_that_end_at_once_end_in_order(mode: str, seconds: int) -> None:
+    """The control plane stood still: all sessions get their full timeout, and two brokers are gone."""
+    found = []
+    for elision in (True, False):
+        small = World(mode, brokers=4, config={**FIXED, "sim.elision": elision}).ready()
+        cluster = small.cluster
+        cluster.kill(3)
+        small.run(1.3)
+        cluster.start(3)  # Its sessions begin when others are older.
+        small.run(40 + seconds)
+        cluster.pause(0)
+        for broker in (4, 2, 3):
+            cluster.kill(broker)
+        cluster.resume(0)
+        small.run(30)
+        found.append(small.steps)
+        ends = small.of("session-end")[-3:]
+        assert [step["broker"] for step in ends] == [2, 3, 4]
+        assert len({step["t"] for step in ends}) == 1
+    assert found[0] == found[1]
