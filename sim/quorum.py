@@ -350,8 +350,8 @@ class Quorum(ControlPlane):
             self._kernel.call_at(due_us, self.life, self._check_session, broker)
 
     def _check_session(self, broker: int) -> None:
-        """Fence brokers that were not heard of for too long (QuorumController.maybeFenceStaleBrokers), in order of their
-        ids: after `touch` several may be due at once.
+        """Fence brokers that were not heard of for too long (QuorumController.maybeFenceStaleBrokers), in order of ids:
+        after `touch` several may be due at once.
         """
         self._watched.discard(broker)
         known = self.active.image.brokers[broker]
