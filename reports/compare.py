@@ -3,9 +3,9 @@
 What is compared are the values of one coordinate: the mode, or a setting that varied. Everything else, the other
 coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed.
 
-Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs, and those that were given
-up (verdict `exhausted`), stay in n, because leaving them out would depend on the outcome; their number stands beside
-each rate. Of availability, runs that were given up tell nothing: they did not come to its end.
+Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs, and those that were
+given up (verdict `exhausted`), stay in n, because leaving them out would depend on the outcome; their number stands
+beside each rate. Of availability, runs that were given up tell nothing: they did not come to its end.
 """
 
 from __future__ import annotations

@@ -98,9 +98,7 @@ KEYS: Final[dict[str, Key]] = {
     "sim.elision": Key(True, "are pings and empty fetches left out that could change nothing"),
     "sim.spare.brokers": Key(NEVER, "brokers without a replica, at most (never: all that the scenario has)"),
     "sim.ties": Key("fifo", "order of events at the same instant", ("fifo", "random", "pct")),
-    "sim.event.budget": Key(
-        1_000_000, "events after which a run is given up as exhausted", minimum=1, maximum=10_000_000
-    ),
+    "sim.event.budget": Key(2_000_000, "events after which a run is given up as exhausted", (), 1, 10_000_000),
     "sim.record.budget": Key(
         1_000_000,
         "records after which a run is given up as exhausted: those that enter logs, each replica's, that consumers are "

@@ -7,7 +7,8 @@ their ids; a batch by the id of its first record.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -30,7 +31,7 @@ class Violation:
     kind: str
     at_us: int
     detail: str
-    ids: Set[int] = frozenset()
+    ids: AbstractSet[int] = frozenset()
     inside: bool = True
 
 
@@ -85,8 +86,8 @@ class End:
 class Exposed:
     """End offsets that clients were told of, those of newer leader epochs before those of older ones.
 
-    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks can
-    keep what was known at that time.
+    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks
+    can keep what was known at that time.
 
     Attributes:
         epoch: leader epoch of who told it.

@@ -126,8 +126,11 @@ class Log:
 
     def between(self, offset: int, end: int) -> list[Batch]:
         """Whole batches with records at or above `offset` and below `end`."""
-        lasts = self.lasts
-        return self.batches[bisect_left(lasts, offset) : bisect_left(lasts, end - 1) + 1]
+        lasts, batches = self.lasts, self.batches
+        stop = bisect_left(lasts, end - 1)
+        if stop < len(batches) and batches[stop].base_offset < end:
+            stop += 1
+        return batches[bisect_left(lasts, offset) : stop]
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
         """Of the batches of `read` those that end below `end`."""

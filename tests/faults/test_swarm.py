@@ -13,6 +13,7 @@ from faults.plan import FOLLOWERS, LEADER, Fault, Limits, Plan
 from faults.swarm import (
     BURST,
     CHAIN,
+    EVENTS_OF_FAULT,
     FIRST,
     HAZARDS,
     LINKS,
@@ -28,6 +29,7 @@ from faults.swarm import (
 )
 from sim import trace
 from sim.control import CONTROL
+from sim.errors import BudgetError
 from sim.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US
@@ -273,3 +275,13 @@ def test_any_mix_gives_faults_of_its_kinds_within_its_bounds(
     assert count[0] <= len(plan.faults) <= count[1]
     assert {fault.kind for fault in plan.faults} <= set(kinds)
     assert all(WINDOW_US[0] <= fault.at_us <= WINDOW_US[1] for fault in plan.faults)
+
+
+def test_more_faults_than_events_are_not_drawn() -> None:
+    def drawn(count: int) -> int:
+        mix = Mix((), (count, count))
+        return sum(one.faults for one in draw_incidents(Streams(1), mix, WINDOW_US, 10 * EVENTS_OF_FAULT))
+
+    assert drawn(10) == 10
+    with pytest.raises(BudgetError, match=r"^sim\.event\.budget: 200 events by 0 s, while faults were drawn$"):
+        drawn(11)

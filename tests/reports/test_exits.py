@@ -14,8 +14,15 @@ def test_precedence(codes: list[int], worst: int) -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "expected", "code"),
-    [("ok", True, 0), ("violation", True, 0), ("ok", False, 1), ("stalled", False, 1), ("error", False, 70)]
-    + [("exhausted", True, 3), ("exhausted", False, 1)],
+    [
+        ("ok", True, 0),
+        ("violation", True, 0),
+        ("ok", False, 1),
+        ("stalled", False, 1),
+        ("error", False, 70),
+        ("exhausted", True, 3),
+        ("exhausted", False, 1),
+    ],
 )
 def test_a_single_run(verdict: str, expected: bool, code: int) -> None:
     assert exits.of_row({"verdict": verdict, "expected": expected}) == code

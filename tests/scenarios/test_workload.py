@@ -81,9 +81,7 @@ BILLION = 10**9
     ],
 )
 def test_no_more_is_drawn_than_a_run_may_have(bursts: Bursts) -> None:
-    with pytest.raises(
-        BudgetError, match=r"^sim\.record\.budget: 100 records by 0 s, while it was drawn what is sent$"
-    ):
+    with pytest.raises(BudgetError, match=r"^sim\.record\.budget: 100 records by 0 s, "):
         draw_sends(Streams(1), bursts, WINDOW_US, -1, budget=100)
 
 

@@ -89,6 +89,20 @@ class LogModel(RuleBasedStateMachine):
             assert [record for record in rest if record in at.values()] == rest
             assert set(rest) >= {record for at, record, _ in self.model if at >= offset}
 
+    @invariant()
+    def finds_batches_without_looking_at_all(self) -> None:
+        log = self.log
+        strangers = [Batch(batch.base_offset, batch.last_offset, 0, batch.first_id) for batch in log.batches]
+        assert all(map(log.holds, log.batches))
+        assert not any(map(log.holds, strangers))
+        for few in (1, len(strangers)):
+            assert log.lacking([*log.batches[:1], *strangers[:few]]) == strangers[:few]
+        for offset in range(self.leo + 1):
+            for end in range(offset + 1, self.leo + 2):
+                rest = log.read(offset)
+                assert log.between(offset, end) == [batch for batch in rest if batch.base_offset < end]
+                assert log.read_below(offset, end) == [batch for batch in rest if batch.last_offset < end]
+
 
 TestLog = LogModel.TestCase
 TestLog.settings = settings(max_examples=60, stateful_step_count=20)
