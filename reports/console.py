@@ -126,7 +126,7 @@ def plain(text: str) -> str:
 
 def _masked(data: Any) -> Any:
     if isinstance(data, Mapping):
-        return {key: _masked(value) for key, value in data.items()}
+        return {_masked(key): _masked(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_masked(value) for value in data]
     return masked(data) if isinstance(data, str) else data

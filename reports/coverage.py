@@ -17,6 +17,12 @@ SCHEMA_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
 
+_COUNTS: Final = {str: {str: int}}
+_SUMMARY: Final = {
+    "complete": bool,
+    "coverage?": {"runs": {str: int}, "probes": {str: _COUNTS}, "faults": _COUNTS, "pairs": {str: _COUNTS}},
+}
+"""Shape of what is read of ``summary.json``, as `scenarios.stored.check` takes it."""
 Runs = dict[str, int]
 """Mode -> how many runs; modes without any are left out."""
 
@@ -94,10 +100,15 @@ def read(folder: str) -> CoverageReport:
         InputError: there is no sweep, no wave of it is done, or its rows are older than coverage.
     """
     from scenarios.store import Store, read_json
+    from scenarios.stored import check
 
     store = Store(folder)
     summary = read_json(store.folder, "summary.json")
     found = summary.get("coverage")
+    try:
+        check(summary, _SUMMARY)
+    except InputError as error:
+        raise InputError(f"{folder}/summary.json: {error}") from None
     if found is None:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     if not any(found["runs"].values()):
@@ -109,7 +120,7 @@ def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapp
     found = summary["coverage"]
     transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
     drawn = {kind for scenario in run["scenarios"] for kind in (scenario.get("faults") or {}).get("kinds", ())}
-    faults, pairs = found["faults"], found["pairs"]
+    faults, pairs = found["faults"], {kind: found["pairs"].get(kind, {}) for kind in found["faults"]}
     wakes = tuple(
         Wake(kind, runs, pairs[kind], tuple(name for name in transitions if not pairs[kind].get(name)))
         for kind, runs in faults.items()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any] | click.Command")
 SEED_END: Final = 2**63
 """Seeds are below this; rows hold them as signed 64 bits."""
-_SEED: Final = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
+_SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
 
 
 class Command(click.Command):

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from faults import cut, lossy, slow
+from faults import admin_election, cut, lossy, min_isr_change, preferred_election, reassignment, retention, slow
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 _LINKS: Final = (cut.KIND, slow.KIND, lossy.KIND)
+_WHOLE: Final = (
+    *_LINKS,
+    admin_election.KIND,
+    min_isr_change.KIND,
+    preferred_election.KIND,
+    reassignment.KIND,
+    retention.KIND,
+)
+"""Kinds that may have 0, the control plane or the whole cluster, among their targets."""
 _LINE_MAX: Final = 8
 """Fields that may share a line."""
 _SEND: Final = ("first_id", "records", "acks", "due_us")
@@ -355,6 +364,8 @@ def _check_fault(fault: Any, brokers: int) -> None:
     kind, targets, delays_us = fault.get("kind"), fault.get("targets", []), fault.get("delays_us", [])
     if kind not in INJECTORS:
         raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), INJECTORS)}")
+    if kind not in _WHOLE and 0 in targets:
+        raise InputError(f"targets: {kind!r} strikes brokers, of which 0 is none")
     for broker in (*targets, *fault.get("replicas", [])):
         if not AGAIN <= broker <= brokers:
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")

@@ -27,7 +27,7 @@ from scenarios.scenario import Expectation
 from scenarios.sweep import Interrupted, Progress, Sweep
 from scenarios.sweep import run_sweep as run_whole_sweep
 from sim.config import NEVER
-from sim.errors import InputError
+from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -303,7 +303,7 @@ def test_signals_stop_between_ticks(tmp_path: Path, number: signal.Signals) -> N
 
 def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(InputError, match=r"no space left for .*: finished waves are kept"):
+    with pytest.raises(StorageError, match=r"no space left for .*: finished waves are kept"):
         run_sweep(CANARY, tmp_path, Here(failing_in(3, full)), chunks=1)
     assert read_summary(tmp_path)["runs"] == 30
 
