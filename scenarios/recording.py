@@ -8,7 +8,7 @@ earlier versions wrote them, go with a scenario, from which everything else is d
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from faults import admin_election, cut, lossy, min_isr_change, preferred_election, reassignment, retention, slow
@@ -303,9 +303,15 @@ _TYPES: Final[dict[str, Callable[[Any], Any]]] = {
     "str": _text,
     "int": _time,
     "bool": _of(bool, "true or false"),
-    "tuple[int, ...]": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
+    "tuple": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
 }
-_TRIGGER: Final = {field.name: _TYPES[str(field.type)] for field in fields(Trigger)} | {
+
+def _type(field: Field[Any]) -> str:
+    """As `_TYPES` calls it; a compiled class has types where sources have words."""
+    return getattr(field.type, "__name__", str(field.type)).partition("[")[0]
+
+
+_TRIGGER: Final = {field.name: _TYPES[_type(field)] for field in fields(Trigger)} | {
     "occurrence": _number(1, 1 << 62)
 }
 
@@ -321,7 +327,7 @@ def _trigger(value: Any) -> Any:
     return value
 
 
-_FIELDS: Final = {field.name: _TYPES.get(str(field.type), _trigger) for field in fields(Fault)} | {
+_FIELDS: Final = {field.name: _TYPES.get(_type(field), _trigger) for field in fields(Fault)} | {
     "lasts_us": _number(-1, 1 << 62)
 }
 """Field of a fault -> its check."""

@@ -84,12 +84,20 @@ def _check(record: dict[str, Any], found: str) -> None:
     here = Path(str(resources.files("scenarios"))).parent
     if record.get("code_version") != found:
         raise InputError(f"the sources in {here} are not those that were compiled there: install it anew")
-    # `make fast` puts a copy into a checkout's environment; whoever edits the checkout means what is written there.
-    checkout = Path(sys.prefix).parent
-    if all((checkout / name).is_dir() for name in PACKAGES) and checkout != here:
-        there, copied = (_hash(root / name for name in PACKAGES) for root in (checkout, here))
-        if there != copied:
-            raise InputError(f"the sources in {checkout} have changed since `make fast`: do it again, or `make plain`")
+    prefix = Path(sys.prefix)
+    if here.is_relative_to(prefix) and _differs(prefix.parent, here):
+        raise InputError(f"the sources in {prefix.parent} have changed since `make fast`: do it again, or `make plain`")
+
+
+def _differs(checkout: Path, here: Path) -> bool:
+    """Whether a folder is a checkout, and holds other sources than those here.
+
+    `make fast` puts a copy into a checkout's environment; whoever edits the checkout means what is written there.
+    """
+    if not all((checkout / name).is_dir() for name in PACKAGES):
+        return False
+    there, copied = (_hash(root / name for name in PACKAGES) for root in (checkout, here))
+    return there != copied
 
 
 def _hash(packages: Iterable[Traversable]) -> str:

@@ -18,6 +18,7 @@ from scenarios.run import run, run_row
 from sim.broker import Broker
 from sim.consumer import Consumer
 from sim.kernel import Kernel
+from tests.plain import needs_sources
 from tests.test_metamorphic import without_faults
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Meddling(Kernel):
             super().call_at(self.now_us + 1, gate, handler, argument)
 
 
+@needs_sources
 @pytest.mark.parametrize(
     ("matters", "deed"),
     [
@@ -181,6 +183,7 @@ class Tying(Meddling):
                 each(message)
 
 
+@needs_sources
 def test_the_digest_notices_which_of_two_ties_at_a_broker_came_first(power: Scenario) -> None:
     config = {**power.config, "default.replication.factor": 3}  # Two followers.
     draws = {key: values for key, values in power.draw_config.items() if key not in config}

@@ -32,11 +32,12 @@ from sim.protocol.partition import Partition
 from sim.protocol.replica import Replica
 from sim.protocol.rules import Rules
 from tests.conformance.world import LEADER, Entry, RecordingHost, make_cache, make_log, shown
+from tests.plain import skip_if_compiled
 
 BACKOFF_US: Final = 250_000
 QUIET_ROUNDS: Final = 3
 MOST_ROUNDS: Final = 100
-_BUSY: Final[Any] = object()
+_BUSY: Final = ListOffsetsRequest(-1, -1, "", -1, -1)
 """Stands for a request that is never answered."""
 _STATES: Final = {State.TRUNCATING: "truncating"}
 """Kafka looks offsets up inside a fetch, so that all other states are one there."""
@@ -152,6 +153,8 @@ def make_replica(
     kind: type[Replica] = Replica,
 ) -> Replica:
     """A follower's replica as given."""
+    if kind is not Replica or log is not None:
+        skip_if_compiled()
     return kind(name, make_log(batches, leo=leo, log=log), make_cache(entries, strict=strict), hw, rules, host)
 
 

@@ -30,6 +30,7 @@ from sim.streams import Streams
 from sim.trace import Step
 from sim.zk_broker import ZooKeeperBroker
 from tests.conformance.world import FOLLOWER, LEADER
+from tests.plain import skip_if_compiled
 
 SECOND_US: Final = 1_000_000
 ASKER: Final = 2001
@@ -189,6 +190,7 @@ class StandIn(Node):
     """
 
     def __init__(self, kernel: Kernel, answer: tuple[int, int]) -> None:
+        skip_if_compiled()
         super().__init__(LEADER)
         self._kernel = kernel
         self.answer = answer
@@ -220,6 +222,7 @@ class Asker(Node):
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        skip_if_compiled()
         super().__init__(ASKER)
         self.answers: list[ProduceReply | FetchReply | EpochEndReply] = []
         cluster.network.join(self)

@@ -32,6 +32,9 @@ from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case
 from tests.conformance.kinds import KINDS
 from tests.conformance.runs import rules_for
+from tests.plain import needs_sources
+
+pytestmark = needs_sources
 
 ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
     "assign": [(EpochCache, "assign", None)],

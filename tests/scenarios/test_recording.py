@@ -11,6 +11,7 @@ from scenarios.catalogue import load
 from scenarios.run import run, run_row
 from sim.errors import InputError
 from sim.streams import Streams
+from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,7 @@ def written(folder: Path, data: object) -> Path:
     return file
 
 
+@needs_sources
 def test_a_recorded_run_is_the_same_run_without_anything_drawn(
     recorded: tuple[Scenario, RunResult], data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from sim.config import NEVER
 from sim.errors import InputError
 from sim.protocol.modes import mode as mode_named
 from sim.zookeeper import ZooKeeper
+from tests.plain import needs_sources
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
 
@@ -94,6 +95,7 @@ def test_final_logs_and_files_are_shown(power: Scenario) -> None:
         assert not replica.clean_shutdown_marker
 
 
+@needs_sources
 def test_an_exception_in_a_run_is_its_verdict(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     def explode(*_: object) -> None:
         raise ZeroDivisionError("boom")

@@ -12,6 +12,7 @@ from scenarios.scenario import Pattern, Probe, Step
 from scenarios.script import RulesInForce, Script, Story, StoryError, describe, matches
 from sim.kernel import Environment
 from sim.protocol.modes import MODES
+from tests.plain import needs_sources
 from tests.sim.world import World
 
 APPEND = {"t": 5, "step": "append", "broker": 2, "offset": 1, "leader_epoch": 3, "record": 7}
@@ -172,6 +173,7 @@ def test_a_script_can_be_the_control_plane_and_the_operator() -> None:
     assert list(world.cluster.running) == [2]
 
 
+@needs_sources
 def test_a_script_can_injure_in_every_way() -> None:
     world = World().ready()
     asked: list[tuple[str, object]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,12 +69,17 @@ def test_without_its_record_it_is_refused(compiled: Path) -> None:
 def test_a_checkout_that_has_changed_since_is_refused(
     compiled: Path, changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for package in version.PACKAGES:
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    copy = tmp_path / ".venv" / "lib"
+    for root, package in product((tmp_path, copy), version.PACKAGES):
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr("importlib.resources.files", lambda name: copy / name)
     version.check_build()
     forget()
     with (tmp_path / changed).open("a") as file:
         file.write("# changed\n")
     with pytest.raises(InputError, match=r"have changed since `make fast`"):
         version.check_build()
+    forget()
+    (tmp_path / "reports").rename(tmp_path / "other")
+    version.check_build()

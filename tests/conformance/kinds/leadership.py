@@ -231,7 +231,8 @@ class Leading(RecordingHost):
     def _known(self, replica: int) -> list[object]:
         """All that the leader knows of a follower."""
         state = self.partition.followers[replica]
-        return [getattr(state, name) for name in FollowerState.__slots__]
+        names = [name for name in dir(FollowerState) if not name.startswith("__")]
+        return [value for name in names if not callable(value := getattr(state, name))]
 
     @staticmethod
     def _versions(write: str | None) -> list[int]:

@@ -23,6 +23,7 @@ from tests.conformance.world import (
     record_id,
     records,
 )
+from tests.plain import skip_if_compiled
 
 if TYPE_CHECKING:
     from sim.protocol.partition import Partition
@@ -91,6 +92,7 @@ class Machine:
     def fail_to_load(self, op: Fields) -> Seen:
         """A process starts, and cannot read the log."""
         self.storage.clean_shutdown = op["clean_shutdown_file"]
+        skip_if_compiled()
         with patch.object(Log, "reload", side_effect=RecoveryError("unreadable")):
             try:
                 self.storage.recover(self.rules)

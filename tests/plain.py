@@ -1,0 +1,18 @@
+"""For tests that put something in the place of what a run consists of: compiled, it lets nobody do that."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from scenarios.version import PLAIN, build
+
+_REASON: Final = "stands in for, or patches, what is compiled"
+needs_sources: Final = pytest.mark.skipif(build() != PLAIN, reason=_REASON)
+
+
+def skip_if_compiled() -> None:
+    """For a case that finds out on its way that it needs the sources."""
+    if build() != PLAIN:
+        pytest.skip(_REASON)
