@@ -42,8 +42,8 @@ def command(ui: Ui, output: Path) -> int:
     except OSError as error:
         raise InputError(f"cannot write {driver}: {error.strerror}") from None
     ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")
-    ui.line("Workers use it where these are set, from here or with spark-submit:")
-    ui.line("  export PYSPARK_PYTHON=./environment/bin/python")
+    ui.line("Workers use it, from here or with spark-submit:")
+    ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")
     ui.line(f"  highwater sweep ... --master URL --conf spark.archives={archive}#environment")
     ui.line(f"  spark-submit --master URL --archives {archive}#environment {driver} sweep ...")
     return exits.EXPECTED
