@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from scenarios.paths import Folder
+    from scenarios.paths import Directory
     from scenarios.run import ReplicaView, RunResult
     from scenarios.scenario import Scenario
 
@@ -77,7 +77,7 @@ def prepare(place: Place) -> None:
         InputError: it holds something else than a replay, or a link leads elsewhere.
         StorageError: it cannot be made or emptied.
     """
-    with paths.folder(place.root, *place.parts, create=True) as folder:
+    with paths.directory(place.root, *place.parts, create=True) as folder:
         there = folder.names()
         there, foreign = folder.names(), next(_foreign(folder), None)
         if foreign or (there and not folder.is_file(ROW)):
@@ -86,7 +86,7 @@ def prepare(place: Place) -> None:
         _clear(folder)
 
 
-def _foreign(folder: Folder, above: str = "") -> Iterator[str]:
+def _foreign(folder: Directory, above: str = "") -> Iterator[str]:
     """What no replay writes there, also in folders below."""
     for part in folder.names():
         if _is_ours(folder, part, above):
@@ -97,12 +97,12 @@ def _foreign(folder: Folder, above: str = "") -> Iterator[str]:
             yield above + part
 
 
-def _is_ours(folder: Folder, part: str, above: str) -> bool:
+def _is_ours(folder: Directory, part: str, above: str) -> bool:
     known = _FOLDERS if folder.is_folder(part) else _FILES
     return bool(known.fullmatch(above + part)) and (known is _FOLDERS or folder.is_file(part))
 
 
-def _clear(folder: Folder, above: str = "") -> None:
+def _clear(folder: Directory, above: str = "") -> None:
     """Remove what a replay writes there."""
     for part in folder.names():
         if not _is_ours(folder, part, above):
@@ -129,7 +129,7 @@ def write(place: Place, scenario: Scenario, result: RunResult) -> None:
     """
     from scenarios import recording  # Knows how faults strike, which `--help` can do without.
 
-    with paths.folder(place.root, *place.parts) as folder:
+    with paths.directory(place.root, *place.parts) as folder:
         folder.write(ROW, _json({"schema_version": rows.SCHEMA_VERSION, **result.row}))
         folder.write("plan.json", recording.to_text(recording.to_json(scenario, result)))
         folder.write("trace.jsonl", _lines(_trace(result)))
@@ -188,7 +188,7 @@ def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
     )
 
 
-def _write_broker(folder: Folder, broker: str, replica: ReplicaView) -> None:
+def _write_broker(folder: Directory, broker: str, replica: ReplicaView) -> None:
     with closing(folder.enter(broker, create=True)) as inside, closing(inside.enter(PARTITION, create=True)) as logs:
         name = f"{broker}/{PARTITION}/{SEGMENT.removesuffix('.txt')}"
         logs.write(SEGMENT, kafka_text.dump_log(name, replica.log_start, replica.batches))

@@ -88,10 +88,10 @@ def _clipped(value: object) -> str:
     return text if len(text) <= NAME_MAX else f"{text[:NAME_MAX]}..."
 
 
-# Folders.
+# Directories.
 
 
-class Folder:
+class Directory:
     """A folder that is open, so that nobody can put another in its place; all below it is reached without following
     links.
 
@@ -103,7 +103,7 @@ class Folder:
         self.path = path
         self._handle = handle
 
-    def enter(self, part: str, *, create: bool = False) -> Folder:
+    def enter(self, part: str, *, create: bool = False) -> Directory:
         """Open a folder in this one; who calls closes it.
 
         Raises:
@@ -114,7 +114,7 @@ class Folder:
         try:
             if create:
                 _make(part, self._handle)
-            return Folder(path, os.open(part, _FOLDER, dir_fd=self._handle))
+            return Directory(path, os.open(part, _FOLDER, dir_fd=self._handle))
         except OSError as error:
             if self.is_link(part):
                 raise InputError(f"{path} is a link, which is not followed below the folder of the results") from None
@@ -173,7 +173,7 @@ class Folder:
 
 
 @contextmanager
-def folder(root: Path, *parts: str, create: bool = False) -> Iterator[Folder]:
+def directory(root: Path, *parts: str, create: bool = False) -> Iterator[Directory]:
     """Open a folder below another.
 
     Args:
@@ -190,7 +190,7 @@ def folder(root: Path, *parts: str, create: bool = False) -> Iterator[Folder]:
     try:
         if create:
             root.mkdir(parents=True, exist_ok=True)
-        here = Folder(root, os.open(root, _FOLDER & ~os.O_NOFOLLOW))
+        here = Directory(root, os.open(root, _FOLDER & ~os.O_NOFOLLOW))
     except OSError as error:
         raise of_os(error, f"{root} cannot be {'written' if create else 'read'}") from None
     try:

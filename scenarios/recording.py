@@ -306,14 +306,13 @@ _TYPES: Final[dict[str, Callable[[Any], Any]]] = {
     "tuple": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
 }
 
+
 def _type(field: Field[Any]) -> str:
     """As `_TYPES` calls it; a compiled class has types where sources have words."""
     return getattr(field.type, "__name__", str(field.type)).partition("[")[0]
 
 
-_TRIGGER: Final = {field.name: _TYPES[_type(field)] for field in fields(Trigger)} | {
-    "occurrence": _number(1, 1 << 62)
-}
+_TRIGGER: Final = {field.name: _TYPES[_type(field)] for field in fields(Trigger)} | {"occurrence": _number(1, 1 << 62)}
 
 
 def _trigger(value: Any) -> Any:
