@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults import admin_election, cut, lossy, min_isr_change, preferred_election, reassignment, retention, slow
 from faults.injection import INJECTORS
-from faults.plan import AGAIN, Fault, Plan, Trigger, plan_from_json
+from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.fields import MAX_BROKERS, VIOLATIONS
 from scenarios.scenario import Expectation, Recorded, Scenario
@@ -372,9 +372,10 @@ def _check_fault(fault: Any, brokers: int) -> None:
     if kind not in _WHOLE and 0 in targets:
         raise InputError(f"targets: {kind!r} strikes brokers, of which 0 is none")
     for broker in (*targets, *fault.get("replicas", [])):
-        if not AGAIN <= broker <= brokers:
+        if not FOLLOWERS <= broker <= brokers:
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
     if not targets or (kind in _LINKS and len(targets) != 2):
         raise InputError(f"targets: {targets} cannot be the targets of {kind!r}")
-    if delays_us and (len(delays_us) != len(targets) or min(delays_us) < 0):
+    many = tuple(targets) == (FOLLOWERS,)  # The last delay is that of all others.
+    if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
         raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from faults.plan import FOLLOWERS
 from scenarios import recording
 from scenarios.catalogue import load
 from scenarios.run import run, run_row
@@ -174,6 +175,12 @@ def to(value: object, *path: Any) -> Callable[[dict[str, Any]], None]:
         (to([7], "plan", "faults", 0, "targets"), "plan: fault 0: 7 is no broker: these are 1 to 3"),
         (to([], "plan", "faults", 0, "targets"), "plan: fault 0: targets: [] cannot be the targets of"),
         (to([1, 2, 3, 4], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [1, 2, 3, 4] is not a delay"),
+        (to([-8, 1], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [-8, 1] is not a delay"),
+        (to([-9], "plan", "faults", 0, "targets"), "plan: fault 0: -9 is no broker"),
+        (to({"moment": "ack", "occurrence": 1, "after_us": -1, "until_us": 9}, "plan", "faults", 0, "trigger"),
+         "plan: fault 0: trigger: -1 is not a whole number from 0"),
+        (to({"moment": "ack", "occurrence": 0, "after_us": 1, "until_us": 9}, "plan", "faults", 0, "trigger"),
+         "plan: fault 0: trigger: 0 is not a whole number from 1"),
         (to(1, "plan", "faults", 0, "target"), "plan: fault 0: unknown key 'target'; did you mean 'targets'?"),
         (lambda data: data["plan"]["faults"][0].pop("both_ways"), "plan: 'both_ways' is missing"),
         (to(3, "plan", "faults", 0), "plan: fault 0: 3 is no table"),
@@ -212,6 +219,20 @@ def test_what_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
         recording.read(file)
     with pytest.raises(InputError, match=r"--plan .*none.json: cannot be read: No such file"):
         recording.read(tmp_path / "none.json")
+
+
+def test_a_story_of_a_last_replica_is_read_again(tmp_path: Path) -> None:
+    """Its first fault strikes all followers, each after a delay of its own."""
+    scenario = load("elr-chaos")
+    told = []
+    for seed in range(6):
+        result = run(scenario, "elr", seed)
+        told += [
+            fault for fault in result.plan["faults"] if tuple(fault["targets"]) == (FOLLOWERS,) and fault["delays_us"]
+        ]
+        file = written(tmp_path, result.plan)
+        assert recording.read(file, scenario).scenario.recorded.plan.to_json() == result.plan  # type: ignore[union-attr]
+    assert told
 
 
 def test_a_run_of_another_scenario_is_refused(data: dict[str, Any], tmp_path: Path) -> None:
