@@ -20,7 +20,7 @@ from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
 from sim.config import NEVER
 from sim.control import CONTROL
-from sim.errors import BudgetError
+from sim.kernel import BudgetError
 from sim.streams import Streams, choice, integer, sample
 
 LONE: Final = "lone"

@@ -37,8 +37,7 @@ from sim.checkers.committed_loss import LossCount
 from sim.cluster import Cluster
 from sim.config import Value, resolve
 from sim.convergence import Convergence
-from sim.errors import BudgetError
-from sim.kernel import Environment, Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel import BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.ledger import Violation
 from sim.metrics import Series
 from sim.producer import Send

@@ -7,7 +7,7 @@ from typing import Final
 
 from scenarios.scenario import Bursts
 from sim.config import NEVER
-from sim.errors import BudgetError
+from sim.kernel import BudgetError
 from sim.producer import Send
 from sim.streams import Streams, integer
 

@@ -25,20 +25,6 @@ class UserError(Exception):
         self.problems = problems
 
 
-class BudgetError(Exception):
-    """A run did as much as it may: it goes round in circles, or more was asked of it than anybody has time for.
-
-    Args:
-        key: the setting that says how much that is.
-        budget: its value.
-        what: what is counted.
-        when: what it was enough for, after "by".
-    """
-
-    def __init__(self, key: str, budget: int, what: str, when: str) -> None:
-        super().__init__(f"{key}: {budget:,} {what} by {when}")
-
-
 class InputError(UserError):
     """Bad input: arguments, scenario files, result folders, and files that are not there."""
 

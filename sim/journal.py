@@ -24,8 +24,7 @@ from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.quorum import Quorum
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.coverage import Coverage
-from sim.errors import BudgetError
-from sim.kernel import Kernel
+from sim.kernel import BudgetError, Kernel
 from sim.last_standing import LastStanding
 from sim.ledger import Ack, End, Exposed, Ledger, Shown
 from sim.metrics import Metrics

@@ -21,8 +21,6 @@ from typing import Any, Final, NoReturn
 import simpy
 from simpy.events import NORMAL, Event
 
-from sim.errors import BudgetError
-
 Handler = Callable[[Any], object]
 Key = Any
 """An entry's number. An int; but compiled code would make a new object of an int for each use of it."""
@@ -73,6 +71,20 @@ def refuse(at_us: int, now_us: int, gate: Gate, handler: Handler) -> NoReturn:
     asker = getattr(handler, "__qualname__", None) or repr(handler)
     node = f" of node {gate.owner}" if gate.owner >= 0 else ""
     raise PastEventError(f"{asker}{node} asks to be called at {at_us} us, which is before now ({now_us} us)")
+
+
+class BudgetError(Exception):
+    """A run did as much as it may: it goes round in circles, or more was asked of it than anybody has time for.
+
+    Args:
+        key: the setting that says how much that is.
+        budget: its value.
+        what: what is counted.
+        when: what it was enough for, after "by".
+    """
+
+    def __init__(self, key: str, budget: int, what: str, when: str) -> None:
+        super().__init__(f"{key}: {budget:,} {what} by {when}")
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop

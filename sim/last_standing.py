@@ -49,10 +49,10 @@ class LastStanding:
         alone: dict[int, bool] = {}
         for first_id, ends in missing.items():
             for end in ends:
-                if id(end) not in alone:
-                    alone[id(end)] = self._was_last(end)
+                if end.at_us not in alone:
+                    alone[end.at_us] = self._was_last(end)
             batch = ends[-1].lost[first_id]
-            stood_alone = any(alone[id(end)] for end in ends)
+            stood_alone = any(alone[end.at_us] for end in ends)
             if stood_alone and first_id in self._ledger.commits and self._is_held(batch, leader):
                 self.taken.update(batch.ids())
 

@@ -29,7 +29,7 @@ from faults.swarm import (
 )
 from sim import trace
 from sim.control import CONTROL
-from sim.errors import BudgetError
+from sim.kernel import BudgetError
 from sim.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US

@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.scenario import Bursts
 from scenarios.workload import draw_sends
-from sim.errors import BudgetError
+from sim.kernel import BudgetError
 from sim.streams import Streams
 
 BURSTS = Bursts(bursts=(2, 3), batches=(3, 4), gap_ms=(10, 20), records=(1, 5), acks_one_every=5)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim.errors import BudgetError
 from sim.journal import Journal
-from sim.kernel import Kernel
+from sim.kernel import BudgetError, Kernel
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import replica
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.errors import BudgetError
 from sim.kernel import (
     ALWAYS,
+    BudgetError,
     Environment,
     Gate,
     Kernel,
