@@ -10,7 +10,7 @@ from sim.errors import InputError
 
 RUN: Final = {
     "code_version": str,
-    "scenarios": [{"name": str}],
+    "scenarios": [{"name": str, "faults?": ({"kinds": [str]},), "broker_modes?": ({str: str},)}],
     "modes": {str: [str]},
     "seeds": [object],
     "rules": {str: str},
@@ -56,12 +56,16 @@ def check(value: object, shape: Any, where: str = "") -> None:
     Args:
         value: the data.
         shape: a type; ``[SHAPE]`` for a list; ``{str: SHAPE}`` for a table; ``{"key": SHAPE}`` for one with these keys
-            among others, of which those with a ``?`` may be missing.
+            among others, of which those with a ``?`` may be missing; ``(SHAPE,)`` for one that may be null.
         where: what to call it.
 
     Raises:
         InputError: the first part that has another.
     """
+    if isinstance(shape, tuple):
+        if value is None:
+            return
+        (shape,) = shape
     kind = type(shape) if isinstance(shape, list | dict) else shape
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InputError(f"{where or 'it'} is {type(value).__name__}, where {kind.__name__} is needed")
@@ -73,7 +77,7 @@ def check(value: object, shape: Any, where: str = "") -> None:
             if key is str:
                 for name, entry in value.items():
                     check(entry, entry_shape, f"{where}.{name}" if where else name)
-            elif key.removesuffix("?") in value:
-                check(value[key.removesuffix("?")], entry_shape, f"{where}.{key}" if where else key)
-            elif not key.endswith("?"):
+            elif (name := key.removesuffix("?")) in value:
+                check(value[name], entry_shape, f"{where}.{name}" if where else name)
+            elif name == key:
                 raise InputError(f"{where}: {key!r} is missing" if where else f"{key!r} is missing")

@@ -87,7 +87,8 @@ def test_older_sweeps_have_none(tmp_path: Path, swept: Path) -> None:
 
 def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     shutil.copy(swept / "run.json", tmp_path)
-    empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}}}
+    none: dict[str, object] = {"probes": {}, "faults": {}, "pairs": {}}
+    empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
     (tmp_path / "summary.json").write_text(json.dumps(empty))
     with pytest.raises(InputError, match="holds no rows yet"):
         coverage.read(str(tmp_path))
@@ -97,7 +98,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     ("words", "problem"),
     [
         ((), "Missing argument 'DIR'"),
-        (("nowhere",), "cannot read nowhere/run.json"),
+        (("nowhere",), "nowhere/run.json: cannot be read"),
         (("nowhere", "--modes", "hw"), "No such option"),
     ],
 )
