@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-CASES = 120
+CASES = 80
 
 
 def test_strange_input_ends_as_readme_says() -> None:
