@@ -105,12 +105,12 @@ def read(folder: str) -> CoverageReport:
     store = Store(folder)
     summary = read_json(store.folder, "summary.json")
     found = summary.get("coverage")
+    if found is None:
+        raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     try:
         check(summary, _SUMMARY)
     except InputError as error:
         raise InputError(f"{folder}/summary.json: {error}") from None
-    if found is None:
-        raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     if not any(found["runs"].values()):
         raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
     return _report(store.run, tuple(store.shortcomings()), summary)

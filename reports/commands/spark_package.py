@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reports import exits
-from reports.options import ui_options
+from reports.options import Command, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 ARCHIVE: Final = "highwater-environment.tar.gz"
 DRIVER: Final = "highwater-driver.py"
-_DRIVER: Final = """\
+DRIVER_TEXT: Final = """\
 import sys
 from reports.cli import main
 sys.exit(main())
 """
 
 
-@click.command("spark-package")
+@click.command("spark-package", cls=Command)
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), default="dist", help="Where to; dist.")
 @ui_options
 @click.pass_obj
@@ -38,7 +38,7 @@ def command(ui: Ui, output: Path) -> int:
     archive, driver = output / ARCHIVE, output / DRIVER
     write_archive(archive)
     try:
-        driver.write_text(_DRIVER, encoding="utf-8")
+        driver.write_text(DRIVER_TEXT, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {driver}: {error.strerror}") from None
     ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")

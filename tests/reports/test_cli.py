@@ -170,7 +170,7 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
                 call = highwater(*words, option.opts[0], "1", option.opts[0], "1")
                 assert (call.code, call.err) == (
                     2,
-                    f"highwater: {option.opts[0]} is given twice, and takes one value\n",
+                    f"highwater: {max(option.opts, key=len)} is given twice, and takes one value\n",
                 )
                 tried += 1
     assert tried > 20

@@ -98,7 +98,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     ("words", "problem"),
     [
         ((), "Missing argument 'DIR'"),
-        (("nowhere",), "nowhere/run.json: cannot be read"),
+        (("nowhere",), "cannot read nowhere/run.json"),
         (("nowhere", "--modes", "hw"), "No such option"),
     ],
 )

@@ -30,7 +30,10 @@ def test_components(part: str) -> None:
 
 @pytest.mark.parametrize("part", ["", ".", "..", "/", "a/b", "/a", "a\\b", "a\0", "a\n", "~ ", "x" * 201])
 def test_what_is_no_component(part: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be the name of a folder"), paths.directory(tmp_path, part, create=True):
+    with (
+        pytest.raises(InputError, match="cannot be the name of a folder"),
+        paths.directory(tmp_path, part, create=True),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 

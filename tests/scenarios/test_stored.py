@@ -15,7 +15,7 @@ FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("store-v*/run.js
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.parent.name)
 def test_what_every_version_wrote_is_sound(file: Path) -> None:
     data = json.loads(file.read_text())
-    assert stored.check_run(file, data) is data
+    assert stored.check_run(str(file), data) is data
     for scenario in data["scenarios"]:
         assert schema.of_store(scenario).name == scenario["name"]
 

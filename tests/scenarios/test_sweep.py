@@ -27,7 +27,7 @@ from scenarios.scenario import Expectation
 from scenarios.sweep import Interrupted, Progress, Sweep
 from scenarios.sweep import run_sweep as run_whole_sweep
 from sim.config import NEVER
-from sim.errors import InputError, StorageError
+from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,7 +244,7 @@ def test_what_a_dead_driver_left_is_cleared_away(tmp_path: Path) -> None:
 def test_a_second_driver_says_who_is_at_work(tmp_path: Path) -> None:
     def second(wave: int) -> None:
         if wave == 2:
-            with pytest.raises(InputError, match=rf"another driver is at work \(process {os.getpid()} on "):
+            with pytest.raises(UnavailableError, match=rf"another driver is at work \(process {os.getpid()} on "):
                 run_sweep(CANARY, tmp_path, Here())
 
     assert run_sweep(CANARY, tmp_path, Here(second))["complete"]
@@ -257,7 +257,7 @@ def test_a_driver_whose_claim_was_taken_stops(tmp_path: Path) -> None:
             claim.take_over(folder, [name for name, *_ in claim.others(folder)])
             assert run_sweep(CANARY, tmp_path, Here())["complete"]
 
-    with pytest.raises(InputError, match="another driver has taken over"):
+    with pytest.raises(UnavailableError, match="another driver has taken over"):
         run_sweep(CANARY, tmp_path, Here(take))
     assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
 
@@ -341,7 +341,7 @@ def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_workers_that_are_always_killed_end_the_sweep(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"worker processes were killed {TRIES} times"):
+    with pytest.raises(UnavailableError, match=f"worker processes were killed {TRIES} times"):
         run_sweep(POWER, tmp_path, LocalBackend(1), chunks=1, report=lambda _: kill_a_worker())
     assert not read_summary(tmp_path)["complete"]
 
@@ -438,7 +438,20 @@ def test_exit_codes(
     counted = summary.Summary(Sweep((load("power"),), {"power": modes}, 0, 100))
     counted.add(table(groups))
     assert counted.exit_code() == code
-    assert code != 3 or counted.inconclusive() == ["power: 10 of 199 runs are vacuous, more than 5%"]
+    assert bool(counted.inconclusive()) or code != 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ([row(count_all=189), row(vacuous=True, count_all=10)], "10 of 199 runs are vacuous, more than 5%"),
+        ([row(count_all=197), row(verdict="exhausted", count_all=2)], "2 of 199 runs are exhausted, more than 1%"),
+    ],
+)
+def test_an_inconclusive_sweep_says_why(groups: list[dict[str, Any]], reason: str) -> None:
+    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted.add(table(groups))
+    assert counted.to_json()["inconclusive"] == [f"power: {reason}"]
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
