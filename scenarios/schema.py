@@ -5,6 +5,7 @@ Runs on the driver only, and is the one place that knows pydantic.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
 
 from pydantic import (
@@ -273,14 +274,16 @@ def of_store(stored: Mapping[str, Any]) -> Scenario:
         InputError: everything that is wrong with it.
     """
     try:
-        scenario = from_json(stored)
-        _scenario(_as_file(stored))
+        from_json(stored)  # Refuses what is newer.
+        scenario = _scenario(_as_file(stored))
     except (AttributeError, KeyError, TypeError):
         raise InputError("it holds a scenario that highwater did not write") from None
     except ValueError as error:
         raise InputError(str(error)) from None
     check(stored, {"source": str, "overrides?": [str], "strict?": bool})
-    return scenario
+    # Only what the checks have seen goes on.
+    overrides = tuple(stored.get("overrides", ()))
+    return replace(scenario, source=stored["source"], overrides=overrides, strict=stored.get("strict", False))
 
 
 def _scenario(data: dict[str, Any]) -> Scenario:
