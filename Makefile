@@ -6,8 +6,8 @@ PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-b
 DRAWN := chaos elr-chaos partitions power rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
-# What goes into a wheel, and what makes it.
-PACKED := pyproject.toml .ci/build_hook.py README.md LICENSE $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
+# What is compiled or lies beside it, and what makes it so.
+PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
 
 .PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-owners fuzz tiny clean
 

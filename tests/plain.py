@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 import pytest
 
@@ -16,3 +16,13 @@ def skip_if_compiled() -> None:
     """For a case that finds out on its way that it needs the sources."""
     if build() != PLAIN:
         pytest.skip(_REASON)
+
+
+class StandsIn:
+    """First base of a class whose other base is compiled, which is found out only when an object is made."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: object) -> Self:
+        skip_if_compiled()
+        return super().__new__(cls)

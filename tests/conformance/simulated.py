@@ -30,7 +30,7 @@ from sim.streams import Streams
 from sim.trace import Step
 from sim.zk_broker import ZooKeeperBroker
 from tests.conformance.world import FOLLOWER, LEADER
-from tests.plain import skip_if_compiled
+from tests.plain import StandsIn
 
 SECOND_US: Final = 1_000_000
 ASKER: Final = 2001
@@ -182,7 +182,7 @@ class LoadingBroker:
         assert not self._cluster.running
 
 
-class StandIn(Node):
+class StandIn(StandsIn, Node):
     """A leader broker that has nothing new.
 
     Attributes:
@@ -190,7 +190,6 @@ class StandIn(Node):
     """
 
     def __init__(self, kernel: Kernel, answer: tuple[int, int]) -> None:
-        skip_if_compiled()
         super().__init__(LEADER)
         self._kernel = kernel
         self.answer = answer
@@ -214,7 +213,7 @@ class StandIn(Node):
         channel.send(getattr(channel.target, handler), reply)
 
 
-class Asker(Node):
+class Asker(StandsIn, Node):
     """A client that sends requests to one broker and notes what it is answered.
 
     Attributes:
@@ -222,7 +221,6 @@ class Asker(Node):
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        skip_if_compiled()
         super().__init__(ASKER)
         self.answers: list[ProduceReply | FetchReply | EpochEndReply] = []
         cluster.network.join(self)

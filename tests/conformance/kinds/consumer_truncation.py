@@ -41,7 +41,7 @@ from sim.streams import Streams
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import LEADER, batches_of, entries_of, make_cache
-from tests.plain import skip_if_compiled
+from tests.plain import StandsIn
 
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules
@@ -155,11 +155,10 @@ POSITION: Final = Kind(
 )
 
 
-class Leader(Node):
+class Leader(StandsIn, Node):
     """Stands where the leader is, and notes what it is asked."""
 
     def __init__(self, version: int) -> None:
-        skip_if_compiled()
         super().__init__(LEADER)
         self.epoch_end_version = version
         self.fetches: list[FetchRequest] = []
