@@ -125,7 +125,7 @@ class Ledger:
             not while it is the chosen one and has a session.
         commits_deposed: first id -> of batches in `commits` that a deposed leader's HW passed, when it was deposed.
         committed: batches in the order in which leaders' HWs passed them.
-        copies: first id -> the batches that leaders have made of it: one, and another each time it was sent again.
+        made: all batches, in the order in which leaders made them.
         deleted: ids of the records that a leader's retention deleted.
         isr_history: (time, persisted ISR), beginning with the assignment.
         ends: ends of incarnations.
@@ -162,7 +162,7 @@ class Ledger:
         self.deposed: dict[int, int] = {}
         self.commits_deposed: dict[int, int] = {}
         self.committed: list[Batch] = []
-        self.copies: dict[int, list[Batch]] = {}
+        self.made: list[Batch] = []
         self.deleted: set[int] = set()
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
         self.ends: list[End] = []
@@ -186,6 +186,10 @@ class Ledger:
         self._leader = 0
         self.under_min_isr: set[int] = set()
         self._committed: set[Batch] = set()
+        self._copies: dict[int, list[Batch]] = {}
+        """First id -> the batches made of it: one, and another each time it was sent again; as far as was asked for."""
+        self._indexed = 0
+        """How much of `made` is in `_copies`."""
         self._ascents: list[int] = []
         """Where in `committed` offsets do not go on ascending."""
         self._ascending = 0
@@ -213,8 +217,12 @@ class Ledger:
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
         """Clients know now that records below an offset are committed."""
-        newer: list[Exposed] = []
         known = self.exposed
+        if known is not None and known.epoch == leader_epoch:
+            if end_offset > known.end:
+                self.exposed = Exposed(leader_epoch, end_offset, known.before)
+            return
+        newer: list[Exposed] = []
         while known is not None and known.epoch > leader_epoch:
             newer.append(known)
             known = known.before
@@ -261,14 +269,13 @@ class Ledger:
                 yield committed[place]
                 place += 1
 
-    def made(self, batch: Batch) -> None:
-        """A leader made a batch."""
-        self.copies.setdefault(batch.first_id, []).append(batch)
-
     def stands(self, batch: Batch, log: Log) -> bool:
         """Whether a batch's records are in a log, perhaps in a copy of it, or were deleted by a leader's retention."""
-        copies = self.copies.get(batch.first_id, ())
-        return any(log.holds(copy) for copy in copies) or self.deleted.issuperset(batch.ids())
+        made, copies = self.made, self._copies
+        while self._indexed < len(made):
+            copies.setdefault(made[self._indexed].first_id, []).append(made[self._indexed])
+            self._indexed += 1
+        return any(log.holds(copy) for copy in copies.get(batch.first_id, ())) or self.deleted.issuperset(batch.ids())
 
     def committed_with(self, min_isr: int, isr: tuple[int, ...], batches: list[Batch]) -> None:
         """These batches were committed by a leader with this effective min ISR and this ISR; told before `commit`."""

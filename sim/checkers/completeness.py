@@ -152,10 +152,11 @@ class Completeness:
         if not batches:
             return
         required = self._required
+        order = self._order
         for batch in batches:
             if batch not in required:
-                required[batch] = len(self._order)
-                self._order.append(batch)
+                required[batch] = len(order)
+                order.append(batch)
         newest = batches[-1]
         for member in self._candidates:
             if member != broker and member in self._up:
@@ -175,6 +176,8 @@ class Completeness:
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:
             found = 0
+        if found == len(order):
+            return []
         wanted = [batch for place, batch in enumerate(order[found:], found) if required.get(batch) == place]
         absent = [batch for batch in log.lacking(wanted) if batch.last_offset >= log.log_start]
         self._sound[broker] = (required[absent[0]] if absent else len(order), log.log_start)

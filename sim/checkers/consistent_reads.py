@@ -78,6 +78,8 @@ class ConsistentReads:
         batches, found, log_start = self._sound.get(broker, (log.batches, 0, 0))
         if batches is not log.batches or log.log_start < log_start:
             found = 0
+        if found == len(reads):
+            return
         gone = set(log.lacking([shown.batch for shown in reads[found:]]))
         absent = [shown for shown in reads[found:] if shown.batch in gone] if gone else []
         self._compare(absent, now_us)

@@ -9,6 +9,7 @@ Does not verify: tails above the HW, which may differ until the next fetch; repl
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 from sim.ledger import Ledger, Violation
@@ -26,12 +27,17 @@ def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
 def first_difference(one: Replica, other: Replica, start: int, end: int) -> int | None:
     """The first offset in [start, end) at which two logs differ, None when they agree."""
     ones, others = one.log.batches, other.log.batches
-    # Mostly the same objects: seen at the last one, or by comparing what lies there without a look at each offset.
-    if ones and others and ones[-1] is others[-1] and ones[-1].base_offset <= start:
-        return None
+    if ones and others:
+        # Mostly the same objects: seen at the last one, or by comparing what lies there without a look at each offset.
+        if ones[-1] is others[-1] and ones[-1].base_offset <= start:
+            return None
+        lasts = one.log.lasts
+        place = bisect_left(lasts, start)
+        if place < len(ones) and ones[place].base_offset <= start:
+            stop = bisect_left(lasts, end - 1, place)
+            if stop < len(ones) and ones[place : stop + 1] == others[place : stop + 1]:
+                return None
     offset = max(start, one.log.log_start, other.log.log_start)
-    if one.log.between(offset, end) == other.log.between(offset, end):
-        return None
     while offset < end:
         batch = one.log.batch_at(offset)
         if batch is not None and batch is other.log.batch_at(offset):

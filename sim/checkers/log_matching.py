@@ -60,7 +60,7 @@ class LogMatching:
         expected = self._before.get(batch)
         if expected is None:
             self._before[batch] = before
-            self._ledger.made(batch)
+            self._ledger.made.append(batch)
             end = self._ends.get(batch.leader_epoch, 0)
             if batch.base_offset < end:
                 self._look_for_others(broker, batch, now_us)

@@ -31,8 +31,7 @@ def log(*batches: Batch, start: int = 0) -> Log:
 
 def make(ledger: Ledger, *batches: Batch) -> None:
     """Tell of batches that leaders have made."""
-    for batch in batches:
-        ledger.made(batch)
+    ledger.made += batches
 
 
 def acked(*acks: tuple[int, int, int], acks_all: bool = True) -> Ledger:
