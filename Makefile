@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-owners fuzz tiny clean
+.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-stores fuzz tiny clean
 
 venv: .venv/installed
 
@@ -95,9 +95,11 @@ test-s3: venv
 	test -x .venv-s3/bin/moto_server || ($(PYTHON) -m venv .venv-s3 && .venv-s3/bin/pip install --quiet 'moto[server]>=5.1')
 	HIGHWATER_S3_SERVER=$(CURDIR)/.venv-s3/bin/moto_server $(BIN)/pytest -n 0 tests/remote/s3_checks.py
 
-# Forty tries with two drivers on one folder, one of them killed, stopped or interrupted: half an hour.
-hunt-owners: venv
+# Forty tries with two drivers on one folder, one of them killed, stopped or interrupted, and some hundred damaged stores:
+# half an hour.
+hunt-stores: venv
 	$(BIN)/python -m tests.hunt.owners
+	$(BIN)/python -m tests.hunt.damaged
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scenarios.scenario import Scenario
     from sim.trace import Step
 
-OWN = ("default.replication.factor", "sim.network.latency", "sim.elision")
+OWN = ("default.replication.factor", "sim.network.latency", "sim.elision", "sim.event.budget", "sim.record.budget")
 """Keys that the hunt sets itself."""
 EVENT_BUDGET = 60_000
 HORIZONS_US = (20_000_000, 60_000_000, 60_000_000, 120_000_000)
@@ -236,7 +236,7 @@ def _kind(error: str, verdict: str) -> str:
 
 
 def _is_budget(error: str) -> bool:
-    return error.startswith("EventBudgetError")
+    return error.startswith(("sim.event.budget:", "sim.record.budget:"))
 
 
 def _hunt(numbers: range) -> Found:

@@ -38,7 +38,12 @@ def output(sound: Path, tmp_path: Path) -> Path:
 
 
 def wave(output: Path, index: int = 1) -> Path:
-    return sorted((output / "results").iterdir())[index]
+    waves = sorted((output / "results").glob("wave=*"))
+    return waves[index % len(waves)]
+
+
+def part_of(folder: Path) -> Path:
+    return max(folder.glob("part-*.parquet"))
 
 
 def flip(path: Path) -> None:
@@ -51,44 +56,41 @@ def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-def damages() -> dict[str, tuple[Callable[[Path], object], str, str]]:
-    """Name -> what is done, the file that is named for it, what is said of it."""
-    part, double, manifest = "part-00001.parquet", "part-00007.parquet", "_MANIFEST.json"
+def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]:
+    """Name -> what is done to a folder, the end of what is named for it, what is said of it; `at`: to which wave."""
+    double, manifest, foreign = "part-00007.parquet", "_MANIFEST.json", "is none of the sweep's"
+
+    def here(out: Path) -> Path:
+        return wave(out, at)
+
+    def part(out: Path) -> Path:
+        return part_of(here(out))
+
+    def borrowed(out: Path) -> None:
+        shutil.copy(part_of(wave(out, at + 1)), part(out))
+
+    def alien(out: Path) -> None:
+        shutil.copy(next((FIXTURES / "store-v4").rglob("part-*")), here(out) / double)
+
     return {
-        "part missing": (lambda out: (wave(out) / part).unlink(), part, "is missing"),
-        "part truncated": (lambda out: (wave(out) / part).write_bytes(b"PAR1"), part, "has 4 bytes in place of"),
-        "part flipped": (lambda out: flip(wave(out) / part), part, "differs from what was written"),
-        "part empty": (lambda out: (wave(out) / part).write_bytes(b""), part, "has 0 bytes in place of"),
-        "part doubled": (
-            lambda out: shutil.copy(wave(out) / part, wave(out) / double),
-            double,
-            f"is a double of {part}",
-        ),
-        "part of another wave": (
-            lambda out: shutil.copy(wave(out, 0) / part, wave(out) / part),
-            part,
-            "has ",
-        ),
-        "foreign part": (
-            lambda out: shutil.copy(next((FIXTURES / "store-v4").rglob("part-*")), wave(out) / double),
-            double,
-            "is none of the sweep's",
-        ),
-        "foreign file": (lambda out: (wave(out) / "notes.txt").touch(), "notes.txt", "is none of the sweep's"),
-        "foreign file beside waves": (
-            lambda out: (out / "results" / "notes.txt").touch(),
-            "notes.txt",
-            "is none of the sweep's",
-        ),
+        "part missing": (lambda out: part(out).unlink(), ".parquet", "is missing"),
+        "part truncated": (lambda out: part(out).write_bytes(b"PAR1"), ".parquet", "has 4 bytes in place of"),
+        "part flipped": (lambda out: flip(part(out)), ".parquet", "differs from what was written"),
+        "part empty": (lambda out: part(out).write_bytes(b""), ".parquet", "has 0 bytes in place of"),
+        "part doubled": (lambda out: shutil.copy(part(out), here(out) / double), double, "is a double of part-"),
+        "part of another wave": (borrowed, ".parquet", ""),
+        "foreign part": (alien, double, foreign),
+        "foreign file": (lambda out: (here(out) / "notes.txt").touch(), "notes.txt", foreign),
+        "foreign file beside waves": (lambda out: (out / "results" / "notes.txt").touch(), "notes.txt", foreign),
         "wave doubled": (
-            lambda out: shutil.copytree(wave(out), out / "results" / "wave=00000000-00009"),
+            lambda out: shutil.copytree(here(out), out / "results" / "wave=00000000-00009"),
             manifest,
             "is of wave=",
         ),
-        "manifest missing": (lambda out: (wave(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
-        "manifest truncated": (lambda out: (wave(out) / manifest).write_text("{"), manifest, "is torn or was changed"),
-        "manifest flipped": (lambda out: flip(wave(out) / manifest), manifest, "is torn or was changed"),
-        "wave missing": (lambda out: shutil.rmtree(wave(out)), "", ""),
+        "manifest missing": (lambda out: (here(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
+        "manifest truncated": (lambda out: (here(out) / manifest).write_text("{"), manifest, "is torn or was changed"),
+        "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),
+        "wave missing": (lambda out: shutil.rmtree(here(out)), "", ""),
         "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing or torn"),
         "run truncated": (lambda out: (out / "run.json").write_text("{"), "run.json", "is missing or torn"),
         "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "is of another sweep"),
@@ -100,9 +102,9 @@ def damages() -> dict[str, tuple[Callable[[Path], object], str, str]]:
     }
 
 
-@pytest.mark.parametrize("name", damages())
-def test_damage_is_named_and_repaired(name: str, sound: Path, output: Path) -> None:
-    damage, where, what = damages()[name]
+def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
+    """Do a damage, find it, repair it, and compare the rows."""
+    damage, where, what = damages(at)[name]
     damage(output)
     folder = open_folder(output)
     found = checkup.check(folder)
@@ -113,6 +115,11 @@ def test_damage_is_named_and_repaired(name: str, sound: Path, output: Path) -> N
     assert checkup.repair(folder, found, LocalBackend(1))["complete"]
     assert checkup.check(folder) == checkup.Checkup((), 0, "")
     assert store.read_rows(output) == store.read_rows(sound)
+
+
+@pytest.mark.parametrize("name", damages())
+def test_damage_is_named_and_repaired(name: str, sound: Path, output: Path) -> None:
+    damaged_and_repaired(name, 1, sound, output)
 
 
 def test_only_the_damaged_wave_is_run_again(output: Path) -> None:
