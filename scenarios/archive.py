@@ -10,6 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from scenarios.paths import of_os
 from scenarios.version import PACKAGES, check_build, compiled_files
 from sim.errors import InputError
 
@@ -41,7 +42,8 @@ def write_archive(path: Path) -> None:
         path: of the archive, gzipped tar.
 
     Raises:
-        InputError: a package is not installed as pip installs it, or the archive cannot be written.
+        InputError: a package is not installed as pip installs it.
+        StorageError: the archive cannot be written.
     """
     check_build()
     minor = "{}.{}".format(*sys.version_info)
@@ -58,7 +60,7 @@ def write_archive(path: Path) -> None:
             for name, file in sorted(files.items()):
                 archive.add(file, f"packages/{name}", recursive=False, filter=_nobodys)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise of_os(error, f"cannot write {path}") from None
 
 
 def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 OLDEST: Final = (4, 2)
 TOO_NEW: Final = (4, 4)
 """Versions of pyspark, the second one excluded."""
+_UNWRITABLE: Final = "Permission denied|Access ?Denied|Read-only file system|NoSuchBucket"
+"""What a storage says that was there when the sweep began and takes nothing any more."""
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
@@ -158,6 +160,8 @@ class SparkBackend:
             wait([writing for _, writing in begun], STOP_SECONDS)
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
+            if isinstance(error, Exception) and re.search(_UNWRITABLE, str(error)):
+                raise _cannot_write(folder, error) from None
             raise
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ import click
 
 from reports import exits
 from reports.options import Command, ui_options
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -33,6 +32,7 @@ def command(ui: Ui, output: Path) -> int:
     They must have the same system and minor version of Python.
     """
     from scenarios.archive import write_archive
+    from scenarios.paths import of_os
     from scenarios.version import build
 
     archive, driver = output / ARCHIVE, output / DRIVER
@@ -40,7 +40,7 @@ def command(ui: Ui, output: Path) -> int:
     try:
         driver.write_text(DRIVER_TEXT, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {driver}: {error.strerror}") from None
+        raise of_os(error, f"cannot write {driver}") from None
     ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")
     ui.line("Workers use it, from here or with spark-submit:")
     ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")
