@@ -58,9 +58,8 @@ def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 def disturb(process: subprocess.Popen[bytes], what: str) -> None:
     """Do something to a driver; one that is stopped goes on later, when it may have lost its claim."""
-    if process.poll() is None and what != "none":
-        number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}[what]
-        os.kill(process.pid, number)
+    if what != "none":
+        process.send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}[what])
 
 
 def one_try(number: int, folder: Path, expected: dict[str, list[object]]) -> list[str]:
@@ -78,7 +77,7 @@ def one_try(number: int, folder: Path, expected: dict[str, list[object]]) -> lis
         if heed:
             drivers.append(start(command("local", 4, output, script, heed=True), log))
             time.sleep(stream.uniform(1, 5))
-        os.kill(victim.pid, signal.SIGCONT)
+        victim.send_signal(signal.SIGCONT)
     problems = []
     for driver in drivers:
         code = driver.wait(600)

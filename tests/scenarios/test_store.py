@@ -23,6 +23,7 @@ from scenarios.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNK
 from scenarios.run import run_row
 from scenarios.scenario import from_json
 from scenarios.sweep import Sweep, run_sweep
+from scenarios.units import seed_ranges
 from scenarios.version import code_version
 from sim.config import NEVER
 from sim.errors import InputError
@@ -182,12 +183,12 @@ def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
 
 
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
 def test_every_version_stays_readable(version: int) -> None:
     fixture = FIXTURES / f"store-v{version}"
     whole = store.Store(fixture)
     run = whole.run
-    assert (run["schema_version"], run["seeds"]) == (version, [0, 3])
+    assert (run["schema_version"], seed_ranges(run)) == (version, [(0, 3)])
     assert not whole.shortcomings()
     assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
     found = whole.rows()
@@ -235,6 +236,17 @@ def test_version_4_tells_modes_with_elr_apart() -> None:
         assert set(known) <= {0, 1}
         assert set(rest) == {UNKNOWN}
     assert min(found["last_standing"]) >= 0
+
+
+def test_version_5_knows_runs_that_were_given_up() -> None:
+    whole = store.Store(FIXTURES / "store-v5")
+    found = whole.rows(["verdict", "error", "sim.event.budget"])
+    given_up = [place for place, verdict in enumerate(found["verdict"]) if verdict == "exhausted"]
+    assert given_up
+    assert {found["sim.event.budget"][place] for place in given_up} == {900}
+    assert all(found["error"][place].startswith("sim.event.budget: 900 events by ") for place in given_up)
+    results = store.read_json(whole.folder, "summary.json")["results"]
+    assert sum(result["verdicts"]["exhausted"] for result in results) == len(given_up)
 
 
 def test_version_3_has_grid_availability_and_coverage() -> None:
