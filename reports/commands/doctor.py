@@ -35,10 +35,12 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 
     With DIR, look every file of a sweep's folder over instead, and name what is missing, torn or foreign.
     """
+    if local and not repair:
+        raise InputError("--local goes with --repair: only that runs anything in processes")
     if folder is not None:
         return _look_over(ui, folder, local or os.cpu_count() or 1, repair=repair, as_json=as_json)
-    if repair or local:
-        raise InputError("--repair and --local go with the folder of a sweep")
+    if repair:
+        raise InputError("--repair goes with the folder of a sweep")
     return _installation(ui, as_json=as_json)
 
 

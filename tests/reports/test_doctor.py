@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
+
+import pytest
 
 from reports.commands import doctor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
+    from pathlib import Path
 
     from tests.reports.conftest import Call
 
@@ -33,3 +35,29 @@ def test_missing_java_is_said_and_no_failure(highwater: Callable[..., Call], mon
     call = highwater("doctor")
     assert call.code == 0
     assert "java: " in call.out
+
+
+def test_a_sweeps_folder_is_looked_over_and_repaired(
+    highwater: Callable[..., Call], swept: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(swept, output)
+    call = highwater("doctor", output)
+    assert (call.code, call.out) == (0, f"{output} is complete and sound\n")
+    part = next(output.rglob("part-*.parquet"))
+    part.unlink()
+    call = highwater("doctor", output)
+    assert call.code == 1
+    assert f"{part.relative_to(output)} is missing\n" in call.out
+    assert "runs are missing: the sweep's command goes on with them, or --repair" in call.out
+    found = highwater("doctor", output, "--json").json
+    assert [finding["what"] for finding in found["findings"]] == ["is missing"]
+    call = highwater("doctor", output, "--repair", "--local", 1)
+    assert (call.code, call.out) == (0, f"{output} is complete and sound, after repair\n")
+    assert f"{part.relative_to(output)} is missing" in call.err
+
+
+@pytest.mark.parametrize("words", [["--repair"], ["--local", "1"], ["nowhere"], ["nowhere", "--repair"]])
+def test_a_folder_is_needed(highwater: Callable[..., Call], tmp_path: Path, words: list[str]) -> None:
+    call = highwater("doctor", *words)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
