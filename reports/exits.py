@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.rows import UNTOLD
 from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def of_row(row: Mapping[str, Any]) -> int:
     """The code of a single run."""
-    if row["verdict"] == "error":
+    if row["verdict"] == "error" and not row["error"].startswith(UNTOLD):
         return INTERNAL
     if not row["expected"]:
         return UNEXPECTED

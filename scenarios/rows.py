@@ -87,6 +87,9 @@ BY_DAMAGE: Final = ("inside_unclean", "inside_lossy")
 UNKNOWN: Final = -1
 """Stands in those columns of rows that were written before they existed, and of modes that have no such thing."""
 
+UNTOLD: Final = "not as told: "
+"""The error of a run whose script or story did not happen begins so: it is the scenario's, not the program's."""
+
 Row = dict[str, Any]
 
 

@@ -25,7 +25,7 @@ from faults.promise import Promise, elects_uncleanly
 from faults.swarm import Mix, draw_incidents, draw_plan
 from scenarios import coverage, final_logs
 from scenarios.final_logs import VALIDATION_IDS
-from scenarios.rows import UNKNOWN, Row
+from scenarios.rows import UNKNOWN, UNTOLD, Row
 from scenarios.scenario import Scenario
 from scenarios.script import RulesInForce, Script, Story, StoryError
 from scenarios.verdict import as_expected, is_vacuous
@@ -559,7 +559,7 @@ def _entries(found: Sequence[Violation]) -> list[dict[str, Any]]:
 def _first_lines(error: Exception) -> str:
     """An exception in a few words, with the innermost place in our code, free of absolute paths."""
     if isinstance(error, StoryError):
-        return str(error)
+        return f"{UNTOLD}{error}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from scenarios import coverage
-from scenarios.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN
+from scenarios.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN, UNTOLD
 from scenarios.scenario import Expectation, Scenario
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class Summary:
         self._counts = {key: _Counts() for key in self._order}
         self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
         self._failing: list[tuple[int, int, Row]] = []
+        self._untold = 0
         self.failing = 0
         self.runs = 0
         self.runs_asked = sweep.count((asked or sweep.extent()).pieces())
@@ -143,6 +144,7 @@ class Summary:
         """Keep the first `FAILING_MAX`, by seed, then in the order in which they are run, whatever came when."""
         self.failing += len(rows)
         found = rows.to_pylist()
+        self._untold += sum(row["error"].startswith(UNTOLD) for row in found)
         self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
         self._failing.sort(key=lambda one: one[:2])
         del self._failing[FAILING_MAX:]
@@ -217,10 +219,12 @@ class Summary:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def exit_code(self) -> int:
-        """The sweep's exit code, once it is complete: 70 error, 1 unexpected, 3 inconclusive, 0 as expected."""
-        if self.errors():
+        """The sweep's exit code, once it is complete: 70 error, 1 unexpected or a story that did not happen, 3
+        inconclusive, 0 as expected.
+        """
+        if self.errors() > self._untold:
             return 70
-        if any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
+        if self._untold or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
             return 1
         return 3 if self.inconclusive() else 0
 

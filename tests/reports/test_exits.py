@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reports import exits
+from scenarios.rows import UNTOLD
 
 
 @pytest.mark.parametrize(
@@ -25,4 +26,8 @@ def test_precedence(codes: list[int], worst: int) -> None:
     ],
 )
 def test_a_single_run(verdict: str, expected: bool, code: int) -> None:
-    assert exits.of_row({"verdict": verdict, "expected": expected}) == code
+    assert exits.of_row({"verdict": verdict, "expected": expected, "error": ""}) == code
+
+
+def test_a_story_that_did_not_happen_is_the_scenarios_mistake() -> None:
+    assert exits.of_row({"verdict": "error", "expected": False, "error": f"{UNTOLD}story did not happen"}) == 1

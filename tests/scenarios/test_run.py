@@ -32,14 +32,14 @@ def test_brokers_can_have_a_mode_of_their_own() -> None:
     assert "committed-loss" in run_row(mixed, "kip320", 1)["violations"]
     result = run(replace(mixed, broker_modes={}), "kip320", 1)
     assert (result.row["mode"], result.violations) == ("kip320", [])
-    assert result.row["error"].startswith("story did not happen: no step 'truncate broker=1 offset=1'")
+    assert result.row["error"].startswith("not as told: story did not happen: no step 'truncate broker=1 offset=1'")
 
 
 def test_a_final_log_that_is_not_the_story_fails_the_run() -> None:
     scenario = load("kip101-scenario-1")
     row = run_row(replace(scenario, final=(FinalLog(2, ("m2",)),)), "kip101", 1)
     assert row["verdict"] == "error"
-    assert row["error"] == "final log of broker 2: m1 m2 up to 2, where the story has m2"
+    assert row["error"] == "not as told: final log of broker 2: m1 m2 up to 2, where the story has m2"
 
 
 def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:
