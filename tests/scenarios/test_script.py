@@ -212,14 +212,14 @@ def test_a_line_that_waits_in_vain_fails_the_run() -> None:
     lines = (Step("wait", Pattern("halt", broker=1)), *canary.script)
     row = run_row(replace(canary, script=lines), "hw", 1)
     assert row["verdict"] == "error"
-    assert row["error"] == "script line 1 waited in vain for 'halt broker=1'"
+    assert row["error"] == "not as told: script line 1 waited in vain for 'halt broker=1'"
 
 
 def test_a_story_that_does_not_happen_fails_the_run_whatever_the_checkers_say() -> None:
     canary = load("canary")
     result = run(replace(canary, story=(*canary.story, Probe(Pattern("halt")))), "hw", 1)
     assert result.row["verdict"] == "error"
-    assert result.row["error"].startswith("story did not happen: no step 'halt'")
+    assert result.row["error"].startswith("not as told: story did not happen: no step 'halt'")
     assert result.violations
     assert result.probes[-1] == {"text": "halt", "met_at_us": None}
 
