@@ -49,6 +49,8 @@ from sim.settings import acks_number, convergence_deadline_us
 from sim.streams import Streams, choice
 from sim.trace import Step
 
+END_US: Final = 1 << 62
+"""Nothing happens later: steps are recorded with their time in 64 bits, and some deadlines are "never" away."""
 CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
 FIRST_FAULT_US: Final = 5_000_000
@@ -248,7 +250,7 @@ class _Run:
             self._draw()
             kernel.run_until(self.horizon_us)
         else:
-            kernel.run_until(1 << 62)
+            kernel.run_until(END_US)
             kernel.run_until(kernel.now_us + PAUSE_US)
         self._heal()
         self._check()
@@ -327,7 +329,7 @@ class _Run:
         self.injection.heal()
         self.convergence.begin()
         deadline_us = convergence_deadline_us(self.config, kraft=self.cluster.kraft) + self.scenario.settle_us
-        self.kernel.run_until(self.kernel.now_us + deadline_us)
+        self.kernel.run_until(min(self.kernel.now_us + deadline_us, END_US))
 
     def _check(self) -> None:
         """The final checks, then the labels."""

@@ -79,3 +79,16 @@ def test_a_history_that_differs_is_found_also_before_a_run_is_exhausted(monkeypa
         assert found.counts == {"differs": 1}
         assert "histories differ" in found.failures[0]
     assert 0 < first_difference(case, 1_000_000) < 450_000_000
+
+
+def test_time_ends_before_its_numbers_do() -> None:
+    """A deadline that is "never" away: a step after it had a time beyond 64 bits."""
+    settings: dict[str, Value] = {
+        "zookeeper.session.timeout.ms": 23_175,
+        "metadata.max.age.ms": NEVER - 1,
+        "auto.leader.rebalance.enable": False,
+        "sim.supervisor.restart.ms": NEVER,
+        "sim.end.offsets.interval.ms": NEVER,
+    }
+    case = Case(0, "rolling", "kip320", 862016254215, 3, 20_000_000, all_kinds=True, settings=settings, own={})
+    assert try_cases([case]).failures == []
