@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import claim, manifest
@@ -20,8 +21,9 @@ from scenarios.version import code_version
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
+    from scenarios.extent import Piece
     from scenarios.folder import Entry, Folder
     from scenarios.store import Wave
     from scenarios.sweep import Backend, Progress
@@ -77,14 +79,13 @@ def check(folder: Folder) -> Checkup:
     run, wrong = _run(folder, files)
     findings = [Finding("run.json", wrong)] if wrong else []
     store = Store(folder, run)
-    alive = [owner.shown for _, _, owner, _ in claim.others(folder)]
-    working = {name for name, *_ in claim.others(folder)}
+    working = {name: owner.shown for name, _, owner, _ in claim.others(folder)}
     findings += _of_waves(store, files, working)
     findings += [Finding(f"{claim.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
     missing = store.sweep.count(store.missing.pieces())
-    if not missing and not alive:
+    if not missing and not working:
         findings += _of_summary(store, files)
-    return Checkup(tuple(findings), missing, alive[0] if alive else "")
+    return Checkup(tuple(findings), missing, next(iter(working.values()), ""))
 
 
 def _readable(folder: Folder, name: str) -> bool:
@@ -119,25 +120,22 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
     if most and not own:
         return _joined(most), "is of another sweep than the waves"
     whole = _joined([there, *own])
-    return (
-        (whole, "asks for fewer seeds than the waves are of")
-        if seed_ranges(whole) != seed_ranges(there)
-        else (there, "")
-    )
+    if seed_ranges(whole) != seed_ranges(there):
+        return whole, "asks for fewer seeds than the waves are of"
+    return there, ""
 
 
 def _joined(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The first of some runs, with the seeds of all."""
     seeds = merged(ends for run in runs for ends in seed_ranges(run))
-    return {
-        **runs[0],
-        "seeds": runs[0]["seeds"] if len(seeds) == 1 and len(runs) == 1 else [list(ends) for ends in seeds],
+    return {**runs[0], "seeds": [list(ends) for ends in seeds]}
+
+
+def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str]) -> Iterator[Finding]:
+    wrong = {
+        wave.name: list(_wrong_rows(wave, partial(pieces_in, rows, store.sweep)))
+        for wave, rows in store.tables(list(key(store.grid)))
     }
-
-
-def _of_waves(store: Store, files: Mapping[str, Entry], working: set[str]) -> Iterator[Finding]:
-    for _ in store.tables([]):
-        pass
     counted = {wave.name: wave for wave in store.waves if wave.name not in store.damage}
     for path in files:
         place, _, name = path.removeprefix(f"{RESULTS}/").rpartition("/")
@@ -150,7 +148,7 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: set[str]) -> It
             if wave in store.damage:
                 yield Finding(store.damage[wave].where, store.damage[wave].what, wave=wave)
             elif wave in counted:
-                yield from _wrong_rows(store, counted[wave])
+                yield from wrong[wave]
             elif store.mark not in names and wave[5:13] not in working:
                 yield Finding(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 
@@ -166,10 +164,10 @@ def _strange(store: Store, wave: str, names: list[str], parts: Mapping[str, str 
             yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, foreign=True)
 
 
-def _wrong_rows(store: Store, wave: Wave) -> Iterator[Finding]:
+def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Finding]:
     where = wave_path(wave.name)
     try:
-        found = Extent(pieces_in(wave.table(store.sweep, list(key(store.grid))), store.sweep))
+        found = Extent(pieces())
     except ValueError as error:
         yield Finding(where, f"holds other rows than it says: {error}", wave=wave.name)
     else:

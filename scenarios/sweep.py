@@ -253,10 +253,11 @@ class _Job:
         self._report = report
         self._note = note
         code = {"code_version": code_version(), "versions": versions(), "arguments": arguments}
-        there = _sweep_in(folder, {**sweep.to_json(), **code})
+        run = {**sweep.to_json(), **code}
+        there = _sweep_in(folder, run)
         own = (sweep.first_seed, sweep.end_seed)
         seeds = [own] if there is None else merged([*seed_ranges(there), own])
-        self._run = {**sweep.to_json(), **code, **(there or {}), "schema_version": SCHEMA_VERSION, "seeds": seeds}
+        self._run = {**run, **(there or {}), "schema_version": SCHEMA_VERSION, "seeds": seeds}
         asked = Extent((variant, *ends) for variant in range(len(sweep.variants)) for ends in seeds)
         self._asked = asked
         self._covered = Extent()

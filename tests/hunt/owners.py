@@ -67,7 +67,6 @@ def one_try(number: int, folder: Path, expected: dict[str, list[object]]) -> lis
     stream = random.Random(number)
     kinds, what, heed = PAIRS[number % len(PAIRS)], DISTURBANCES[number // 3 % 4], bool(number % 2)
     output, log, script = folder / f"try-{number}", folder / f"try-{number}.log", folder / "driver.py"
-    script.write_text(DRIVER, encoding="utf-8")
     drivers = [start(command(kind, stream.choice([3, 5, 8, 13]), output, script, heed=heed), log) for kind in kinds]
     time.sleep(stream.uniform(0.5, 12.0))
     victim = stream.choice(drivers)
