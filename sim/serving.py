@@ -156,9 +156,14 @@ class Serving(Node):
             self._await_expiry(request)
 
     def _await_expiry(self, request: FetchRequest) -> None:
-        if not self._goes_round(request):
-            expires_us = request.parked_us + self._wait_us(request)
-            self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+        if self._goes_round(request):
+            return
+        entry = (request, request.parked_us)
+        wait_us = self._wait_us(request)
+        if wait_us:
+            self.kernel.call_first(request.parked_us + wait_us, self.life, self._expire_fetch, entry)
+        else:
+            self._expire_fetch(entry)  # Who does not want to wait is answered at once (ReplicaManager.fetchMessages).
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -170,7 +175,9 @@ class Serving(Node):
             return
         if self.holding:
             self.held.append((self._expire_fetch, entry))
-        elif self.kernel.now_us > parked_us + self._wait_us(request) or not self._goes_round(request):
+            return
+        wait_us = self._wait_us(request)
+        if not wait_us or self.kernel.now_us > parked_us + wait_us or not self._goes_round(request):
             self.left(request)
             channel = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:

@@ -92,3 +92,10 @@ def test_time_ends_before_its_numbers_do() -> None:
     }
     case = Case(0, "rolling", "kip320", 862016254215, 3, 20_000_000, all_kinds=True, settings=settings, own={})
     assert try_cases([case]).failures == []
+
+
+def test_a_fetch_that_does_not_want_to_wait_is_answered_before_what_comes_after_it() -> None:
+    """A leader that goes on takes up a fetch and a write at one time: the fetch was answered with what it found."""
+    settings: dict[str, Value] = {"default.replication.factor": 1, "fetch.max.wait.ms": 0}
+    case = Case(0, "partitions", "hw", 768872872922, 4, 20_000_000, all_kinds=False, settings=settings, own={})
+    assert try_cases([case]).failures == []
