@@ -21,7 +21,8 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports")
-COMPILED: Final = ("sim/**/*.py", "faults/*.py", "scenarios/run.py", "scenarios/workload.py")
+SINGLE: Final = ("convergence", "run", "workload")
+COMPILED: Final = ("sim/**/*.py", "faults/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
 NOT_COMPILED: Final = ("slow.py", "__init__.py")
 """The independent checker must not share the fate of what it checks."""
 RECORD: Final = "scenarios/build.json"

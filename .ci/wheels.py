@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scenarios.archive import closure, requirements
+from scenarios.sweep.archive import closure, requirements
 
 ROOT: Final = Path(__file__).parent.parent
 LOCK: Final = ROOT / ".ci" / "constraints.txt"

@@ -11,9 +11,9 @@ import random
 from typing import Final
 
 from faults.plan import Fault, Limits, aim
-from sim.cluster import Cluster
-from sim.control import ELECTIONS
-from sim.streams import choice, integer
+from sim.hosts.cluster import Cluster
+from sim.hosts.control_plane import ELECTIONS
+from sim.kernel.streams import choice, integer
 
 KIND = "admin-election"
 _WORDS: Final = tuple(ELECTIONS)

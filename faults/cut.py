@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from faults.plan import Fault, Limits, aim_link, directions
-from sim.cluster import Cluster
+from sim.hosts.cluster import Cluster
 
 KIND = "cut"
 

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from sim.ledger import End, Ledger
+    from sim.history.ledger import End, Ledger
     from sim.protocol.batch import Batch
 
 FOREVER_US: Final = 1 << 62

@@ -1,7 +1,7 @@
 """Duplicate: for a while requests to a broker arrive twice, as if their senders had missed the answer.
 
 Only those arrive again that Kafka's senders repeat as they were: batches of a producer, and a controller's requests
-(`sim.network.RESENT`). Replicas and consumers that miss an answer ask from where they stand by then.
+(`sim.environment.network.RESENT`). Replicas and consumers that miss an answer ask from where they stand by then.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 
 from faults.plan import Fault, Limits, aim
-from sim.cluster import PRODUCER, Cluster
-from sim.streams import integer
+from sim.hosts.cluster import PRODUCER, Cluster
+from sim.kernel.streams import integer
 
 KIND = "duplicate"
 STEP = "resent"

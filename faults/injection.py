@@ -43,8 +43,8 @@ from faults.plan import (
     Trigger,
     hash_of,
 )
-from sim.cluster import Cluster
-from sim.kernel import ALWAYS
+from sim.hosts.cluster import Cluster
+from sim.kernel.scheduler import ALWAYS
 
 
 class Injector(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faults.plan import Fault, directions
-from sim.cluster import Cluster
+from sim.hosts.cluster import Cluster
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001 - all injectors take the target

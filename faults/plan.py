@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sim.control import CONTROL
-from sim.streams import choice, integer
+from sim.hosts.control_plane import CONTROL
+from sim.kernel.streams import choice, integer
 
 SCHEMA_VERSION: Final = 3
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
@@ -40,7 +40,7 @@ class Trigger:
     """A step of the protocol that a fault waits for, from its `Fault.at_us` on.
 
     Attributes:
-        moment: which, one of `sim.trace.MOMENTS`.
+        moment: which, one of `sim.history.trace.MOMENTS`.
         occurrence: the how-manieth, from 1.
         after_us: how long after it the fault strikes.
         until_us: when it strikes at the latest, if the step never comes.

@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from faults.damage import FOREVER_US, Damage, registers_again_us
 from sim.checkers import EARLY_WARNINGS
 from sim.config import Value
-from sim.ledger import End, Ledger, Violation
+from sim.history.ledger import End, Ledger, Violation
 from sim.protocol.rules import Rules
 
 UNKNOWN = -1

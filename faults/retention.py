@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 
 from faults.plan import LEADER, Fault, Limits
-from sim.cluster import Cluster
-from sim.streams import integer
+from sim.hosts.cluster import Cluster
+from sim.kernel.streams import integer
 
 KIND = "retention"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from faults.links import strike, undo
 from faults.plan import Fault, Limits, aim_link
-from sim.streams import integer
+from sim.kernel.streams import integer
 
 __all__ = ["KIND", "draw", "strike", "undo"]
 

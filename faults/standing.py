@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from faults.injection import INJECTORS, LINKS
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Limits, Trigger
-from sim.streams import choice, integer
+from sim.kernel.streams import choice, integer
 
 if TYPE_CHECKING:
     import random

@@ -19,9 +19,9 @@ from faults import controlled_restart, preferred_election, reassignment, standin
 from faults.injection import INJECTORS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
 from sim.config import NEVER
-from sim.control import CONTROL
-from sim.kernel import BudgetError
-from sim.streams import Streams, choice, integer, sample
+from sim.hosts.control_plane import CONTROL
+from sim.kernel.scheduler import BudgetError
+from sim.kernel.streams import Streams, choice, integer, sample
 
 LONE: Final = "lone"
 BURST: Final = "burst"
@@ -77,7 +77,7 @@ MOMENTS: Final = {
     "session-end": 2,
     "controller": 1,
 }
-"""Moments that faults wait for (`sim.trace.MOMENTS`), and how often in comparison with others."""
+"""Moments that faults wait for (`sim.history.trace.MOMENTS`), and how often in comparison with others."""
 
 
 @dataclass(frozen=True, slots=True)

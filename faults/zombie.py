@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 
 from faults.plan import Fault, Limits, aim
-from sim.cluster import Cluster
-from sim.streams import integer
+from sim.hosts.cluster import Cluster
+from sim.kernel.streams import integer
 
 KIND = "zombie"
 

@@ -7,8 +7,8 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Final
 
-from scenarios.java import cache_folder
 from scenarios.masking import masked
+from scenarios.sweep.java import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

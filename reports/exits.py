@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios.rows import UNTOLD
+from scenarios.single.rows import UNTOLD
 from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:

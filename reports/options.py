@@ -13,7 +13,7 @@ from sim.errors import InputError, did_you_mean, parse_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
     from sim.config import Value
 
 F = TypeVar("F", bound="Callable[..., Any] | click.Command")
@@ -186,7 +186,7 @@ def scenario(
         InputError: no such scenario, all that is wrong with its file, more replicas than brokers, or settings that no
             Kafka would start with.
     """
-    from scenarios.catalogue import load
+    from scenarios.format.catalogue import load
 
     found = load(word)
     check_settings(found, overrides, later)
@@ -199,7 +199,7 @@ def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Co
     Raises:
         InputError: more replicas than brokers, or settings that no Kafka would start with.
     """
-    from scenarios import legal
+    from scenarios.format import legal
 
     factor = overrides.get("default.replication.factor", 1)
     if int(factor) > scenario.brokers:
@@ -223,7 +223,7 @@ def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = Fal
         InputError: unknown mode, modes named where every one is asked for, or one that the scenario's brokers cannot be
             under together.
     """
-    from scenarios import mixing
+    from scenarios.format import mixing
     from sim.protocol.modes import MODES, mode
 
     if everyone and names:

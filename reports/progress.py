@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from reports.console import Ui
-    from scenarios.sweep import Progress as Report
+    from scenarios.sweep.driver import Progress as Report
 
 LINE_SECONDS: Final = 10
 """Seconds between two lines off a terminal."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from scenarios.catalogue import load
+from scenarios.format.catalogue import load
 
 if TYPE_CHECKING:
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 
 # The same examples everywhere and every time; a machine under load fails nothing.

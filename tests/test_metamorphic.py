@@ -12,20 +12,20 @@ import pytest
 
 from faults.injection import INJECTORS
 from faults.plan import Fault, Limits, Plan
-from scenarios.catalogue import load, names
-from scenarios.final_logs import VALIDATION_IDS
-from scenarios.run import run, run_row
+from scenarios.format.catalogue import load, names
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.run import run, run_row
+from sim.kernel.streams import Streams
 from sim.protocol.modes import MODES
-from sim.streams import Streams
 from tests.hunt.causal import IDLE, INSIDE, LATER, UNMET, Tally, planned
 from tests.hunt.elision import scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scenarios.run import RunResult
-    from scenarios.scenario import Scenario
-    from sim.trace import Step
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.run import RunResult
+    from sim.history.trace import Step
 
 DRAWN = [name for name in names() if load(name).drawn]
 SPAN_US = (1_000, 1_000)

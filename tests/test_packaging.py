@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.archive import closure
+from scenarios.sweep.archive import closure
 from scenarios.version import code_version
 
 ROOT = Path(__file__).parents[1]
@@ -65,8 +65,10 @@ def hook() -> Any:
 
 def test_what_a_run_consists_of_is_compiled_and_the_independent_checker_is_not(hook: Any) -> None:
     modules = hook.modules(ROOT)
-    assert {"sim/kernel.py", "sim/protocol/log.py", "faults/plan.py", "scenarios/run.py"} <= set(modules)
-    assert not {"sim/checkers/slow.py", "sim/__init__.py", "scenarios/spark.py"} & set(modules)
+    assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "faults/plan.py", "scenarios/single/run.py"} <= set(
+        modules
+    )
+    assert not {"sim/checkers/slow.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
 
 
 def test_nobody_waits_for_a_compiler_unasked(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from reports.options import Command, json_option, ui_options
 from sim.config import shown
 
 if TYPE_CHECKING:
-    from reports.compare import Comparison, Difference, Group, Pair, Rate
+    from reports.analysis.compare import Comparison, Difference, Group, Pair, Rate
     from reports.console import Ui
 
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(ui: Ui, folder: str, by: str, as_json: bool) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
-    from reports import compare
-    from scenarios.store import Store
+    from reports.analysis import compare
+    from scenarios.sweep.store import Store
 
     store = Store(folder)
     comparisons = compare.of_store(store, by)

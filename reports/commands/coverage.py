@@ -12,8 +12,8 @@ from reports.options import Command, json_option, ui_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reports.analysis.coverage_table import CoverageReport, Group
     from reports.console import Ui
-    from reports.coverage import CoverageReport, Group
 
 
 @click.command("coverage", cls=Command)
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(ui: Ui, folder: str, as_json: bool) -> int:
     """Show what the runs of a sweep have reached: transitions, rule branches, and both after each kind of fault."""
-    from reports import coverage
+    from reports.analysis import coverage_table as coverage
 
     report = coverage.read(folder)
     for shortcoming in report.shortcomings:

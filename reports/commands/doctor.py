@@ -46,9 +46,9 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 
 def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
     from reports.progress import SweepProgress
-    from scenarios import checkup
-    from scenarios.folder import open_folder
-    from scenarios.local import LocalBackend
+    from scenarios.sweep import checkup
+    from scenarios.sweep.folder import open_folder
+    from scenarios.sweep.local import LocalBackend
 
     folder = open_folder(place)
     found = checkup.check(folder)
@@ -102,7 +102,7 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
 
 def _java() -> str:
     try:
-        from scenarios.java import find_java
+        from scenarios.sweep.java import find_java
 
         found = find_java()
     except UserError as error:
@@ -112,8 +112,8 @@ def _java() -> str:
 
 def _digests() -> dict[str, str]:
     """Where the self-test ran -> its digest."""
-    from scenarios.catalogue import load
-    from scenarios.run import run_row
+    from scenarios.format.catalogue import load
+    from scenarios.single.run import run_row
 
     scenario, mode, seed = SELF_TEST
     here = [run_row(load(scenario), mode, seed)["digest"] for _ in range(2)]

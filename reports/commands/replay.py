@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import evidence, exits, options, single
+from reports import exits, options
+from reports.evidence import folder as evidence
+from reports.evidence import outcome as single
 from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
 
 if TYPE_CHECKING:
     from reports.console import Ui
-    from reports.replay import Origin, Replayed
+    from reports.evidence.replay import Origin, Replayed
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
@@ -45,8 +47,8 @@ def command(
     as_json: bool,
 ) -> int:
     """Run one seed of a sweep in DIR, or of SCENARIO, again: check its digest, write down all that happened."""
-    from reports import replay
-    from scenarios.run import run
+    from reports.evidence import replay
+    from scenarios.single.run import run
 
     number = options.seed(seed)
     origin = replay.origin(source, number, scenario, rules, settings, strict=strict)

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import evidence, exits, options, single
+from reports import exits, options
+from reports.evidence import folder as evidence
+from reports.evidence import outcome as single
 from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
-    from scenarios.recording import Recording
-    from scenarios.run import RunResult
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.recording import Recording
+    from scenarios.single.run import RunResult
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
@@ -58,7 +60,7 @@ def command(
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
-    from scenarios.run import run
+    from scenarios.single.run import run
 
     origin = _origin(scenario, plan, settings, strict=strict)
     chosen, rules = origin.scenario, {**(origin.rules or {}), **rules}
@@ -86,7 +88,7 @@ def command(
 
 def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
     """What to run: a scenario, or a recorded run, with settings laid over it."""
-    from scenarios import recording
+    from scenarios.single import recording
 
     if plan is None:
         if word is None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reports import exits, outline
+from reports import exits
+from reports.evidence import outline
 from reports.options import SuggestingGroup, json_option, ui_options
 from sim.errors import UserError
 
 if TYPE_CHECKING:
     from reports.console import Ui
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 
 @click.group("scenarios", cls=SuggestingGroup)
@@ -27,7 +28,7 @@ def command() -> None:
 @click.pass_obj
 def list_scenarios(ui: Ui, as_json: bool) -> int:
     """List the bundled scenarios and what they expect of each mode."""
-    from scenarios import catalogue
+    from scenarios.format import catalogue
 
     rows = [_summary(catalogue.load(name)) for name in catalogue.names()]
     if as_json:
@@ -46,7 +47,7 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
 @click.pass_obj
 def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
     """Show SCENARIO (a name or a .toml file): settings, faults, script, story, expectations."""
-    from scenarios.catalogue import load
+    from scenarios.format.catalogue import load
 
     chosen = load(scenario)
     if as_json:
@@ -87,7 +88,7 @@ def _words(expect: dict[str, str]) -> str:
 
 
 def _checked(file: str) -> dict[str, Any]:
-    from scenarios.catalogue import load
+    from scenarios.format.catalogue import load
 
     problems: tuple[str, ...] = ()
     code = exits.EXPECTED

@@ -31,8 +31,8 @@ def command(ui: Ui, output: Path) -> int:
 
     They must have the same system and minor version of Python.
     """
-    from scenarios.archive import write_archive
     from scenarios.paths import of_os
+    from scenarios.sweep.archive import write_archive
     from scenarios.version import build
 
     archive, driver = output / ARCHIVE, output / DRIVER

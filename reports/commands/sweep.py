@@ -17,9 +17,9 @@ from sim.errors import InputError, parse_pairs
 
 if TYPE_CHECKING:
     from reports.console import Ui
-    from scenarios.folder import Folder
-    from scenarios.scenario import Scenario
-    from scenarios.sweep import Backend
+    from scenarios.format.scenario import Scenario
+    from scenarios.sweep.driver import Backend
+    from scenarios.sweep.folder import Folder
     from sim.config import Value
 
 LOCAL_TASK_SECONDS: Final = 3.0
@@ -86,10 +86,10 @@ def command(
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
     from reports.progress import SweepProgress
-    from scenarios.folder import open_folder
-    from scenarios.grid import points
-    from scenarios.rows import SCHEMA_VERSION
-    from scenarios.sweep import GO_ON, Interrupted, Sweep, run_sweep
+    from scenarios.format.grid import points
+    from scenarios.single.rows import SCHEMA_VERSION
+    from scenarios.sweep.driver import GO_ON, Interrupted, Sweep, run_sweep
+    from scenarios.sweep.folder import open_folder
 
     first, end = options.seed_range(seeds)
     grid = {key: values for key, values in settings.items() if len(values) > 1}
@@ -159,12 +159,12 @@ def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool) -> Backend:
     if local is None:
-        from scenarios.spark import SparkBackend
+        from scenarios.sweep.spark import SparkBackend
 
         return SparkBackend(master, conf, mixed_builds=mixed_builds)
     if master is not None or conf or mixed_builds:
         raise InputError("--local uses no Spark: it excludes --master, --conf and --mixed-builds")
-    from scenarios.local import LocalBackend
+    from scenarios.sweep.local import LocalBackend
 
     return LocalBackend(local)
 

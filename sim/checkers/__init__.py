@@ -1,7 +1,7 @@
 """Checkers: one property each; every file says what it verifies and what it does not.
 
 Most find violations. The early warnings look at what the protocol rests on inside, where a violation may come from
-before anybody is told anything wrong; they are kept apart from violations (`sim.ledger.Ledger.warnings`).
+before anybody is told anything wrong; they are kept apart from violations (`sim.history.ledger.Ledger.warnings`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ a change of the ISR is on its way to it; no mode promises otherwise.
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 
 def check_ack(ledger: Ledger, records: range, isr: tuple[int, ...], now_us: int) -> None:

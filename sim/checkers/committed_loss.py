@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sim.ledger import Ack, Ledger, Violation
-from sim.protocol.log import Log
+from sim.history.ledger import Ack, Ledger, Violation
+from sim.protocol.log.log import Log
 
 
 class LossCount:

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.log import Log
-    from sim.protocol.replica import Replica
+    from sim.protocol.log.log import Log
+    from sim.protocol.replica.replica import Replica
 
 
 class Completeness:

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sim.ledger import Shown
+    from sim.history.ledger import Shown
     from sim.protocol.batch import Batch
-    from sim.protocol.log import Log
+    from sim.protocol.log.log import Log
 
 
 class ConsistentReads:

@@ -11,9 +11,9 @@ Does not verify: what applications do when they are told; without a leader, anyt
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 from sim.protocol.batch import Batch
-from sim.protocol.log import Log
+from sim.protocol.log.log import Log
 
 
 def check(ledger: Ledger, log: Log, hw: int, now_us: int) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from sim.ledger import Ledger, Violation
-from sim.protocol.replica import Replica
+from sim.history.ledger import Ledger, Violation
+from sim.protocol.replica.replica import Replica
 
 
 def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
@@ -77,7 +77,7 @@ class Divergence:
         self._settled.pop(broker, None)
 
     def dispose(self) -> None:
-        """See `sim.cluster.Cluster.dispose`."""
+        """See `sim.hosts.cluster.Cluster.dispose`."""
         self._replicas.clear()
 
     def settled(self, broker: int, epoch: int, now_us: int) -> None:

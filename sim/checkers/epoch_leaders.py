@@ -11,7 +11,7 @@ wrote anything.
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 
 class EpochLeaders:

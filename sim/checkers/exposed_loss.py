@@ -9,8 +9,8 @@ Does not verify: whether the record is elsewhere in the log.
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
-from sim.protocol.log import Log
+from sim.history.ledger import Ledger, Violation
+from sim.protocol.log.log import Log
 
 
 def check(ledger: Ledger, log: Log, now_us: int) -> None:

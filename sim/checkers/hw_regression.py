@@ -9,7 +9,7 @@ Does not verify: HW fields, empty fetches and OFFSET_NOT_AVAILABLE, which promis
 
 from __future__ import annotations
 
-from sim.ledger import Exposed, Ledger, Violation
+from sim.history.ledger import Exposed, Ledger, Violation
 
 
 def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:

@@ -10,8 +10,8 @@ handed them; what was truncated away; without a leader, anything.
 
 from __future__ import annotations
 
-from sim.ledger import Ledger, Violation
-from sim.protocol.log import Log
+from sim.history.ledger import Ledger, Violation
+from sim.protocol.log.log import Log
 
 
 def check(ledger: Ledger, log: Log, now_us: int) -> None:

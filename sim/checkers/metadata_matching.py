@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.protocol.metadata import Record
+    from sim.protocol.kraft.metadata import Record
 
 
 class MetadataMatching:

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
     from sim.protocol.messages import LeaderAndIsr
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
 
 
 class Quorum:
@@ -47,7 +47,7 @@ class Quorum:
         self._said: set[str] = set()
 
     def dispose(self) -> None:
-        """See `sim.cluster.Cluster.dispose`."""
+        """See `sim.hosts.cluster.Cluster.dispose`."""
         self._leading = None
 
     def elected(self, epoch: int) -> None:

@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ledger, Violation
+from sim.history.ledger import Ledger, Violation
 
 if TYPE_CHECKING:
-    from sim.protocol.metadata import PartitionRegistration
+    from sim.protocol.kraft.metadata import PartitionRegistration
 
 
 class RecoveryQuorum:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from sim.trace import SCHEMA_VERSION, Step
+from sim.history.trace import SCHEMA_VERSION, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Probes: places in the protocol that a run can reach. `sim.coverage` notes what was reached.
+"""Probes: places in the protocol that a run can reach. `sim.history.coverage` notes what was reached.
 
 There are two sorts. A *transition* is something that happens to a replica, a controller, a log or a client. A *branch*
 is one value of one rule: it is reached when the rule decides, that is, where another value would have done otherwise;

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tests.bench.bare import bare_event_seconds
 
 if TYPE_CHECKING:
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 ROOT = Path(__file__).parent.parent.parent
 ALTERNATIONS = 7
@@ -37,7 +37,7 @@ FLOOR_HORIZON_US = 300_000_000
 
 
 def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
-    from scenarios.run import run_row
+    from scenarios.single.run import run_row
 
     begin = time.process_time()
     run_row(scenario, mode, seed)
@@ -46,8 +46,8 @@ def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
 
 def serve() -> None:
     """Answer each line ``scenario mode`` with bare events of a median run; the line ``code`` with code and digests."""
-    from scenarios.catalogue import load
-    from scenarios.run import prepare_process
+    from scenarios.format.catalogue import load
+    from scenarios.single.run import prepare_process
 
     prepare_process()
     for line in sys.stdin:
@@ -64,8 +64,8 @@ def serve() -> None:
 
 def _code() -> dict[str, str]:
     """Which code is measured, and what shows that its runs are the same: the digests of all seeds, hashed."""
-    from scenarios.catalogue import load
-    from scenarios.run import run_row
+    from scenarios.format.catalogue import load
+    from scenarios.single.run import run_row
     from scenarios.version import code_version, versions
 
     digests = hashlib.sha256()
@@ -77,8 +77,8 @@ def _code() -> dict[str, str]:
 
 def floors_met() -> bool:
     """Print what a median run does in each mode."""
-    from scenarios.catalogue import load
-    from scenarios.run import run_row
+    from scenarios.format.catalogue import load
+    from scenarios.single.run import run_row
 
     met = True
     for name, mode in MARKS:

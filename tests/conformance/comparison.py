@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.protocol.log import Log
+    from sim.protocol.log.log import Log
 
 
 def _records(log: Log) -> dict[int, int]:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from sim.protocol.batch import Batch
-from sim.protocol.fetcher import Fetcher, PartitionFetch, State
-from sim.protocol.log import Log, UnexpectedAppendOffsetError
+from sim.protocol.log.log import Log, UnexpectedAppendOffsetError
 from sim.protocol.messages import (
     AGREES,
     DIVERGING_EPOCH,
@@ -28,8 +27,9 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     Position,
 )
-from sim.protocol.partition import Partition
-from sim.protocol.replica import Replica
+from sim.protocol.replica.fetcher import Fetcher, PartitionFetch, State
+from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 from tests.conformance.world import LEADER, Entry, RecordingHost, make_cache, make_log, shown
 from tests.plain import StandsIn

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sim.errors import did_you_mean
-from sim.protocol.log import UnexpectedAppendOffsetError
+from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.rules import Rules
 from tests.conformance.cases import Case, Fields, TableError
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sim.cluster import Cluster
 from sim.config import Value, resolve
-from sim.kernel import Kernel
-from sim.network import Node
-from sim.producer import Send
-from sim.protocol.fetcher import PartitionFetch
+from sim.environment.network import Node
+from sim.environment.storage import Storage
+from sim.history.trace import Step
+from sim.hosts.cluster import Cluster
+from sim.hosts.producer import Send
+from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.kernel.scheduler import Kernel
+from sim.kernel.streams import Streams
 from sim.protocol.messages import (
     AGREES,
     NONE,
@@ -23,12 +26,9 @@ from sim.protocol.messages import (
     ProduceReply,
     StopReplicaRequest,
 )
-from sim.protocol.partition import NO_LEADER, Partition
+from sim.protocol.replica.fetcher import PartitionFetch
+from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.rules import Rules
-from sim.storage import Storage
-from sim.streams import Streams
-from sim.trace import Step
-from sim.zk_broker import ZooKeeperBroker
 from tests.conformance.world import FOLLOWER, LEADER
 from tests.plain import StandsIn
 

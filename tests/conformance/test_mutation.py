@@ -17,16 +17,16 @@ from unittest.mock import patch
 
 import pytest
 
-from sim.protocol.alter_partition import AlterPartitionSender
-from sim.protocol.consumer_position import ConsumerPosition
-from sim.protocol.epochs import UNDEFINED, EpochCache
-from sim.protocol.fetcher import Fetcher
-from sim.protocol.isr_validation import IsrValidation
-from sim.protocol.kraft_controller import KraftController
-from sim.protocol.log import Log
+from sim.protocol.client.consumer_position import ConsumerPosition
+from sim.protocol.kraft.alter_partition import AlterPartitionSender
+from sim.protocol.kraft.isr_validation import IsrValidation
+from sim.protocol.kraft.partition_change import NOBODY, PartitionChange
+from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.log.epochs import UNDEFINED, EpochCache
+from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
-from sim.protocol.partition import Partition
-from sim.protocol.partition_change import NOBODY, PartitionChange
+from sim.protocol.replica.fetcher import Fetcher
+from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
 from tests.conformance.driving import run_case

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sim.config import resolve
+from sim.environment.storage import Storage
+from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
-from sim.protocol.epochs import EpochCache, EpochCheckpoint
-from sim.protocol.fetcher import Fetcher
-from sim.protocol.log import Log
+from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_EPOCH,
     Ask,
@@ -20,11 +21,10 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.partition import UNREGISTERED, Partition
-from sim.protocol.replica import Replica
+from sim.protocol.replica.fetcher import Fetcher
+from sim.protocol.replica.partition import UNREGISTERED, Partition
+from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
-from sim.settings import broker_settings
-from sim.storage import Storage
 from tests.conformance.cases import TableError
 
 KIP101: Final = MODES["kip101"].rules

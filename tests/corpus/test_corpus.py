@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from scenarios import recording
-from scenarios.fields import VIOLATIONS
-from scenarios.run import run_row
+from scenarios.format.fields import VIOLATIONS
+from scenarios.single import recording
+from scenarios.single.run import run_row
 
 if TYPE_CHECKING:
-    from scenarios.rows import Row
+    from scenarios.single.rows import Row
 
 FOLDER: Final = Path(__file__).parent
 REPAIRS: Final = {

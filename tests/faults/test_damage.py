@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from faults.promise import UNKNOWN, Promise, elects_uncleanly
 from sim.config import resolve
-from sim.ledger import Ack, End, Ledger, Violation
+from sim.history.ledger import Ack, End, Ledger, Violation
 from sim.protocol.batch import Batch
 from sim.protocol.modes import mode
 

@@ -4,9 +4,9 @@ import pytest
 
 from faults.injection import INJECTORS, Injection
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
-from sim.cluster import PRODUCER
+from sim.history.trace import MOMENTS
+from sim.hosts.cluster import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
-from sim.trace import MOMENTS
 from tests.sim.world import SECOND_US, World
 
 STOPS = ("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail")

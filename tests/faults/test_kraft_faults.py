@@ -4,8 +4,8 @@ import pytest
 
 from faults.injection import Injection
 from faults.plan import Fault
-from sim.broker import Broker
-from sim.control import ELECTIONS
+from sim.hosts.broker import Broker
+from sim.hosts.control_plane import ELECTIONS
 from tests.sim.world import SECOND_US, World
 
 KINDS = tuple(ELECTIONS)

@@ -21,8 +21,8 @@ from faults.plan import (
     Trigger,
     plan_from_json,
 )
-from scenarios.actions import FAULT_KINDS
-from sim.streams import Streams
+from scenarios.format.actions import FAULT_KINDS
+from sim.kernel.streams import Streams
 
 LIMITS = Limits(
     brokers=(1, 2, 3),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.promise import Promise
-from sim.ledger import Ack, End, Ledger, Shown, Violation
+from sim.history.ledger import Ack, End, Ledger, Shown, Violation
 from sim.protocol.batch import Batch
 from sim.protocol.modes import mode
 

@@ -7,7 +7,7 @@ from faults import standing
 from faults.injection import INJECTORS, Injection
 from faults.plan import FOLLOWERS, LAST, Fault, Limits
 from faults.swarm import STANDING, Mix, draw_incidents, draw_plan
-from sim.streams import Streams
+from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US, World
 

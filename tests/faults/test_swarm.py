@@ -27,10 +27,10 @@ from faults.swarm import (
     draw_incidents,
     draw_plan,
 )
-from sim import trace
-from sim.control import CONTROL
-from sim.kernel import BudgetError
-from sim.streams import Streams
+from sim.history import trace
+from sim.hosts.control_plane import CONTROL
+from sim.kernel.scheduler import BudgetError
+from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US
 from tests.sim.world import SECOND_US
 

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from scenarios.catalogue import load, names
-from scenarios.run import run_row
+from scenarios.format.catalogue import load, names
+from scenarios.single.run import run_row
 
 FILE: Final = Path(__file__).parent / "digests.json"
 SCHEMA_VERSION: Final = 1

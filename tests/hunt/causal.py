@@ -40,20 +40,20 @@ from unittest import mock
 
 from faults.injection import _STOPS, Injection
 from faults.plan import AGAIN, Fault, Plan, directions
-from scenarios import run as run_module
-from scenarios.catalogue import load
-from scenarios.run import prepare_process
+from scenarios.format.catalogue import load
+from scenarios.single import run as run_module
+from scenarios.single.run import prepare_process
 from sim.checkers import EARLY_WARNINGS
-from sim.network import LATENCY_US, Channel, Network
+from sim.environment.network import LATENCY_US, Channel, Network
 from tests.hunt.elision import scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scenarios.scenario import Scenario
-    from sim.network import Link
-    from sim.streams import Streams
-    from sim.trace import Step
+    from scenarios.format.scenario import Scenario
+    from sim.environment.network import Link
+    from sim.history.trace import Step
+    from sim.kernel.streams import Streams
 
 LATER: Final = "later"
 IDLE: Final = "idle"

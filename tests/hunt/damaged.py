@@ -1,6 +1,7 @@
 """Stores that were damaged, each named and repaired: `python -m tests.hunt.damaged`.
 
-Every damage of `tests.scenarios.test_checkup`, to each wave of a store that processes wrote and of one of Spark's.
+Every damage of `tests.scenarios.sweep.test_checkup`, to each wave of a store that processes wrote and of one of
+Spark's.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scenarios.local import LocalBackend
-from scenarios.spark import SparkBackend
-from scenarios.sweep import run_sweep
-from tests.scenarios.test_checkup import CANARY, damaged_and_repaired, damages
+from scenarios.sweep.driver import run_sweep
+from scenarios.sweep.local import LocalBackend
+from scenarios.sweep.spark import SparkBackend
+from tests.scenarios.sweep.test_checkup import CANARY, damaged_and_repaired, damages
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""`make hunt`: with and without elision (`sim.idle`), random plans give equal histories.
+"""`make hunt`: with and without elision (`sim.environment.elision`), random plans give equal histories.
 
 Latencies are fixed, so that what is left out draws none, and pings come at intervals that no timer is a multiple of:
 two events at the same microsecond would be ordered by chance. Without elision a run may need far more events than any
@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from scenarios.actions import FAULT_KINDS
-from scenarios.catalogue import load
-from scenarios.run import _execute, prepare_process
-from sim.kernel import Kernel
+from scenarios.format.actions import FAULT_KINDS
+from scenarios.format.catalogue import load
+from scenarios.single.run import _execute, prepare_process
+from sim.kernel.scheduler import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
     from sim.config import Value
 
 FIXED: dict[str, Value] = {

@@ -15,10 +15,10 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from scenarios.catalogue import load
-from scenarios.rows import Row
-from scenarios.run import prepare_process, run_row
-from scenarios.scenario import Scenario
+from scenarios.format.catalogue import load
+from scenarios.format.scenario import Scenario
+from scenarios.single.rows import Row
+from scenarios.single.run import prepare_process, run_row
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
 

@@ -16,10 +16,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
-from scenarios import store
-from scenarios.catalogue import load
-from scenarios.run import prepare_process, run_row
-from scenarios.scenario import Scenario
+from scenarios.format.catalogue import load
+from scenarios.format.scenario import Scenario
+from scenarios.single.run import prepare_process, run_row
+from scenarios.sweep import store
 from sim.config import Value
 
 CHUNK: Final = 100

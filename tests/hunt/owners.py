@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from scenarios import checkup, store
-from scenarios.folder import open_folder
+from scenarios.sweep import checkup, store
+from scenarios.sweep.folder import open_folder
 
 ROOT: Final = Path(__file__).parents[2]
 SEEDS: Final = 1_000
@@ -31,7 +31,8 @@ DISTURBANCES: Final = ("none", "kill", "stop", "interrupt")
 ALLOWED: Final = {0, 69, 130, -signal.SIGKILL}
 DRIVER: Final = """
 import sys
-from scenarios import claim, sweep
+from scenarios.sweep import claim
+from scenarios.sweep import driver as sweep
 from reports.cli import main
 if __name__ == "__main__":
     heed, *words = sys.argv[1:]

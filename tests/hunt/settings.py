@@ -18,19 +18,19 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from scenarios.actions import FAULT_KINDS
-from scenarios.catalogue import load, names
-from scenarios.run import _execute, prepare_process
+from scenarios.format.actions import FAULT_KINDS
+from scenarios.format.catalogue import load, names
+from scenarios.single.run import _execute, prepare_process
 from sim.config import KEYS, NEVER, Value, refusals, shown
-from sim.kernel import Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel.scheduler import Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel.streams import Streams, choice, integer, sample
 from sim.protocol.modes import MODES
-from sim.streams import Streams, choice, integer, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from scenarios.scenario import Scenario
-    from sim.trace import Step
+    from scenarios.format.scenario import Scenario
+    from sim.history.trace import Step
 
 OWN = ("default.replication.factor", "sim.network.latency", "sim.elision", "sim.event.budget", "sim.record.budget")
 """Keys that the hunt sets itself."""

@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections import defaultdict
 
-from scenarios.catalogue import load
-from scenarios.fields import VIOLATIONS
-from scenarios.run import run, run_row
+from scenarios.format.catalogue import load
+from scenarios.format.fields import VIOLATIONS
+from scenarios.single.run import run, run_row
 from sim.checkers import slow
 
 

@@ -2,9 +2,9 @@
 
 Reads a sweep's folder (``highwater sweep elr-chaos --output DIR ...``) and prints, for each mode, the seeds that lost
 acknowledged records, and those of them in which a last replica standing lacked these when it was chosen to lead
-(`sim.last_standing`: told by what happened to ISR and logs, not by kinds of faults). Then, for each two modes on the
-seeds that both ran, how many seeds the one saves that the other loses, and the difference in time without a leader and
-in time that writes waited. A run counts as inside if what it lost is inside its own mode's promise.
+(`sim.history.last_standing`: told by what happened to ISR and logs, not by kinds of faults). Then, for each two modes
+on the seeds that both ran, how many seeds the one saves that the other loses, and the difference in time without a
+leader and in time that writes waited. A run counts as inside if what it lost is inside its own mode's promise.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final
 
-from reports.statistics import interval, mcnemar, mean_difference
-from scenarios.store import read_rows
+from reports.analysis.statistics import interval, mcnemar, mean_difference
+from scenarios.sweep.store import read_rows
 
 LOSS: Final = "committed-loss"
 TIMES: Final = ("leaderless_ms", "hw_wait_ms")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from scenarios.catalogue import load
-from scenarios.run import run_row
+from scenarios.format.catalogue import load
+from scenarios.single.run import run_row
 from sim.protocol.modes import MODES
 from tests.hunt.explained import NO_REPAIRS, cures, inside, repairs
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.catalogue import load
-from scenarios.run import run_row
+from scenarios.format.catalogue import load
+from scenarios.single.run import run_row
 from sim.config import KEYS, NEVER, Value
-from sim.idle import Pings
-from sim.zookeeper import ZooKeeper
+from sim.environment.elision import Pings
+from sim.hosts.zookeeper import ZooKeeper
 from tests.hunt.settings import DRAWN, OWN, Case, drawn_case, first_difference, try_cases
 
 CASES = [drawn_case(number) for number in range(1_000)]

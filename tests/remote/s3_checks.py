@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 import pytest
 
-from scenarios import claim, store
-from scenarios.folder import open_folder
+from scenarios.sweep import claim, store
+from scenarios.sweep.folder import open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reports import exits
-from scenarios.rows import UNTOLD
+from scenarios.single.rows import UNTOLD
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scenarios import catalogue
+from scenarios.format import catalogue
 from sim.config import KEYS
 from sim.protocol.modes import MODES, RULES
 

@@ -6,8 +6,8 @@ import pytest
 
 from faults.plan import Plan
 from reports import options
-from scenarios import catalogue
-from scenarios.scenario import Recorded
+from scenarios.format import catalogue
+from scenarios.format.scenario import Recorded
 from sim.config import NEVER
 from sim.errors import InputError
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from reports.console import Ui
 from reports.progress import LINE_SECONDS, SweepProgress, status
-from scenarios.sweep import Progress
+from scenarios.sweep.driver import Progress
 
 if TYPE_CHECKING:
     import pytest

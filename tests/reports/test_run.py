@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.cli import main
-from scenarios import catalogue
-from scenarios.run import run_row
+from scenarios.format import catalogue
+from scenarios.single.run import run_row
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def test_an_exception_in_a_run_is_70(highwater: Callable[..., Call], monkeypatch
     def boom(*_: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("sim.cluster.Cluster.boot", boom)
+    monkeypatch.setattr("sim.hosts.cluster.Cluster.boot", boom)
     call = highwater("run", "canary")
     assert call.code == 70
     assert "canary, mode hw, seed 0: error" in call.out

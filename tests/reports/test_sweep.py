@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios import local, store, sweep
+from scenarios.sweep import driver as sweep
+from scenarios.sweep import local, store
 from sim.config import NEVER
 from sim.errors import InputError
-from sim.zookeeper import ZooKeeper
-from tests.scenarios.test_sweep import Here
+from sim.hosts.zookeeper import ZooKeeper
+from tests.scenarios.sweep.test_driver import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scenarios.folder import Folder
+    from scenarios.sweep.folder import Folder
     from tests.reports.conftest import Call
 
 CANARY = Path(__file__).parents[2] / "scenarios" / "files" / "canary.toml"
@@ -89,7 +90,7 @@ def test_modes_default_to_each_scenarios_own(
 def test_without_local_spark_is_used(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path, master: str | None, seconds: float
 ) -> None:
-    spark = pytest.importorskip("scenarios.spark")
+    spark = pytest.importorskip("scenarios.sweep.spark")
     words = [] if master is None else ["--master", master]
     highwater("sweep", "power", "--seeds", "0..1", "--output", tmp_path, *words, "--conf", "spark.a=b=c")
     assert isinstance(asked["backend"], spark.SparkBackend)

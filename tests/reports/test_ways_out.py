@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports import evidence
-from scenarios import manifest
-from scenarios.catalogue import load
-from scenarios.run import run
+from reports.evidence import folder as evidence
+from scenarios.format.catalogue import load
+from scenarios.single.run import run
+from scenarios.sweep import manifest
 from sim.errors import InputError
 
 if TYPE_CHECKING:

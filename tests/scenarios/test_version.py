@@ -65,7 +65,7 @@ def test_without_its_record_it_is_refused(compiled: Path) -> None:
             asked()
 
 
-@pytest.mark.parametrize("changed", ["sim/kernel.py", "reports/cli.py"])
+@pytest.mark.parametrize("changed", ["sim/kernel/scheduler.py", "reports/cli.py"])
 def test_a_checkout_that_has_changed_since_is_refused(
     compiled: Path, changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from sim.config import KEYS, NEVER, Value, flatten, parse, refusals, resolve, shown
 from sim.errors import InputError, did_you_mean
-from sim.settings import acks_number, broker_settings, client_settings, convergence_deadline_us
+from sim.hosts.settings import acks_number, broker_settings, client_settings, convergence_deadline_us
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.cluster import Cluster
 from sim.config import Value, resolve
-from sim.kernel import Kernel
-from sim.producer import Send
+from sim.hosts.cluster import Cluster
+from sim.hosts.producer import Send
+from sim.kernel.scheduler import Kernel
+from sim.kernel.streams import Streams
 from sim.protocol.modes import mode as mode_named
-from sim.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.trace import Step
-from sim.zk_broker import ZooKeeperBroker
-from sim.zookeeper import ZooKeeper
+    from sim.history.trace import Step
+from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.zookeeper import ZooKeeper
 
 SECOND_US = 1_000_000
 

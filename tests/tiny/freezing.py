@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import Batch
-from sim.protocol.partition import Partition
+from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules

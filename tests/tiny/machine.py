@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sim.protocol.epochs import EpochCache, EpochCheckpoint
-from sim.protocol.fetcher import FETCHING, Fetcher, restarts_fetcher
-from sim.protocol.log import Log
+from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
     INVALID_UPDATE_VERSION,
@@ -28,12 +27,13 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
-from sim.protocol.partition import NEVER_US, NO_LEADER, UNREGISTERED, Partition
+from sim.protocol.replica.fetcher import FETCHING, Fetcher, restarts_fetcher
+from sim.protocol.replica.partition import NEVER_US, NO_LEADER, UNREGISTERED, Partition
 from tests.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.replica import Replica
+    from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
 
 NAME: Final = "tiny"
@@ -311,7 +311,7 @@ class Machine:
         partition = Partition(number, NAME, log, cache, hw, self.rules, host, min_insync_replicas=1, lag_us=LAG_US)
         return Broker(host, partition, {})
 
-    # Events: decisions of the controller (`sim.broker` for the order of things).
+    # Events: decisions of the controller (`sim.hosts.broker` for the order of things).
 
     def _on_control(self, broker: Broker, leader: int, epoch: int, isr: tuple[int, ...]) -> None:
         partition = broker.partition
@@ -365,7 +365,7 @@ class Machine:
         broker.partition.isr_refused(INVALID_UPDATE_VERSION, NOW_US)
 
     def _on_serve(self, broker: Broker, follower: int, message: int) -> int | None:
-        """A follower's request arrives (`sim.serving`); `replica.fetch.wait.max.ms` is 0."""
+        """A follower's request arrives (`sim.hosts.serving`); `replica.fetch.wait.max.ms` is 0."""
         request = thaw(self.messages[message], self.rules, None)
         partition = broker.partition
         if isinstance(request, EpochEndRequest):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.protocol.alter_partition import AlterPartitionSender, Change, Result
+from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change, Result
 from sim.protocol.messages import NO_EPOCH, NONE
 from tests.conformance.driving import Kind, Seen
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sim.protocol.fetcher import Fetcher, restarts_fetcher
 from sim.protocol.messages import FetchRequest, LeaderAndIsr
+from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.kinds.leader_reply_to_fetch import LeaderOfOne
@@ -28,10 +28,10 @@ from tests.conformance.world import (
 )
 
 if TYPE_CHECKING:
+    from sim.environment.storage import Storage
     from sim.protocol.batch import Batch
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
-    from sim.storage import Storage
 
 
 class Decisions:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.client import Access
 from sim.config import resolve
-from sim.consumer import USABLE_EPOCH_END_VERSION, Consumer
-from sim.journal import Journal
-from sim.kernel import Kernel
-from sim.network import Network, Node
-from sim.protocol.consumer_position import (
+from sim.environment.network import Network, Node
+from sim.history.recorder import Journal
+from sim.hosts.client import Access
+from sim.hosts.consumer import USABLE_EPOCH_END_VERSION, Consumer
+from sim.hosts.settings import client_settings
+from sim.kernel.scheduler import Kernel
+from sim.kernel.streams import Streams
+from sim.protocol.client.consumer_position import (
     AWAIT_RESET,
     AWAIT_VALIDATION,
     FETCHING,
@@ -35,17 +37,15 @@ from sim.protocol.messages import (
     MetadataReply,
     MetadataRequest,
 )
-from sim.protocol.partition import NO_LEADER
-from sim.settings import client_settings
-from sim.streams import Streams
+from sim.protocol.replica.partition import NO_LEADER
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import LEADER, batches_of, entries_of, make_cache
 from tests.plain import StandsIn
 
 if TYPE_CHECKING:
+    from sim.history.trace import Step
     from sim.protocol.rules import Rules
-    from sim.trace import Step
 
 _TOPIC: Final = "t-0"
 _DELIVERY_US: Final = 5_000

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.fetcher import FETCHING
 from sim.protocol.messages import EARLIEST, LATEST, NONE, EpochEndRequest, EpochEndResult, FetchRequest, FetchResult
 from sim.protocol.modes import MODES
-from sim.protocol.replica import Replica
+from sim.protocol.replica.fetcher import FETCHING
+from sim.protocol.replica.replica import Replica
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.conversation import BrokenLog, Conversation, LeaderLogs, UncutReplica, make_replica
 from tests.conformance.driving import Kind, Matching, Seen
@@ -19,7 +19,7 @@ from tests.conformance.world import batches_of, entries_of, make_cache, make_log
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
 
 UNREQUESTED = "unrequested"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.replica import Replica
+from sim.protocol.replica.replica import Replica
 from tests.conformance.comparison import diverged_range, hole
 from tests.conformance.conversation import Conversation, LeaderLogs, make_replica
 from tests.conformance.driving import Kind, Seen
@@ -29,7 +29,7 @@ from tests.conformance.world import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.protocol.log import Log
+    from sim.protocol.log.log import Log
     from sim.protocol.rules import Rules
     from tests.conformance.cases import Fields
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.epochs import UNDEFINED
+from sim.protocol.log.epochs import UNDEFINED
 from sim.protocol.messages import DIVERGING_EPOCH, NO_EPOCH, EpochEndReply, EpochEndRequest
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
@@ -17,7 +17,7 @@ from tests.conformance.world import LEADER, entries_answering, epoch_of, make_ca
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
 
 

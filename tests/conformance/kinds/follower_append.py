@@ -9,7 +9,7 @@ from tests.conformance.driving import Kind, Seen
 from tests.conformance.world import RecordingHost, batches_of, entries_of, make_log, shown
 
 if TYPE_CHECKING:
-    from sim.protocol.replica import Replica
+    from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
     from tests.conformance.cases import Fields
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.config import resolve
-from sim.protocol.replica import Replica
-from sim.settings import broker_settings
+from sim.hosts.settings import broker_settings
+from sim.protocol.replica.replica import Replica
 from tests.conformance.cases import TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import RecordingHost, make_cache, make_log, make_storage

@@ -13,8 +13,8 @@ from tests.conformance.driving import Kind, Seen
 from tests.conformance.world import LEADER, batches_of, make_cache, make_log, make_partition, record_id
 
 if TYPE_CHECKING:
-    from sim.protocol.epochs import EpochCheckpoint
-    from sim.protocol.partition import Partition
+    from sim.protocol.log.epochs import EpochCheckpoint
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
     from tests.conformance.cases import Fields
 

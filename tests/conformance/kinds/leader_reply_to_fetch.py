@@ -22,7 +22,7 @@ from tests.conformance.world import (
 )
 
 if TYPE_CHECKING:
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
     from tests.conformance.cases import Fields
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.alter_partition import AlterPartitionSender, Change
-from sim.protocol.fetcher import Fetcher, restarts_fetcher, stops_fetcher
+from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change
 from sim.protocol.messages import (
     EARLIEST,
     LATEST,
@@ -20,7 +19,8 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ProduceRequest,
 )
-from sim.protocol.partition import NEVER_US, NO_LEADER, FollowerState
+from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher, stops_fetcher
+from sim.protocol.replica.partition import NEVER_US, NO_LEADER, FollowerState
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import (
@@ -39,7 +39,7 @@ from tests.conformance.world import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
 
 START_US = 1_000_000_000
@@ -217,7 +217,7 @@ class Leading(RecordingHost):
         return Seen(error=error or "NONE", records=some(sum(batch.count for batch in batches)), **changed)
 
     def _count(self, replica: int, offset: int, op: Fields) -> str:
-        """Let the leader learn from a fetch, or refuse it (`sim.serving`)."""
+        """Let the leader learn from a fetch, or refuse it (`sim.hosts.serving`)."""
         partition = self.partition
         if "cached_broker_epoch_at_fetch" in op:
             words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from sim.protocol.log import Log
+from sim.environment.storage import RecoveryError
+from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH, LeaderAndIsr
-from sim.storage import RecoveryError
 from tests.conformance.cases import TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.simulated import LoadingBroker
@@ -26,7 +26,7 @@ from tests.conformance.world import (
 from tests.plain import skip_if_compiled
 
 if TYPE_CHECKING:
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
     from tests.conformance.cases import Fields
 

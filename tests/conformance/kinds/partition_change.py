@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.protocol.kraft_controller import KraftController
-from sim.protocol.metadata import PartitionRegistration
-from sim.protocol.partition_change import PartitionChange, Terms
+from sim.protocol.kraft.metadata import PartitionRegistration
+from sim.protocol.kraft.partition_change import PartitionChange, Terms
+from sim.protocol.kraft.quorum_controller import KraftController
 from tests.conformance.cases import TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.releases import marks_recovery

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Record
 from sim.protocol.messages import NONE
-from sim.protocol.metadata import BrokerRegistration, PartitionRegistration, Record
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.kinds.partition_change import NAME, look, ours, registration, theirs

@@ -18,7 +18,7 @@ from tests.conformance.simulated import ASKER, SECOND_US, Asker, RunningCluster,
 from tests.conformance.world import FOLLOWER, LEADER, epoch_of, make_cache, make_log, make_partition, record_id
 
 if TYPE_CHECKING:
-    from sim.protocol.partition import Partition
+    from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
 
 BROKERS = 3

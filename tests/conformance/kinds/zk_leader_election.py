@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol import election
+from sim.protocol.zookeeper import election
 from tests.conformance.driving import Kind, Seen
 from tests.sim.protocol.controlling import Store, World
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.ledger import Ack, Ledger, Shown
+from sim.history.ledger import Ack, Ledger, Shown
 from sim.protocol.modes import MODES
 from tests.sim.protocol.recording import Recorder, partition
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.log import Log
-    from sim.protocol.replica import Replica
+    from sim.protocol.log.log import Log
+    from sim.protocol.replica.replica import Replica
 
 
 def replica(*batches: Batch, hw: int = 0, start: int = 0) -> Replica:

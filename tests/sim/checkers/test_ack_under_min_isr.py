@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim.journal import Journal
-from sim.kernel import Kernel
+from sim.history.recorder import Journal
+from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
 from tests.sim.checkers.histories import kinds
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.completeness import Completeness
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import make, replica, warnings
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.consumer_skip import check
-from sim.ledger import Ledger, Shown
+from sim.history.ledger import Ledger, Shown
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds, log
 

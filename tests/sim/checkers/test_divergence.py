@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.divergence import Divergence
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds, replica
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.epoch_leaders import EpochLeaders
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from tests.sim.checkers.histories import warnings
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.global_loss import GlobalLoss
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import make, replica, warnings
 

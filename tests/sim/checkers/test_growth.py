@@ -12,14 +12,14 @@ from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.divergence import Divergence
 from sim.checkers.global_loss import GlobalLoss
 from sim.checkers.hw_regression import check_answer
-from sim.ledger import Ledger, Shown
+from sim.history.ledger import Ledger, Shown
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import make, replica, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.protocol.replica import Replica
+    from sim.protocol.replica.replica import Replica
 
 SIZES = (64, 256, 1_024)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.idempotence import check
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from tests.sim.checkers.histories import kinds, log
 

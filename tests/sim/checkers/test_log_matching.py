@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.checkers.log_matching import LogMatching
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import replica, warnings
 
 if TYPE_CHECKING:
-    from sim.protocol.log import Log
+    from sim.protocol.log.log import Log
 
 A0, A1 = Batch(0, 1, 0, 10), Batch(2, 2, 0, 20)
 B1 = Batch(2, 2, 1, 30)

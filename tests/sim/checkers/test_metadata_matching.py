@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from sim.checkers.metadata_matching import MetadataMatching
-from sim.ledger import Ledger
-from sim.protocol.metadata import BrokerRegistration, PartitionRegistration, Setting
+from sim.history.ledger import Ledger
+from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Setting
 from tests.sim.checkers.histories import warnings
 
 FIRST, SECOND = BrokerRegistration(1, 1, 1), Setting("min.insync.replicas", 2)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.quorum import Quorum
-from sim.ledger import Ledger
+from sim.history.ledger import Ledger
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.partition import Partition
+from sim.protocol.replica.partition import Partition
 from tests.sim.checkers.histories import replica, warnings
 
 ALL = (1, 2, 3)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from sim.checkers.recovery_quorum import RecoveryQuorum
-from sim.ledger import Ledger
-from sim.protocol.metadata import PartitionRegistration
+from sim.history.ledger import Ledger
+from sim.protocol.kraft.metadata import PartitionRegistration
 from tests.sim.checkers.histories import warnings
 
 Brokers = tuple[int, ...]

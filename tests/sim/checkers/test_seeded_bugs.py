@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios.run import run_row
-from sim.broker import Broker
-from sim.protocol import election
+from scenarios.single.run import run_row
+from sim.hosts.broker import Broker
 from sim.protocol.messages import NONE, LeaderAndIsr
-from sim.protocol.partition import Partition
+from sim.protocol.replica.partition import Partition
+from sim.protocol.zookeeper import election
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 SEEDS = range(500)
 REPAIRED = {"truncate_at_leo": "drops-epochs", "late_reply": "leader-epoch"}

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios.run import run_row
-from sim.protocol import producer_state
+from scenarios.single.run import run_row
+from sim.protocol.log import producer_state
 from sim.protocol.messages import NONE
-from sim.protocol.partition import Partition
+from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 SEEDS = range(300)
 

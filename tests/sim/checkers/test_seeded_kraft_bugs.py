@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios.catalogue import load
-from scenarios.run import run_row
-from sim.kraft_broker import KRaftBroker
-from sim.protocol.partition_change import PartitionChange
-from sim.protocol.quorum_messages import MetadataRecords
+from scenarios.format.catalogue import load
+from scenarios.single.run import run_row
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.protocol.kraft.partition_change import PartitionChange
+from sim.protocol.kraft.quorum_messages import MetadataRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scenarios.scenario import Scenario
+    from scenarios.format.scenario import Scenario
 
 SEEDS = range(60)
 

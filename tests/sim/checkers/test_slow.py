@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios import final_logs
-from scenarios.catalogue import load, names
-from scenarios.run import run
+from scenarios.format.catalogue import load, names
+from scenarios.single import final_logs
+from scenarios.single.run import run
 from sim.checkers import EARLY_WARNINGS, slow
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scenarios.scenario import Scenario
-    from sim.trace import Step
+    from scenarios.format.scenario import Scenario
+    from sim.history.trace import Step
 
 STORIES = [(name, mode) for name in names() if not load(name).drawn for mode in list(load(name).expect)[:2]]
 

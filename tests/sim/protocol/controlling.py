@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim.protocol.controller import Controller, ControllerMovedError, Decide, Operation
-from sim.protocol.election import BrokerInfo, Registry
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
+from sim.protocol.zookeeper.controller import Controller, ControllerMovedError, Decide, Operation
+from sim.protocol.zookeeper.election import BrokerInfo, Registry
 
 
 class Store:

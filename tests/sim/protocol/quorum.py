@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.protocol.alter_partition import Change
-from sim.protocol.kraft_controller import KraftController
-from sim.protocol.metadata import Image, PartitionRegistration, Record, Value
+from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.metadata import Image, PartitionRegistration, Record, Value
+from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.quorum_messages import GetReplicaLogInfo, ReplicaLogInfo
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
-from sim.protocol.quorum_messages import GetReplicaLogInfo, ReplicaLogInfo
 from sim.protocol.rules import Rules
 
 NOTHING = PartitionRegistration("?", 0, 0, (), 0, ())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.epochs import EpochCache, EpochCheckpoint
-from sim.protocol.log import Log
+from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.log import Log
 from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
 from sim.protocol.modes import MODES
-from sim.protocol.partition import UNREGISTERED, Partition
 from sim.protocol.probes import PROBES
+from sim.protocol.replica.partition import UNREGISTERED, Partition
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.fetcher import Fetcher
     from sim.protocol.messages import Ask, Position
-    from sim.protocol.replica import Replica
+    from sim.protocol.replica.fetcher import Fetcher
+    from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
 
 HW = MODES["hw"].rules

@@ -1,0 +1,1 @@
+"""What a sweep says: rates, intervals, paired tests, coverage."""

@@ -1,0 +1,192 @@
+"""What a sweep has reached, and what it has not: from its ``summary.json``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+from sim.protocol.probes import PROBES, RULE_BRANCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SCHEMA_VERSION: Final = 2
+"""Version 1 lacks `exhausted`."""
+_MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
+
+_COUNTS: Final = {str: {str: int}}
+_SUMMARY: Final = {
+    "complete": bool,
+    "coverage?": {"runs": {str: int}, "probes": {str: _COUNTS}, "faults": _COUNTS, "pairs": {str: _COUNTS}},
+}
+"""Shape of what is read of ``summary.json``, as `scenarios.shape.check` takes it."""
+Runs = dict[str, int]
+"""Mode -> how many runs; modes without any are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Probes that belong together.
+
+    Attributes:
+        name: of the group.
+        probes: name -> runs that reached it.
+        never: names of those that no run reached, though a mode of the sweep could.
+        foreign: rule branches that no mode of the sweep takes.
+    """
+
+    name: str
+    probes: Mapping[str, Runs]
+    never: tuple[str, ...]
+    foreign: tuple[str, ...] = ()
+
+    def meaning(self, probe: str) -> str:
+        """What a transition means; empty where this version does not know it, and for branches."""
+        return _MEANINGS.get((self.name, probe), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A kind of fault that took effect.
+
+    Attributes:
+        kind: of the fault.
+        runs: in which it took effect.
+        reached: transition -> runs that reached it in the wake of such a fault.
+        never: transitions that no run reached there.
+    """
+
+    kind: str
+    runs: Runs
+    reached: Mapping[str, Runs]
+    never: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport:
+    """All of it.
+
+    Attributes:
+        runs: by mode.
+        exhausted: those of them that were given up, and might have reached more.
+        shortcomings: what keeps the sweep from being complete, one sentence each.
+        groups: of probes.
+        wakes: the kinds of faults that took effect.
+        missing: transitions that no run reached in any wake.
+        idle: kinds that were drawn and took effect in no run.
+        undrawn: kinds that no scenario of the sweep draws, nor struck otherwise.
+    """
+
+    runs: Runs
+    exhausted: Runs
+    shortcomings: tuple[str, ...]
+    groups: tuple[Group, ...]
+    wakes: tuple[Wake, ...]
+    missing: tuple[str, ...]
+    idle: tuple[str, ...]
+    undrawn: tuple[str, ...]
+
+
+def read(folder: str) -> CoverageReport:
+    """Look at a sweep.
+
+    Args:
+        folder: its folder.
+
+    Raises:
+        InputError: there is no sweep, no wave of it is done, or its rows are older than coverage.
+    """
+    from scenarios.shape import check
+    from scenarios.sweep.store import Store, read_json
+
+    store = Store(folder)
+    summary = read_json(store.folder, "summary.json")
+    found = summary.get("coverage")
+    if found is None:
+        raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
+    try:
+        check(summary, _SUMMARY)
+    except InputError as error:
+        raise InputError(f"{folder}/summary.json: {error}") from None
+    if not any(found["runs"].values()):
+        raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
+    return _report(store.run, tuple(store.shortcomings()), summary)
+
+
+def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapping[str, Any]) -> CoverageReport:
+    found = summary["coverage"]
+    transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
+    drawn = {kind for scenario in run["scenarios"] for kind in (scenario.get("faults") or {}).get("kinds", ())}
+    faults, pairs = found["faults"], {kind: found["pairs"].get(kind, {}) for kind in found["faults"]}
+    wakes = tuple(
+        Wake(kind, runs, pairs[kind], tuple(name for name in transitions if not pairs[kind].get(name)))
+        for kind, runs in faults.items()
+        if runs
+    )
+    return CoverageReport(
+        runs=found["runs"],
+        exhausted=_exhausted(summary["results"]),
+        shortcomings=shortcomings,
+        groups=tuple(_group(name, probes, _branches(run)) for name, probes in found["probes"].items()),
+        wakes=wakes,
+        missing=tuple(name for name in transitions if wakes and all(name in wake.never for wake in wakes)),
+        idle=tuple(kind for kind, runs in faults.items() if not runs and kind in drawn),
+        undrawn=tuple(kind for kind, runs in faults.items() if not runs and kind not in drawn),
+    )
+
+
+def _exhausted(results: Iterable[Mapping[str, Any]]) -> Runs:
+    """By mode; summaries of older versions know of none."""
+    found = Counter[str]()
+    for result in results:
+        found[result["mode"]] += result["verdicts"].get("exhausted", 0)
+    return dict(found)
+
+
+def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> Group:
+    missing = [probe for probe, runs in probes.items() if not runs]
+    foreign = [probe for probe in missing if name == RULE_BRANCH and probe not in branches]
+    return Group(name, probes, tuple(probe for probe in missing if probe not in foreign), tuple(foreign))
+
+
+def _branches(run: Mapping[str, Any]) -> set[str]:
+    """The rule branches that some broker or client of the sweep could take."""
+    modes = {mode for names in run["modes"].values() for mode in names}
+    modes |= {mode for scenario in run["scenarios"] for mode in (scenario.get("broker_modes") or {}).values()}
+    return {
+        f"{rule}={value}"
+        for mode in modes & MODES.keys()
+        for rule, value in {**MODES[mode].rules.as_dict(), **run["rules"]}.items()
+    }
+
+
+def as_json(report: CoverageReport) -> dict[str, Any]:
+    """The report as plain data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "complete": not report.shortcomings,
+        "shortcomings": list(report.shortcomings),
+        "runs": report.runs,
+        "exhausted": report.exhausted,
+        "groups": [
+            {
+                "group": group.name,
+                "probes": [
+                    {"probe": probe, "meaning": group.meaning(probe), "runs": runs}
+                    for probe, runs in group.probes.items()
+                ],
+                "never": list(group.never),
+                "of_no_mode": list(group.foreign),
+            }
+            for group in report.groups
+        ],
+        "faults": [
+            {"kind": wake.kind, "runs": wake.runs, "pairs": dict(wake.reached), "never": list(wake.never)}
+            for wake in report.wakes
+        ],
+        "faults_without_effect": list(report.idle),
+        "faults_not_drawn": list(report.undrawn),
+    }

@@ -1,0 +1,1 @@
+"""One run for a reader: replay, story, and the files that a cluster would have left."""

@@ -1,0 +1,226 @@
+"""Doing one seed again: from a scenario or from a sweep's folder, with its digest checked."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reports import exits, options
+from reports.evidence import outcome as single
+from reports.evidence.folder import Place
+from scenarios.format import catalogue
+from sim.config import shown
+from sim.errors import InputError, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scenarios.format.grid import Grid, Point
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.run import RunResult
+    from scenarios.sweep.folder import Folder
+    from scenarios.sweep.store import Store
+    from sim.config import Value
+
+STORE: Final = Path("store")
+"""Where replays of scenarios go when no folder is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a replay starts from.
+
+    Attributes:
+        scenario: what to run.
+        modes: the modes that it was or would be run in.
+        root: the folder that the user named, or `STORE`.
+        parts: components below it, to the folder that gets ``seeds/<seed>-<mode>/`` when the user names no other.
+        rules: rules that the sweep overrode.
+        digests: mode -> digest that the sweep found for this seed.
+        warnings: what differs from when the sweep was run.
+    """
+
+    scenario: Scenario
+    modes: tuple[str, ...]
+    root: Path
+    parts: tuple[str, ...]
+    rules: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def place(self, output: Path | None, seed: int, mode: str) -> Place:
+        """Where the replay of a seed in a mode goes; below `output` if the user names one."""
+        above = self.parts if output is None else ()
+        return Place(output or self.root, (*above, "seeds", f"{seed}-{mode}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run that was done again, the folder that tells of it, and the digest that it should have, if one is known."""
+
+    result: RunResult
+    folder: Path
+    expected_digest: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the digest is known and another one came out."""
+        return self.expected_digest not in (None, self.result.row["digest"])
+
+    @property
+    def exit_code(self) -> int:
+        """The code of this run; a digest that differs is worse than an unexpected verdict."""
+        return exits.worst([exits.of_row(self.result.row), exits.DIGEST_DIFFERS if self.differs else exits.EXPECTED])
+
+    @property
+    def said(self) -> str:
+        """One line about the digest."""
+        if self.expected_digest is None:
+            return "digest not checked: none is known"
+        digest = self.result.row["digest"]
+        return (
+            f"DIGEST DIFFERS: expected {self.expected_digest}, got {digest}" if self.differs else "digest as expected"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The replay as one JSON-able object."""
+        digest = {"expected": self.expected_digest, "differs": self.differs}
+        return {**single.as_json(self.result), "digest": digest, "folder": str(self.folder)}
+
+
+def origin(
+    word: str,
+    seed: int,
+    name: str | None,
+    rules: Mapping[str, str],
+    settings: Mapping[str, Value],
+    *,
+    strict: bool = False,
+) -> Origin:
+    """Find out what a user wants to do again.
+
+    Args:
+        word: a bundled scenario's name (that goes before a folder of the same name), a sweep's folder, or a scenario
+            file.
+        seed: the seed.
+        name: which scenario of the sweep; needed when it has several.
+        rules: rules to override.
+        settings: settings to override; of a sweep over a grid, the point.
+        strict: early warnings count, whether or not they did in the sweep.
+
+    Raises:
+        InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
+    """
+    from scenarios.sweep.folder import open_folder
+
+    folder = open_folder(word)
+    if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
+        if rules:
+            raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
+        found = _of_sweep(folder, seed, name, settings)
+        return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
+    if name is not None:
+        raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
+    scenario = options.scenario(word, settings, strict=strict)
+    return Origin(scenario, tuple(scenario.expect), STORE, (scenario.name,), rules)
+
+
+def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
+    """Mode -> digest that a run of it must have, as far as it is known.
+
+    Raises:
+        InputError: one digest is given for several modes.
+    """
+    if given is None:
+        return origin.digests
+    if len(modes) > 1:
+        raise InputError(f"--expect-digest is of one run; choose one with --mode: {', '.join(modes)}")
+    return {modes[0]: given.lower()}
+
+
+def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
+    from scenarios.format import schema
+    from scenarios.format.grid import words
+    from scenarios.sweep.store import Store
+    from sim.protocol.rules import check as check_rule
+
+    store = Store(folder)
+    run = store.run
+    point = _point(folder.shown, store.grid, settings)
+    stored = {entry["name"]: entry for entry in run["scenarios"]}
+    name = _chosen(folder.shown, name, stored)
+    try:
+        scenario = schema.of_store(stored[name])
+        options.check_settings(scenario, point)
+        for rule, value in run["rules"].items():
+            check_rule(rule, value)
+    except InputError as error:
+        raise InputError(*(f"{folder.shown}/run.json: {problem}" for problem in error.problems)) from None
+    # What a bucket holds is replayed onto this machine's disk.
+    parts = (name,) if len(stored) > 1 or folder.local is None else ()
+    scenario = scenario.with_settings(point)
+    digests = _digests(store, name, seed, point)
+    return Origin(
+        scenario,
+        tuple(run["modes"][name]),
+        folder.local or STORE,
+        (*parts, *((words(point).replace(" ", ","),) if point else ())),
+        run["rules"],
+        digests,
+        (*store.shortcomings(), *_warnings(run, scenario)),
+    )
+
+
+def _chosen(folder: str, name: str | None, scenarios: Mapping[str, object]) -> str:
+    if name is None and len(scenarios) > 1:
+        raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
+    name = name or next(iter(scenarios))
+    if name not in scenarios:
+        raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
+    return name
+
+
+def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:
+    """The point of a sweep's grid that settings name.
+
+    Raises:
+        InputError: they name another key or value, or not every key that varies.
+    """
+    problems = []
+    for key, value in settings.items():
+        if key not in grid:
+            problems.append(f"{folder} knows its settings: --set {key} goes with a scenario only")
+        elif value not in grid[key]:
+            there = ", ".join(map(shown, grid[key]))
+            problems.append(f"{folder} holds no {key} = {shown(value)}; one of: {there}")
+    for key in grid.keys() - settings.keys():
+        there = ", ".join(map(shown, grid[key]))
+        problems.append(f"{folder} holds several values of {key}; choose one with --set {key}=...: {there}")
+    if problems:
+        raise InputError(*sorted(problems))
+    return {key: settings[key] for key in grid}
+
+
+def _digests(store: Store, scenario: str, seed: int, point: Point) -> dict[str, str]:
+    wanted = {"scenario": scenario, "seed": seed, **point}
+    rows = store.rows([*wanted, "mode", "digest"], scenario)
+    keys = zip(*(rows[name] for name in wanted), strict=True)
+    places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
+    return {rows["mode"][place]: rows["digest"][place] for place in places}
+
+
+def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
+    """What is not as it was when the sweep began."""
+    from scenarios.version import code_version
+
+    if run["code_version"] != code_version():
+        yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
+    with contextlib.suppress(UserError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
+        now = options.scenario(scenario.source or scenario.name, options.settings(scenario.overrides))
+        if now.scenario_hash() != scenario.scenario_hash():
+            yield (
+                f"scenario {scenario.name} has changed since the sweep (hash {scenario.scenario_hash()} then, "
+                f"{now.scenario_hash()} now); the sweep's is replayed"
+            )

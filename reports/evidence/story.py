@@ -1,0 +1,71 @@
+"""A run's trace as a story to read: one line for each step, faults and violations among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.console import pairs
+from sim.history.trace import STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scenarios.single.run import RunResult
+
+_SHOWN_APART: Final = ("t", "step", "broker")
+_WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
+
+
+def head(row: Mapping[str, Any]) -> Iterator[str]:
+    """What was run and how it ended."""
+    yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}: {outcome(row)}"
+    yield f"digest {row['digest']}, {row['events']} events, {row['sim_us'] / 1_000_000:.3f} s of simulated time"
+    if row["error"]:
+        yield from row["error"].splitlines()
+
+
+def outcome(row: Mapping[str, Any]) -> str:
+    """The verdict in words."""
+    words = [row["verdict"]]
+    if row["violations"]:
+        words.append(f"({row['violations'].replace(',', ', ')})")
+    agrees = "as expected" if row["expected"] else "not as expected"
+    if row["expected"] and row["verdict"] == "exhausted":
+        agrees = "undecided"
+    promise = "inside" if row["inside"] else "outside"
+    return f"{' '.join(words)}, {agrees}; faults {promise} the mode's promise"
+
+
+def history(result: RunResult) -> Iterator[str]:
+    """All lines of ``history.txt``. Times are simulated seconds."""
+    yield from head(result.row)
+    yield ""
+    steps = [(step["t"], step_line(step)) for step in result.trace or ()]
+    early = [warning for warning in result.warnings if warning not in result.violations]
+    marks = [(violation["at_us"], violation_line(violation)) for violation in result.violations]
+    marks += [(warning["at_us"], violation_line(warning, "early warning")) for warning in early]
+    for at_us, text in sorted([*steps, *marks], key=lambda line: line[0]):
+        yield f"{at_us / 1_000_000:12.6f}  {text}"
+
+
+def step_line(step: Mapping[str, Any]) -> str:
+    """One step: who, what, and the step's own fields."""
+    who = f"broker {step['broker']}" if step.get("broker") else ""
+    hide = (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART
+    return f"{who:<10} {step['step']:<12} {pairs(step, hide)}".rstrip()
+
+
+def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:
+    """One violation or warning, marked so that the eye finds it."""
+    promise = "inside" if violation["inside"] else "outside"
+    return f"*** {what} {violation['kind']} ({promise} the promise): {violation['detail']}"
+
+
+def batches(log: Iterable[tuple[int, int, int, int]]) -> str:
+    """A log in one line: ``0-2@1 3@2`` holds offsets 0 to 2 of leader epoch 1, then 3 of leader epoch 2."""
+    runs: list[tuple[int, int, int]] = []
+    for base, last, epoch, _ in log:
+        if runs and runs[-1][1:] == (base - 1, epoch):
+            base = runs.pop()[0]
+        runs.append((base, last, epoch))
+    return " ".join(f"{base}@{epoch}" if base == last else f"{base}-{last}@{epoch}" for base, last, epoch in runs)

@@ -1,0 +1,57 @@
+"""The bundled scenarios, and scenario files of the user's own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scenarios import paths
+from sim.errors import InputError, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.resources.abc import Traversable
+
+    from scenarios.format.scenario import Scenario
+
+
+def names() -> list[str]:
+    """Names of the bundled scenarios, sorted."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name_or_path: str) -> Scenario:
+    """Read a scenario.
+
+    Args:
+        name_or_path: name of a bundled scenario, or the path of a file: what ends in ``.toml`` or holds a separator.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        InputError: there is none, or everything that is wrong with it.
+        StorageError: it is there and cannot be read.
+    """
+    if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
+        return _read(lambda: paths.read(Path(name_or_path), paths.SCENARIO_BYTES), name_or_path)
+    if name_or_path not in names():
+        raise InputError(f"unknown scenario {name_or_path!r}{did_you_mean(name_or_path, names())}")
+    return _read((_folder() / f"{name_or_path}.toml").read_bytes, name_or_path)
+
+
+def _folder() -> Traversable:
+    return files("scenarios") / "files"
+
+
+def _read(content: Callable[[], bytes], source: str) -> Scenario:
+    from scenarios.format.schema import read  # Imports pydantic, which only this call needs.
+
+    try:
+        text = content().decode("utf-8-sig")
+    except UserError as error:
+        raise type(error)(*(f"{source}: {problem}" for problem in error.problems)) from None
+    except UnicodeDecodeError:
+        raise InputError(f"{source}: not UTF-8 text") from None
+    return read(text, source)

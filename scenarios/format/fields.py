@@ -1,0 +1,272 @@
+"""Checks of single fields of a scenario file against the rest of the file.
+
+Facts about the whole file are gathered first, from whatever of it is sound, so that one field's mistake never hides
+another's. A check takes a value and the facts, gives the value in its final form, and raises ValueError with what is
+to follow ``key = value: ``, or `InputError` where the text names key and value itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scenarios import paths
+from scenarios.format.actions import ACTIONS
+from sim.checkers import EARLY_WARNINGS
+from sim.config import KEYS, Value, flatten, parse
+from sim.errors import InputError, did_you_mean
+from sim.protocol.rules import check as check_rule
+
+VIOLATIONS: Final = (
+    "committed-loss",
+    "exposed-loss",
+    "divergence",
+    "hw-regression",
+    "consumer-skip",
+    "duplicate",
+    "reordered",
+    "ack-under-min-isr",
+    "stuck-replica",
+    "no-progress",
+    *EARLY_WARNINGS,
+)
+"""Kinds of violations that an expectation may name; early warnings that one names count as violations."""
+VERDICTS: Final = ("violates", "clean", "may-violate")
+MAX_BROKERS: Final = 99
+DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+"""Keys of a topic that may be changed while brokers run."""
+_FACTOR: Final = "default.replication.factor"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What single fields are checked against.
+
+    Attributes:
+        brokers: number of brokers.
+        replicas: the largest replication factor, set or drawn.
+        scripted: whether the script is the control plane.
+        drawn: whether faults are drawn.
+        batches: name of a batch -> how many script lines send it.
+        configured: keys of ``[config]``.
+    """
+
+    brokers: int
+    replicas: int
+    scripted: bool
+    drawn: bool
+    batches: Counter[str]
+    configured: frozenset[str]
+
+
+def gather(data: Mapping[str, Any]) -> Facts:
+    """The facts of a file, which may be wrong in any way."""
+    count = data.get("brokers")
+    if isinstance(count, Mapping):
+        count = count.get("count")
+    config = dict(flatten(_table(data, "config")))
+    factors = [config.get(_FACTOR, 1), *_items(dict(flatten(_table(data, "draw"))).get(_FACTOR))]
+    lines = [line for line in _items(data.get("script")) if isinstance(line, Mapping)]
+    return Facts(
+        brokers=count if isinstance(count, int) else MAX_BROKERS,
+        replicas=max((factor for factor in factors if isinstance(factor, int)), default=MAX_BROKERS),
+        scripted=data.get("control") == "scripted",
+        drawn="faults" in data,
+        batches=Counter(str(line.get("batch")) for line in lines if line.get("do") == "produce"),
+        configured=frozenset(config),
+    )
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = data.get(name)
+    return table if isinstance(table, Mapping) else {}
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else []
+
+
+def whole(data: Mapping[str, Any], facts: Facts) -> list[str]:
+    """What is wrong with the file as a whole."""
+    if "workload" in data and facts.batches:
+        return ["workload and script both send batches; one of them is to"]
+    if "workload" not in data and not facts.batches:
+        return ["nothing is sent: a workload, or script lines with do = 'produce', are needed"]
+    return []
+
+
+def keyed(table: object, _: Facts) -> object:
+    """Flatten a table and give each value its own key, for checks that need both."""
+    if not isinstance(table, Mapping):
+        return table
+    pairs = list(flatten(table))
+    twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if twice:
+        raise InputError(f"{', '.join(twice)} set twice, with and without quotes")
+    return {key: (key, value) for key, value in pairs}
+
+
+def setting(pair: tuple[str, object], facts: Facts) -> Value:
+    """A configuration key's value."""
+    key, raw = pair
+    value = parse(key, raw)
+    if key == _FACTOR and isinstance(value, int) and value > facts.brokers:
+        raise InputError(f"{key} = {raw!r}: there are only {facts.brokers} brokers")
+    return value
+
+
+def choices(pair: tuple[str, object], facts: Facts) -> tuple[Value, ...]:
+    """The values that a configuration key is drawn from."""
+    key, values = pair
+    if key in facts.configured:
+        raise InputError(f"{key} is drawn, and also set in config")
+    if key in KEYS and not _items(values):
+        raise InputError(f"{key} = {values!r}: a list of values to draw from is needed")
+    return tuple(setting((key, value), facts) for value in _items(values) or [values])
+
+
+def rule(pair: tuple[str, object], _: Facts) -> str:
+    """A rule's value."""
+    name, value = pair[0], str(pair[1])
+    check_rule(name, value)
+    return value
+
+
+def rule_values(pair: tuple[str, object], facts: Facts) -> tuple[str, ...]:
+    """A rule's value, or a list of them."""
+    name, values = pair
+    return tuple(rule((name, value), facts) for value in _items(values) or [values])
+
+
+def sections(value: object, _: Facts) -> object:
+    """Part the number of brokers from their sections; ``brokers = 3`` is short for ``brokers.count = 3``."""
+    if not isinstance(value, Mapping):
+        return {"count": value}
+    plain = {key: value[key] for key in ("count", "first", "upgraded_from") if key in value}
+    return {**plain, "sections": {key: _section(keys) for key, keys in value.items() if key not in plain}}
+
+
+def _section(keys: object) -> dict[str, object]:
+    """Part a broker's mode from its configuration keys."""
+    if not isinstance(keys, Mapping) or "mode" not in keys:
+        return {"keys": keys}
+    return {"mode": keys["mode"], "keys": {key: value for key, value in keys.items() if key != "mode"}}
+
+
+def section(key: str, facts: Facts) -> int:
+    """The broker that ``[brokers.N]`` is about."""
+    if key not in map(str, range(1, facts.brokers + 1)):
+        raise ValueError(
+            f"brokers has no such key; it holds 'count', 'first', 'upgraded_from', and sections 1 to {facts.brokers}"
+        )
+    return int(key)
+
+
+def broker(value: int, facts: Facts) -> int:
+    """A broker's id."""
+    return _id(value, 1, facts.brokers, "the brokers are")
+
+
+def replica(value: int, facts: Facts) -> int:
+    """The id of a broker that holds a replica."""
+    return _id(value, 1, facts.replicas, "the replicas are on brokers")
+
+
+def broker_or_none(value: int, facts: Facts) -> int:
+    """A broker's id, or 0 for none."""
+    return _id(value, 0, facts.brokers, "the brokers are")
+
+
+def leader(value: int, facts: Facts) -> int:
+    """The id of a replica, or 0 for no leader."""
+    return _id(value, 0, facts.replicas, "a leader is one of")
+
+
+def _id(value: int, lowest: int, highest: int, what: str) -> int:
+    if not lowest <= value <= highest:
+        raise ValueError(f"{what} {lowest} to {highest}")
+    return value
+
+
+def endpoint(value: object, facts: Facts) -> object:
+    """One end of a link."""
+    if value != "control" and (type(value) is not int or not 1 <= value <= facts.brokers):
+        raise ValueError(f'an end of a link is "control" or one of brokers 1 to {facts.brokers}')
+    return value
+
+
+def distinct(values: list[int], _: Facts) -> list[int]:
+    """A list of ids without repetition."""
+    if len(set(values)) < len(values):
+        raise ValueError("a broker is named twice")
+    return values
+
+
+def scenario_name(value: str, _: Facts) -> str:
+    """The name of the scenario, of which folders are made."""
+    return paths.name(value, "scenario's name")
+
+
+def action(do: str, facts: Facts) -> str:
+    """What a script line does."""
+    if ACTIONS[do].scripted_only and not facts.scripted:
+        raise ValueError('it needs control = "scripted"')
+    return do
+
+
+def dynamic(settings: dict[str, Value], _: Facts) -> dict[str, Value]:
+    """Settings that a script may change while the cluster runs."""
+    for key in settings:
+        if key not in DYNAMIC:
+            raise ValueError(f"{key} cannot be changed while brokers run{did_you_mean(key, DYNAMIC)}")
+    return settings
+
+
+def acks(value: object, _: Facts) -> Value:
+    """The acks of one batch."""
+    return parse("acks", value)
+
+
+def new_batch(name: str, facts: Facts) -> str:
+    """The name of a batch that a line sends."""
+    if facts.batches[name] > 1:
+        raise ValueError("more than one line sends it")
+    return name
+
+
+def batch(name: str, facts: Facts) -> str:
+    """The name of a batch that some line sends."""
+    if name not in facts.batches:
+        raise ValueError(f"no line of the script sends it{did_you_mean(name, facts.batches)}")
+    return name
+
+
+def pair(values: list[int], _: Facts) -> tuple[int, int]:
+    """Inclusive bounds."""
+    if len(values) != 2 or values[0] > values[1]:
+        raise ValueError("two numbers are needed, the lower bound first")
+    return values[0], values[1]
+
+
+def expectation(text: str, facts: Facts) -> dict[str, object]:
+    """``violates:KIND|KIND``, ``clean``, ``clean:KIND|KIND`` or ``may-violate``, taken apart."""
+    verdict, colon, named = text.partition(":")
+    kinds = tuple(named.split("|")) if colon else ()
+    one_of(verdict, VERDICTS, "expectation")
+    for kind in kinds:
+        one_of(kind, VIOLATIONS, "kind of violation")
+    if verdict == "may-violate" and kinds:
+        raise ValueError("may-violate takes no kinds")
+    if verdict != "may-violate" and not kinds and not facts.drawn:
+        raise ValueError(f"unless faults are drawn it must name kinds, as in '{verdict}:committed-loss'")
+    return {"verdict": verdict, "kinds": kinds}
+
+
+def one_of(value: str, words: Iterable[str], what: str) -> str:
+    """A word of a fixed list."""
+    valid = list(words)
+    if value not in valid:
+        raise ValueError(f"no such {what}{did_you_mean(value, valid)}")
+    return value

@@ -1,0 +1,67 @@
+"""Pydantic's errors as sentences that name key, value and the nearest valid name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from scenarios.format.actions import ACTIONS
+from sim.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LISTS: Final = ("script", "story", "final", "also")
+"""Arrays of tables; their entries are counted from 1."""
+_NOT_WRITTEN: Final = ("sections", "keys", "[key]")
+"""Parts of a path that no file shows."""
+_CLIPPED: Final = 60
+
+
+def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> str:
+    """One sentence for one error.
+
+    Args:
+        error: what pydantic says of it.
+        keys: gives the valid keys of a table, by the last name in its path.
+    """
+    path = [part for part in error["loc"] if part not in _NOT_WRITTEN]
+    kind = error["type"]
+    parent = _where(path[:-1])
+    inside = f"{parent}: " if parent else ""
+    if kind == "said":  # The text names key and value; only of a whole table it does not.
+        return (f"{_where(path)}: " if isinstance(error["input"], Mapping) else inside) + str(error["msg"])
+    if kind == "missing":
+        return f"{inside}{path[-1]!r} is missing"
+    if kind == "extra_forbidden":
+        table = next((part for part in reversed(path[:-1]) if isinstance(part, str)), "")
+        return f"{inside}unknown key {path[-1]!r}{did_you_mean(str(path[-1]), keys(table))}"
+    if kind == "union_tag_invalid":
+        tag = error["ctx"]["tag"]
+        return f"{_where(path)}: do = {tag!r}: no such action{did_you_mean(tag, ACTIONS)}"
+    if kind == "union_tag_not_found":
+        return f"{_where(path)}: 'do' is missing"
+    value = "" if error["loc"][-1] == "[key]" else f" = {_shown(error['input'])}"
+    return f"{_where(path)}{value}: {_message(error)}"
+
+
+def _where(path: list[str | int]) -> str:
+    names = [part for part in path if isinstance(part, str)]
+    if len(path) < 2 or path[0] not in LISTS:
+        return ".".join(names)
+    entry = f"{names.pop(0)} {int(path[1]) + 1}"
+    if path[0] == "script" and names:
+        entry += f" ({names.pop(0)})"
+    return ": ".join(filter(None, (entry, ".".join(names))))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _CLIPPED else text[:_CLIPPED] + "..."
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] in ("dict_type", "model_type", "model_attributes_type"):
+        return "a table is needed"
+    text = str(error["msg"]).removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]

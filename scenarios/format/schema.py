@@ -1,0 +1,401 @@
+"""Scenario files: TOML in, `scenarios.format.scenario.Scenario` out, every mistake named at once.
+
+Runs on the driver only, and is the one place that knows pydantic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
+
+from faults.injection import LINKS
+from scenarios import paths
+from scenarios.format import fields, legal, mixing, problems
+from scenarios.format.actions import ACTIONS, FAULT_KINDS, Action
+from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
+from scenarios.shape import check
+from sim.errors import InputError
+from sim.history.trace import STEPS
+from sim.hosts.control_plane import ELECTIONS
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def _checked(check: Callable[[Any, fields.Facts], object]) -> Callable[[Any, ValidationInfo], object]:
+    def validate(value: Any, info: ValidationInfo) -> object:
+        try:
+            return check(value, cast("fields.Facts", info.context))
+        except InputError as error:
+            raise PydanticCustomError("said", "{text}", {"text": "; ".join(error.problems)}) from None
+
+    return validate
+
+
+def _check(check: Callable[[Any, fields.Facts], object]) -> AfterValidator:
+    return AfterValidator(_checked(check))
+
+
+def _word(what: str, words: Iterable[str]) -> AfterValidator:
+    return AfterValidator(lambda value: fields.one_of(value, words, what))
+
+
+def _only_for(*steps: str) -> AfterValidator:
+    def validate(value: object, info: ValidationInfo) -> object:
+        if info.data.get("step", steps[0]) not in steps:
+            raise ValueError(f"step {info.data['step']!r} has none; steps that have one: {', '.join(steps)}")
+        return value
+
+    return AfterValidator(validate)
+
+
+def _shares(*others: str) -> AfterValidator:
+    """Shares of the same hundred."""
+
+    def validate(value: int, info: ValidationInfo) -> int:
+        if value + sum(info.data.get(other, 0) for other in others) > 100:
+            raise ValueError(f"with {' and '.join(others)} that is more than 100")
+        return value
+
+    return AfterValidator(validate)
+
+
+def _standing(value: int, info: ValidationInfo) -> int:
+    """A story of a last replica standing begins with brokers that leave the ISR."""
+    kinds = info.data.get("kinds", [])
+    if value and kinds and LINKS.issuperset(kinds):
+        raise ValueError(f"it needs a kind that strikes brokers, and {', '.join(kinds)} strike links alone")
+    return value
+
+
+FIRST_HORIZON_MS: Final = 6_000
+"""Faults begin after 5 s."""
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+Words = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
+Pair = Annotated[list[Natural], _check(fields.pair)]
+Broker = Annotated[int, _check(fields.broker)]
+Replica = Annotated[int, _check(fields.replica)]
+Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct)]
+AnyReplicas = Annotated[list[Replica], _check(fields.distinct)]
+_KEYED = BeforeValidator(_checked(fields.keyed))
+Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
+Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
+RuleValue = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
+RuleValues = Annotated[dict[str, Annotated[Any, _check(fields.rule_values)]], _KEYED]
+ModeName = Annotated[str, _word("mode", MODES)]
+
+PARAMS: Final[dict[str, Any]] = {
+    "batch": Annotated[Name, _check(fields.new_batch)],
+    "sent": Annotated[Name, _check(fields.batch)],
+    "count": Positive,
+    "acks": Annotated[Any, _check(fields.acks)],
+    "broker": Broker,
+    "brokers": Annotated[list[Broker], Field(min_length=1), _check(fields.distinct)],
+    "leader": Annotated[int, _check(fields.leader)],
+    "replicas": Replicas,
+    "endpoint": Annotated[Any, _check(fields.endpoint)],
+    "offset": Natural,
+    "ms": Natural,
+    "election": Annotated[str, _word("election", ELECTIONS)],
+    "permille": Annotated[int, Field(ge=0, le=1_000)],
+    "flag": bool,
+    "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],
+}
+"""Kind of a parameter in `scenarios.format.actions` -> its type."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Section(_Table):
+    mode: ModeName | None = None
+    keys: Settings
+
+
+class _Brokers(_Table):
+    count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
+    first: Broker = 1
+    upgraded_from: list[ModeName] = []
+    sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
+
+
+class _Workload(_Table):
+    bursts: Pair
+    batches: Pair
+    gap_ms: Pair
+    records: Annotated[list[Positive], _check(fields.pair)]
+    acks_one_every: Natural = 0
+    near_percent: Percent = 0
+
+
+class _Faults(_Table):
+    horizon_ms: Annotated[int, Field(ge=FIRST_HORIZON_MS)]
+    count: Pair
+    kinds: Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)]
+    restart_ms: Pair
+    cut_ms: Pair
+    pause_ms: Pair | None = None
+    slow_ms: Pair | None = None
+    loss_permille: Annotated[list[Annotated[int, Field(ge=0, le=1_000)]], _check(fields.pair)] | None = None
+    aimed_percent: Percent = 0
+    burst_percent: Percent = 0
+    chain_percent: Annotated[Percent, _shares("burst_percent")] = 0
+    rolling_percent: Annotated[Percent, _shares("burst_percent", "chain_percent")] = 0
+    standing_percent: Annotated[
+        Percent, _shares("burst_percent", "chain_percent", "rolling_percent"), AfterValidator(_standing)
+    ] = 0
+
+
+class _Pattern(_Table):
+    step: Annotated[str, _word("step", STEPS)]
+    broker: Annotated[int, _check(fields.broker_or_none)] | None = None
+    batch: Annotated[str, _only_for("append", "ack", "read"), _check(fields.batch)] | None = None
+    offset: Natural | None = None
+    leader_epoch: Natural | None = None
+    isr: Annotated[AnyReplicas, _only_for("isr")] | None = None
+    elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
+    last_known_elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
+    rounds: Annotated[Natural, _only_for("settled")] | None = None
+
+
+class _Probe(_Pattern):
+    rules: RuleValues = {}
+
+
+class _FinalLog(_Table):
+    broker: Broker
+    batches: list[Annotated[str, _check(fields.batch)]]
+    leo: Natural | None = None
+    rules: RuleValues = {}
+
+
+class _Also(_Table):
+    kind: Annotated[str, _word("kind of violation", fields.VIOLATIONS)]
+    modes: Annotated[list[ModeName], Field(min_length=1)]
+    label: Literal["inside", "outside"]
+    reason: Words
+
+
+class _Line(_Table):
+    when: _Pattern | None = None
+    after_ms: Natural = 0
+    after_us: Natural = 0
+    rules: RuleValues = {}
+
+
+def _line(do: str, action: Action) -> type[_Line]:
+    """The model of the script lines that do this."""
+    given: dict[str, Any] = {"do": (Annotated[Literal[do], _check(fields.action)], ...)}
+    for name, param in action.params.items():
+        kind = PARAMS[param.kind]
+        given[name] = (kind, ...) if param.required else (kind | None, param.default)
+    return create_model(do, __base__=_Line, **given)
+
+
+LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items()}
+"""Value of `do` -> model of its script lines."""
+
+
+class _File(_Table):
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Annotated[Name, _check(fields.scenario_name)]
+    title: Words
+    description: str = ""
+    brokers: Annotated[_Brokers, BeforeValidator(_checked(fields.sections))]
+    control: Annotated[str, _word("control plane", ("real", "scripted"))]
+    settle_ms: Natural = 0
+    config: Settings = {}
+    draw_config: Draws = Field(default={}, alias="draw")
+    workload: _Workload | None = None
+    faults: _Faults | None = None
+    script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
+    story: list[_Probe] = []
+    final: list[_FinalLog] = []
+    expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
+    broken_by: dict[ModeName, RuleValue] = {}
+    also: list[_Also] = []
+
+
+TABLES: Final[dict[str, type[_Table]]] = {
+    "": _File,
+    "workload": _Workload,
+    "faults": _Faults,
+    "when": _Pattern,
+    "story": _Probe,
+    "final": _FinalLog,
+    "also": _Also,
+    **LINES,
+}
+"""Last name in the path of a table -> its model."""
+
+
+def read(text: str, source: str) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        text: its content.
+        source: what to call it in messages.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        InputError: everything that is wrong with it.
+    """
+    try:
+        return _scenario(paths.parse_toml(text))
+    except InputError as error:
+        raise InputError(*(f"{source}: {problem}" for problem in error.problems)) from None
+
+
+def of_store(stored: Mapping[str, Any]) -> Scenario:
+    """A scenario as a store holds it, checked as if it came from a file.
+
+    Args:
+        stored: what `Scenario.to_json` gave, in this version or an older one.
+
+    Raises:
+        InputError: everything that is wrong with it.
+    """
+    try:
+        from_json(stored)  # Refuses what is newer.
+        scenario = _scenario(_as_file(stored))
+    except (AttributeError, KeyError, TypeError):
+        raise InputError("it holds a scenario that highwater did not write") from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    check(stored, {"source": str, "overrides?": [str], "strict?": bool})
+    # Only what the checks have seen goes on.
+    overrides = tuple(stored.get("overrides", ()))
+    return replace(scenario, source=stored["source"], overrides=overrides, strict=stored.get("strict", False))
+
+
+def _scenario(data: dict[str, Any]) -> Scenario:
+    version = data.get("schema")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise InputError(f"schema = {version} is newer than this version reads ({SCHEMA_VERSION})")
+    facts = fields.gather(data)
+    found = fields.whole(data, facts)
+    try:
+        file = _File.model_validate(data, context=facts)
+    except ValidationError as error:
+        found += [problems.describe(detail, _keys) for detail in error.errors()]
+    if found:
+        raise InputError(*dict.fromkeys(found))
+    scenario = from_json(_plain(file))
+    mixing.check(scenario, scenario.expect)
+    legal.check(scenario)
+    return scenario
+
+
+def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file would have to hold: `_plain` undone."""
+    given = {_FILE_KEYS.get(key, key): value for key, value in stored.items() if value is not None}
+    for key in ("source", "overrides", "strict", "first", "upgraded_from", "broker_config", "broker_modes"):
+        given.pop(key, None)
+    sections = {broker: dict(keys) for broker, keys in stored["broker_config"].items()}
+    for broker, mode in stored.get("broker_modes", {}).items():
+        sections.setdefault(broker, {})["mode"] = mode
+    brokers = {"count": stored["brokers"], "first": stored.get("first", 1)}
+    if stored["faults"] is not None:
+        given["faults"] = {
+            _ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()
+        }
+    return {
+        **given,
+        "schema": SCHEMA_VERSION,
+        "brokers": {**brokers, "upgraded_from": stored.get("upgraded_from", []), **sections},
+        "control": "real" if stored["control"] == "simple" else stored["control"],  # It was called so at first.
+        "settle_ms": _ms(stored["settle_us"]),
+        "script": [_line_of(step) for step in stored["script"]],
+        "story": [{**_without_none(probe["pattern"]), "rules": probe["rules"]} for probe in stored["story"]],
+        "final": [_without_none(final) for final in stored.get("final", ())],
+        "expect": {mode: _words(expectation) for mode, expectation in stored["expect"].items()},
+    }
+
+
+_FILE_KEYS: Final = {"draw_config": "draw", "schema_version": "schema", "settle_us": "settle_ms"}
+"""Keys that a file calls otherwise."""
+
+
+def _line_of(step: Mapping[str, Any]) -> dict[str, Any]:
+    line = {"do": step["do"], "after_us": step["after_us"], "rules": step.get("rules", {}), **step["params"]}
+    return line if step["when"] is None else {**line, "when": _without_none(step["when"])}
+
+
+def _words(expectation: Mapping[str, Any]) -> str:
+    return ":".join(filter(None, (expectation["verdict"], "|".join(expectation["kinds"]))))
+
+
+def _ms_name(name: str) -> str:
+    return name.removesuffix("us") + "ms" if name.endswith("_us") else name
+
+
+def _ms(us: Any) -> Any:
+    if isinstance(us, list):
+        return [_ms(bound) for bound in us]
+    if us % 1_000:
+        raise ValueError(f"{us} us are no whole ms")
+    return us // 1_000
+
+
+def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def _keys(table: str) -> list[str]:
+    return [field.alias or name for name, field in TABLES[table].model_fields.items()]
+
+
+def _plain(file: _File) -> dict[str, Any]:
+    """The file in the shape of `Scenario.to_json`, with times in us."""
+    plain = file.model_dump(warnings=False)  # It would warn of fields that checks gave another type.
+    brokers = plain.pop("brokers")
+    settle_us = 1000 * plain.pop("settle_ms")
+    if plain["faults"] is not None:
+        given = {name: value for name, value in plain["faults"].items() if value is not None}
+        plain["faults"] = {_us(name): _scaled(name, value) for name, value in given.items()}
+    return {
+        **plain,
+        "brokers": brokers["count"],
+        "first": brokers["first"],
+        "upgraded_from": brokers["upgraded_from"],
+        "broker_config": {broker: part["keys"] for broker, part in brokers["sections"].items() if part["keys"]},
+        "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
+        "script": [_step(line) for line in plain["script"]],
+        "story": [{"rules": probe.pop("rules"), "pattern": probe} for probe in plain["story"]],
+        "settle_us": settle_us,
+    }
+
+
+def _step(line: dict[str, Any]) -> dict[str, Any]:
+    after_us = line.pop("after_ms") * 1000 + line.pop("after_us")
+    step = {"do": line.pop("do"), "when": line.pop("when"), "after_us": after_us, "rules": line.pop("rules")}
+    return {**step, "params": {name: value for name, value in line.items() if value is not None}}
+
+
+def _us(name: str) -> str:
+    return name.removesuffix("ms") + "us" if name.endswith("_ms") else name
+
+
+def _scaled(name: str, value: Any) -> Any:
+    if not name.endswith("_ms"):
+        return value
+    return value * 1000 if isinstance(value, int) else tuple(bound * 1000 for bound in value)

@@ -1,0 +1,148 @@
+"""Healing's other half: waiting until a cluster is whole again, and proving it with a write and a read.
+
+Converged: a leader that knows it; the ISR holds all assigned replicas; their logs end alike; one acks=all write was
+acknowledged and read back. Logs that end alike and do not differ (`sim.checkers.divergence`) hold every write that was
+acknowledged, or none does (`sim.checkers.committed_loss`).
+
+With a quorum, also what Vanlightly's specification asks for in the end: all brokers are unfenced, and have replayed the
+whole metadata log; no leader waits for an ISR change; no reassignment is under way; every write was answered or given
+up.
+
+Nothing polls: the control plane's decisions, the write and the read lead on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from sim.history.ledger import Violation
+from sim.hosts.cluster import Cluster
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.producer import Send
+from sim.hosts.quorum import Quorum
+from sim.kernel.scheduler import ALWAYS
+from sim.protocol.batch import Batch
+from sim.protocol.kraft.metadata import PartitionRegistration
+
+RETRY_US: Final = 5_000_000
+"""A validation that did not lead to equal logs is repeated after this time."""
+ATTEMPT_US: Final = 60_000_000
+"""A validation of which nothing was heard for so long is repeated, too: its write or its read came to nothing."""
+
+
+class Convergence:
+    """Waits and validates; stops the kernel when it is done.
+
+    Args:
+        cluster: a healed cluster.
+        first_id: id of the first record that validation may write.
+
+    Attributes:
+        converged: whether it came about.
+        acked: whether a validation write was acknowledged.
+    """
+
+    def __init__(self, cluster: Cluster, first_id: int) -> None:
+        self._cluster = cluster
+        self._next_id = first_id
+        self._writing = False
+        self._awaited = -1
+        self.converged = False
+        self.acked = False
+
+    def begin(self) -> None:
+        """Start watching."""
+        self._cluster.control.changed = self._check
+        self._check()
+
+    def _whole(self) -> bool:
+        cluster = self._cluster
+        return sorted(cluster.control.state.isr) == sorted(cluster.replicas) and all(
+            broker in cluster.running for broker in cluster.replicas
+        )
+
+    def _check(self) -> None:
+        """Write as soon as the ISR is full."""
+        if not self._writing and not self.converged and self._whole():
+            self._writing = True
+            record = self._next_id
+            self._next_id += 1
+            kernel = self._cluster.kernel
+            self._cluster.producer.send(Send(record, 1, -1, kernel.now_us, partial(self._written, record)))
+            kernel.call_at(kernel.now_us + ATTEMPT_US, ALWAYS, self._give_up, record)
+
+    def _give_up(self, record: int) -> None:
+        if self._writing and record == self._next_id - 1:
+            self._writing = False
+            self._check()
+
+    def _written(self, record: int, offset: int) -> None:
+        self.acked = True
+        self._awaited = record
+        validator = self._cluster.validator(offset, self._read)
+        validator.fetch()
+
+    def _read(self, batches: list[Batch]) -> None:
+        self._writing = False
+        led = self._cluster.leader is not None  # One that knows the latest decision.
+        whole = led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike()
+        if whole and not (self._unsettled_brokers() or self._unsettled_work()):
+            self.converged = True
+            self._cluster.journal.converged()
+            self._cluster.kernel.stop()
+        kernel = self._cluster.kernel
+        kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self._check(), None)
+
+    def _logs_end_alike(self) -> bool:
+        partitions = [self._cluster.running[broker].partition for broker in self._cluster.replicas]
+        return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
+
+    def _unsettled_brokers(self) -> str:
+        """Which brokers of a quorum have yet to come to where it is, in words; "" if none."""
+        control = self._cluster.control
+        if not isinstance(control, Quorum):
+            return ""
+        image, end = control.active.image, len(control.log)
+        fenced = [broker for broker in self._cluster.settings if not image.is_active(broker)]
+        running = self._cluster.running.items()
+        behind = [broker for broker, one in running if isinstance(one, KRaftBroker) and one.image.offset != end]
+        return (
+            f"fenced or shutting down: {fenced}, behind the metadata log: {sorted(behind)}" if fenced or behind else ""
+        )
+
+    def _unsettled_work(self) -> str:
+        """What a quorum and its clients have yet to finish, in words; "" if nothing."""
+        cluster = self._cluster
+        if not isinstance(cluster.control, Quorum):
+            return ""
+        state, leader = cluster.control.state, cluster.leader
+        found = []
+        if isinstance(leader, KRaftBroker) and leader.changes_isr:
+            found.append(f"broker {leader.node} waits for an ISR change")
+        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
+            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
+        if not cluster.producer.idle:
+            found.append("writes are not answered")
+        return ", ".join(found)
+
+    def failure(self, now_us: int) -> Violation | None:
+        """What to call it when the deadline passed: no-progress, stuck-replica, or None when converged."""
+        if self.converged:
+            return None
+        cluster = self._cluster
+        if cluster.leader is None:
+            return Violation("no-progress", now_us, "no leader at the deadline after healing")
+        missing = [broker for broker in cluster.replicas if broker not in cluster.control.state.isr]
+        down = [broker for broker in cluster.replicas if broker not in cluster.running]
+        if missing or down:
+            detail = f"at the deadline after healing, out of the ISR: {missing}, not running: {down}"
+            return Violation("stuck-replica", now_us, detail)
+        if not self.acked:
+            return Violation("no-progress", now_us, "no acks=all write was acknowledged after healing")
+        brokers, work = self._unsettled_brokers(), self._unsettled_work()
+        if brokers:
+            return Violation("stuck-replica", now_us, f"at the deadline after healing, {brokers}")
+        if work:
+            return Violation("no-progress", now_us, f"at the deadline after healing, {work}")
+        return Violation("stuck-replica", now_us, "a write was acknowledged after healing, but not read or replicated")

@@ -1,0 +1,293 @@
+"""Playing a script against a cluster, and checking that its story happens.
+
+The script is a SimPy process: it waits for a step of the protocol, then for a time, then acts. The story is a list of
+probes that must come true in order; if one does not, the run is an error, whatever the checkers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simpy.events import Event
+
+from faults.injection import Injection
+from faults.plan import CONTROLLER, LEADER, Fault
+from scenarios.format.scenario import Pattern, Probe
+from scenarios.format.scenario import Step as Line
+from sim.history.trace import Step
+from sim.hosts.cluster import Cluster
+from sim.hosts.consumer import Consumer
+from sim.hosts.control_plane import ELECTIONS
+from sim.hosts.producer import Send
+from sim.hosts.settings import acks_number
+from sim.hosts.zookeeper import ScriptedZooKeeper
+from sim.kernel.scheduler import Environment
+from sim.protocol.messages import NO_EPOCH
+from sim.protocol.rules import Rules
+
+WAIT_LIMIT_US: Final = 300_000_000
+"""A script line that waited this long in vain fails the run."""
+
+
+CONSUMER: Final[dict[str, Callable[..., None]]] = {
+    "end-offsets": Consumer.ask_end_offset,
+    "offsets-for-times": Consumer.offset_for_time,
+    "commit": Consumer.commit,
+    "restart-consumer": Consumer.restart,
+    "seek": Consumer.seek,
+    "pause-consumer": Consumer.pause,
+    "resume-consumer": Consumer.resume,
+}
+"""What a consumer's application does."""
+
+
+LISTS: Final = ("isr", "elr", "last_known_elr")
+"""Fields of a pattern that hold brokers."""
+
+
+class StoryError(Exception):
+    """A scripted story did not happen."""
+
+
+def describe(pattern: Pattern) -> str:
+    """A pattern in words: ``append broker=2 batch=m2 offset=1``."""
+    parts = [pattern.step]
+    for name in ("broker", "batch", "offset", "leader_epoch", *LISTS, "rounds"):
+        value = getattr(pattern, name)
+        if value is not None:
+            parts.append(f"{name}={list(value) if isinstance(value, tuple) else value}")
+    return " ".join(parts)
+
+
+def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
+    """Whether a step is what a pattern describes; `batches` maps a batch's name to its first record."""
+    if step["step"] != pattern.step:
+        return False
+    if pattern.batch is not None and step.get("record") != batches.get(pattern.batch):
+        return False
+    for name in LISTS:
+        brokers = getattr(pattern, name)
+        if brokers is not None and tuple(step.get(name, ())) != brokers:
+            return False
+    return all(
+        wanted is None or step.get(name) == wanted
+        for name, wanted in (
+            ("broker", pattern.broker),
+            ("offset", pattern.offset),
+            ("leader_epoch", pattern.leader_epoch),
+            ("rounds", pattern.rounds),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The rules of one run.
+
+    Attributes:
+        mode: those of the mode, and of the control plane.
+        brokers: those of each broker.
+    """
+
+    mode: Rules
+    brokers: Mapping[int, Rules]
+
+    def fit(self, wanted: Mapping[str, tuple[str, ...]], broker: int | None) -> bool:
+        """Whether the rules of a broker, or those of the mode, have one of the wanted values each."""
+        rules = self.mode if broker is None else self.brokers.get(broker, self.mode)
+        return all(getattr(rules, name) in values for name, values in wanted.items())
+
+
+class Story:
+    """Ticks probes off in order.
+
+    Args:
+        probes: the story.
+        rules: the mode's rules, and those of each broker: probes for other rule values are left out.
+        batches: batch names; filled while the script runs.
+
+    Attributes:
+        met: (what the probe says, when it came true or None), in order.
+    """
+
+    def __init__(self, probes: tuple[Probe, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
+        self._patterns = [probe.pattern for probe in probes if rules.fit(probe.rules, probe.pattern.broker)]
+        self._batches = batches
+        self._times: list[int] = []
+
+    def observe(self, step: Step) -> None:
+        """Look at one step."""
+        if len(self._times) < len(self._patterns):
+            pattern = self._patterns[len(self._times)]
+            if matches(pattern, step, self._batches):
+                self._times.append(step["t"])
+
+    @property
+    def met(self) -> list[tuple[str, int | None]]:
+        """See the class."""
+        times: list[int | None] = [*self._times, *[None] * (len(self._patterns) - len(self._times))]
+        return [(describe(pattern), at_us) for pattern, at_us in zip(self._patterns, times, strict=True)]
+
+    def check(self) -> None:
+        """Fail if the story did not happen.
+
+        Raises:
+            StoryError: names the first probe that was not met.
+        """
+        for said, at_us in self.met:
+            if at_us is None:
+                raise StoryError(f"story did not happen: no step {said!r} after the probes before it")
+
+
+class Script:
+    """Plays the lines of a scenario.
+
+    Args:
+        lines: the script.
+        rules: the mode's rules, and those of each broker: lines for other rule values of the mode are left out.
+        cluster: what it acts on.
+        injection: how it injects faults.
+        acks: acks of batches that name none.
+        batches: batch name -> first record id; filled as batches are sent.
+    """
+
+    def __init__(
+        self,
+        lines: tuple[Line, ...],
+        rules: RulesInForce,
+        cluster: Cluster,
+        injection: Injection,
+        acks: int,
+        batches: dict[str, int],
+    ) -> None:
+        self._lines = [(number, line) for number, line in enumerate(lines, start=1) if rules.fit(line.rules, None)]
+        self._cluster = cluster
+        self._injection = injection
+        self._acks = acks
+        self._batches = batches
+        self._seen: list[Step] = []
+        self._awaited: tuple[Pattern, Event] | None = None
+        self.next_id = 0
+        self.sends: list[Send] = []
+
+    def observe(self, step: Step) -> None:
+        """Look at one step: it may be what the present line waits for."""
+        if self._awaited is None:
+            self._seen.append(step)
+        elif matches(self._awaited[0], step, self._batches):
+            self._awaited[1].succeed()
+            self._awaited = None
+
+    def play(self, environment: Environment) -> Generator[Event, Any, None]:
+        """The SimPy process.
+
+        Args:
+            environment: what it runs in.
+
+        Raises:
+            StoryError: a line waited in vain.
+        """
+        for number, line in self._lines:
+            if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
+                event = environment.event()
+                self._awaited = (line.when, event)
+                yield event | environment.timeout(WAIT_LIMIT_US)
+                if not event.triggered:
+                    raise StoryError(f"script line {number} waited in vain for {describe(line.when)!r}")
+            if line.after_us:
+                yield environment.timeout(line.after_us)
+            self._seen.clear()
+            self._do(line.do, line.params)
+
+    def _do(self, action: str, params: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        if action == "produce":
+            self._produce(params)
+        elif action in ("elect", "isr"):
+            assert isinstance(cluster.control, ScriptedZooKeeper)
+            cluster.control.decide(params.get("broker", cluster.control.state.leader), tuple(params["isr"]))
+        elif action in CONSUMER:
+            self._consume(action, params)
+        elif action == "delete-records":
+            leader = cluster.leader
+            if leader is None or leader.partition is None:
+                raise StoryError("delete-records needs a leader")
+            cluster.delete_records(leader.partition, params["offset"])
+        elif action in ("start", "heal", "resume", "set-config"):
+            self._operate(action, params)
+        elif action != "wait":
+            self._injection.strike(_fault(action, params, cluster.kernel.now_us))
+
+    def _consume(self, action: str, params: Mapping[str, Any]) -> None:
+        consumer = self._cluster.consumer
+        if action == "seek":
+            consumer.seek(params["offset"], params.get("epoch", NO_EPOCH))
+        elif action == "offsets-for-times":
+            consumer.offset_for_time(self._batches[params["batch"]])
+        else:
+            CONSUMER[action](consumer)
+
+    def _operate(self, action: str, params: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        if action == "start":
+            cluster.start(params["broker"])
+        elif action == "heal":
+            cluster.heal_links(*(_node(params[end]) for end in ("from", "to") if end in params))
+        elif action == "resume":
+            cluster.resume(_node(params["node"]))
+        else:
+            for key, value in params["config"].items():
+                cluster.set_config(key, value)
+
+    def _produce(self, params: Mapping[str, Any]) -> None:
+        records = params.get("records", 1)
+        acks = acks_number(params["acks"]) if "acks" in params else self._acks
+        self._batches[params["batch"]] = self.next_id
+        send = Send(self.next_id, records, acks, self._cluster.kernel.now_us)
+        self.sends.append(send)
+        self._cluster.producer.send(send)
+        self.next_id += records
+
+
+def _node(endpoint: int | str) -> int:
+    return 0 if endpoint == "control" else int(endpoint)
+
+
+_IMPLIED: Final = {
+    "retention": LEADER,
+    "controller-failover": CONTROLLER,
+    "controller-pause": CONTROLLER,
+}
+"""Who is struck by faults whose script lines name nobody; else the cluster as a whole."""
+
+
+def _amount(params: Mapping[str, Any]) -> int:
+    """How much, in the unit of the fault's kind."""
+    if "election" in params:
+        return tuple(ELECTIONS).index(params["election"])
+    return next((int(params[name]) for name in ("permille", "batches", "value") if name in params), 0)
+
+
+def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
+    """The fault that a script line is about."""
+    if "from" in params:
+        targets: tuple[int, ...] = (_node(params["from"]), _node(params["to"]))
+    elif "brokers" in params:
+        targets = tuple(params["brokers"])
+    elif "node" in params or "broker" in params:
+        targets = (_node(params.get("node", params.get("broker"))),)
+    else:
+        targets = (_IMPLIED.get(kind, 0),)
+    lasts_ms = params.get("for_ms", params.get("restart_ms", -1))
+    by_us = 1_000 * params.get("by_ms", 0)
+    return Fault(
+        kind,
+        at_us,
+        targets,
+        lasts_ms * 1_000 if lasts_ms >= 0 else -1,
+        both_ways="from" in params and params.get("both_ways", True),
+        value=by_us or _amount(params),
+        replicas=tuple(params.get("replicas", ())),
+    )

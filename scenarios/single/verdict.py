@@ -1,0 +1,52 @@
+"""From violations to a verdict, and whether that is what the scenario expects."""
+
+from __future__ import annotations
+
+from scenarios.format.scenario import Expectation, Scenario
+from sim.checkers import EARLY_WARNINGS
+from sim.history.ledger import Violation
+
+MIN_BATCHES = 20
+MIN_FAULTS = 3
+
+
+def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
+    """Whether a run of a drawn scenario saw too little to count: fewer than 20 acknowledged batches, fewer than 3
+    faults that took effect, or no election after warm-up.
+    """
+    return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
+
+
+def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, to_the_end: bool = True) -> bool:
+    """Whether one run agrees with the scenario's [expect].
+
+    A recorded run must show what it showed, in its own mode. A drawn scenario is judged as a whole where it must
+    violate; of a single run, nothing is then asked. In a scripted one, kinds besides those under test must be among the
+    scenario's `also`, with the label they have; early warnings only where the kind under test must not occur, because
+    where it must, they announce it. A run that did not come to its end breaks an expectation only by what it has
+    violated, not by what it has yet to.
+    """
+    expectation = scenario.expect.get(mode, Expectation("may-violate"))
+    kinds = {violation.kind for violation in violations}
+    recorded = scenario.recorded
+    if recorded is not None and recorded.mode:
+        shown = kinds >= set(recorded.kinds) or not to_the_end if recorded.kinds else not kinds
+        return mode != recorded.mode or shown
+    if expectation.verdict == "may-violate":
+        return True
+    if scenario.drawn:
+        watched = set(expectation.kinds) or kinds
+        return expectation.verdict == "violates" or not any(
+            violation.inside and violation.kind in watched for violation in violations
+        )
+    known = {(entry.kind, entry.label) for entry in scenario.also if mode in entry.modes}
+    strangers = [
+        violation
+        for violation in violations
+        if violation.kind not in expectation.kinds
+        and not (expectation.verdict == "violates" and violation.kind in EARLY_WARNINGS)
+        and (violation.kind, "inside" if violation.inside else "outside") not in known
+    ]
+    occurs = bool(kinds & set(expectation.kinds))
+    must = expectation.verdict == "violates"
+    return not strangers and (occurs == must or (must and not to_the_end))

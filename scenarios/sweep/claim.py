@@ -1,0 +1,198 @@
+"""Who is at work in a sweep's folder, so that a second driver says so instead of doing the same work again.
+
+A claim is a courtesy, no lock: what counts is decided by manifests alone (`scenarios.sweep.manifest`). Each driver
+writes its parts under the name of its own claim, renews the claim while it works, and stops when another one has taken
+over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sim.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scenarios.sweep.folder import Folder
+
+CLAIMS: Final = "claims"
+RENEW_SECONDS: Final = 10.0
+STALE_SECONDS: Final = 60.0
+"""A claim that was not renewed for so long is a dead driver's, or one's that stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A driver: host, process (with the namespace that its number is of and the time that it began), and since when."""
+
+    host: str
+    space: str
+    pid: int
+    begun: str
+    since: str
+
+    @property
+    def shown(self) -> str:
+        """For a message."""
+        return f"process {self.pid} on {self.host}, since {self.since}"
+
+
+def _here() -> Owner:
+    space = ""
+    with contextlib.suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Owner(socket.gethostname(), space, os.getpid(), _begun(os.getpid()), since)
+
+
+def _begun(pid: int) -> str:
+    """When a process of this machine began; "" if it has ended, or nothing tells. Numbers of processes come again."""
+    with contextlib.suppress(OSError, IndexError):
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "" if state in "ZX" else rest[18]
+    return ""
+
+
+class Claim:
+    """A driver's place in a folder; a context manager that gives it up.
+
+    Args:
+        folder: the sweep's.
+
+    Attributes:
+        name: of 8 hex digits, part of the names of all that this driver writes.
+
+    Raises:
+        UnavailableError: another driver is at work.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.name = secrets.token_hex(4)
+        self._folder = folder
+        self._owner = _here()
+        self._file = _file(self.name)
+        self._over = threading.Event()
+        self._lost: str | None = None
+        self._write("asking")
+        try:
+            self._ask()
+            self._write("working")
+        except BaseException:
+            self._forget()
+            raise
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+        self._renewing.start()
+
+    def _write(self, state: str) -> None:
+        claim = {"state": state, "renewed": time.time(), **asdict(self._owner)}
+        self._folder.write(self._file, json.dumps(claim).encode() + b"\n")
+
+    def _ask(self) -> None:
+        """Look who else is here.
+
+        Raises:
+            UnavailableError: somebody is, and came first.
+        """
+        for name, state, owner, idle in others(self._folder, self.name):
+            if state == "working" or name < self.name:
+                raise UnavailableError(
+                    f"{self._folder.shown}: another driver is at work ({owner.shown}, seen {idle:.0f} s ago); "
+                    "it goes on with the same command when that one has ended"
+                )
+
+    def _renew(self) -> None:
+        while not self._over.wait(RENEW_SECONDS):
+            # A storage that fails for a moment must not end the sweep; the next write to it will tell.
+            with contextlib.suppress(OSError):
+                if self._gone():
+                    return
+                self._write("working")
+
+    def _gone(self) -> bool:
+        if self._lost is None and self._file not in self._folder.files(CLAIMS):
+            self._lost = f"{self._folder.shown}: another driver has taken over while this one stood still"
+        return self._lost is not None
+
+    def check(self) -> None:
+        """Stop if the claim was taken away.
+
+        Raises:
+            UnavailableError: it was.
+        """
+        if self._gone():
+            raise UnavailableError(str(self._lost))
+
+    def end(self) -> None:
+        """Give the claim up."""
+        self._over.set()
+        self._renewing.join()
+        self._forget()
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            self._folder.remove(self._file)
+            self._folder.prune(CLAIMS)
+
+
+def _file(name: str) -> str:
+    return f"{CLAIMS}/{name}.json"
+
+
+def others(folder: Folder, mine: str = "") -> list[tuple[str, str, Owner, float]]:
+    """Claims of drivers that are alive, as far as can be told: name, state, owner, seconds since it was renewed.
+
+    Ages are by the clock of the storage where a claim of one's own shows what time it is there.
+    """
+    return [found for found in _claims(folder, mine) if _is_alive(*found[2:])]
+
+
+def dead(folder: Folder, mine: str = "") -> list[str]:
+    """Names of claims whose drivers are gone, or stand still."""
+    return [name for name, _, owner, idle in _claims(folder, mine) if not _is_alive(owner, idle)]
+
+
+def take_over(folder: Folder, names: Iterable[str]) -> None:
+    """Take dead drivers' claims away; should one of them wake up, it stops."""
+    for name in names:
+        folder.remove(_file(name))
+
+
+def _claims(folder: Folder, mine: str) -> list[tuple[str, str, Owner, float]]:
+    files = folder.files(CLAIMS)
+    own = files.get(_file(mine))
+    now = own.written if own else time.time()
+    found = []
+    for path, entry in files.items():
+        name = path.removeprefix(f"{CLAIMS}/").removesuffix(".json")
+        if name == mine or path != _file(name):
+            continue
+        try:
+            claim = json.loads(folder.read(path))
+            owner = Owner(*(claim[field] for field in Owner.__slots__))
+            state = str(claim["state"])
+        except FileNotFoundError:
+            continue
+        except (ValueError, KeyError, TypeError):
+            # Half written: its driver was killed then, or is at it.
+            owner, state = Owner("?", "", 0, "", "?"), "asking"
+        found.append((name, state, owner, max(0.0, now - entry.written)))
+    return found
+
+
+def _is_alive(owner: Owner, idle: float) -> bool:
+    if idle > STALE_SECONDS:
+        return False
+    here = _here()
+    if (owner.host, owner.space) != (here.host, here.space) or not owner.begun:
+        return True
+    return _begun(owner.pid) == owner.begun

@@ -1,0 +1,148 @@
+"""Runs a sweep in processes of this machine, without Spark."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Final
+
+from scenarios.single.run import prepare_process
+from scenarios.sweep import store
+from scenarios.sweep.units import rows_of
+from sim.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.extent import Piece
+    from scenarios.sweep.folder import Folder
+
+TRIES: Final = 4
+"""How often a wave is taken up after a worker was killed."""
+POLL_SECONDS: Final = 0.2
+
+
+class LocalBackend:
+    """A pool of worker processes.
+
+    Workers are spawned, so nothing of the driver's state leaks into a run. They end when their pipe to the driver
+    closes: at once when the sweep is stopped, and also when the driver is killed.
+
+    Args:
+        workers: how many processes.
+    """
+
+    name = "local"
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._lifeline: Connection | None = None
+
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:  # noqa: ARG002 - what the driver can write to, so can they
+        """Start the pool (the processes come with the first chunks); see `scenarios.sweep.driver.Backend`."""
+        poll()
+        self._open()
+        return self._workers
+
+    def _open(self) -> ProcessPoolExecutor:
+        end, self._lifeline = multiprocessing.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context("spawn"), initializer=_begin_worker, initargs=(end,)
+        )
+        return self._pool
+
+    def run_waves(
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+    ) -> Iterator[Plan]:
+        """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is done again.
+
+        Raises:
+            UnavailableError: workers are killed again and again.
+        """
+        begun: list[_Begun] = []
+        killed = 0
+
+        def begin(wave: _Begun) -> None:
+            assert self._pool is not None
+            plan = wave.plan
+            for index in wave.left:
+                task = self._pool.submit(
+                    _run_chunk, sweep, folder, plan.wave, index, plan.chunks[index], plan.task_seconds
+                )
+                wave.tasks[task] = index
+
+        while True:
+            try:
+                # Tasks of the next wave take the places of the last ones of this.
+                while len(begun) < 2 and (not begun or len(begun[-1].left) <= self._workers):
+                    if (plan := next(plans, None)) is None:
+                        break
+                    begun.append(_Begun(plan))
+                    begin(begun[-1])
+                if not begun:
+                    return
+                wait([task for wave in begun for task in wave.tasks], POLL_SECONDS, "FIRST_COMPLETED")
+                for wave in begun:
+                    wave.collect()
+            except BrokenProcessPool:
+                killed += 1
+                if killed == TRIES:
+                    raise UnavailableError(
+                        f"worker processes were killed {TRIES} times (out of memory?); with fewer of them, the same "
+                        "command goes on"
+                    ) from None
+                self.close()
+                self._open()
+                for wave in begun:
+                    wave.tasks.clear()
+                    begin(wave)
+            tick(sum(len(wave.plan.chunks) - len(wave.left) for wave in begun))
+            while begun and not begun[0].left:
+                killed = 0
+                yield begun.pop(0).plan
+
+    def close(self) -> None:
+        """End the workers, whatever they are doing."""
+        if self._lifeline is not None:
+            self._lifeline.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._lifeline = self._pool = None
+
+
+def _begin_worker(lifeline: Connection) -> None:
+    # A terminal sends SIGINT to all; the driver decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    prepare_process()
+
+
+def _end_with(lifeline: Connection) -> None:
+    lifeline.poll(None)
+    os._exit(1)
+
+
+def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequence[Piece], seconds: float) -> None:
+    store.write_part(folder, wave, index, list(rows_of(sweep, pieces, seconds)))
+
+
+class _Begun:
+    """A wave on its way: the chunks that are left, and the tasks that do them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.left = set(range(len(plan.chunks)))
+        self.tasks: dict[Future[None], int] = {}
+
+    def collect(self) -> None:
+        """Take note of what is done; raises what a task raised."""
+        for task in [task for task in self.tasks if task.done()]:
+            task.result()
+            self.left.remove(self.tasks.pop(task))

@@ -1,0 +1,455 @@
+"""The folder that a sweep leaves behind, and what of it counts.
+
+``run.json`` says what was asked. ``results/wave=CLAIM-NNNNN/part-*.parquet`` hold the rows; a wave counts by its
+manifest alone (`scenarios.sweep.manifest`), and nothing that counts is ever written again. Up to schema_version 4 waves
+were numbered, and an empty file ``_SUCCESS`` made them count. Every file carries `SCHEMA_VERSION`; readers take older
+ones and refuse newer ones.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from scenarios.format.grid import sql_type
+from scenarios.paths import of_os, parse_json
+from scenarios.single import rows as row_columns
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.sweep import manifest
+from scenarios.sweep.extent import Extent, runs_of
+from scenarios.sweep.folder import open_folder
+from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
+from scenarios.sweep.stored import check_run
+from scenarios.sweep.units import from_run, seed_ranges
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scenarios.format.grid import Grid
+    from scenarios.sweep.extent import Piece
+    from scenarios.sweep.folder import Entry, Folder
+    from scenarios.sweep.units import Sweep
+
+VERSION_KEY: Final = "highwater.schema_version"
+RESULTS: Final = "results"
+IDENTITY: Final = ("scenarios", "code_version", "modes", "rules", "grid")
+"""What ``run.json`` says of a sweep that must not change; seeds may be added."""
+_MANIFESTS: Final = 5
+"""The schema_version that manifests came with."""
+_SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+}
+
+_NEUTRAL: Final = {"string": "", "bigint": 0, "boolean": False, "int": 0}
+"""SQL type -> what stands in a column that did not exist when a row was written."""
+_UNKNOWN: Final = frozenset({*AVAILABILITY, "window_ms", *BY_DAMAGE, "last_standing"})
+"""Columns of numbers of which an older row says nothing, which is not the same as 0."""
+
+
+def schema(grid: Iterable[str] = ()) -> pa.Schema:
+    """`scenarios.single.rows.columns` for Arrow."""
+    fields = [(name, _ARROW_TYPES[kind]) for name, kind in row_columns.columns(grid).items()]
+    return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION)})
+
+
+def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
+    """Write one JSON object, its `schema_version` first."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
+    folder.write(name, text.encode() + b"\n")
+
+
+def read_json(folder: Folder, name: str) -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Raises:
+        InputError: the file is missing, is no JSON object or is of a newer version.
+    """
+    path = f"{folder.shown}/{name}"
+    try:
+        data = parse_json(folder.read(name))
+    except OSError as error:
+        raise of_os(error, f"cannot read {path} (is {folder.shown} the folder of a sweep?)") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path} holds no JSON object")
+    _check_version(path, data.get("schema_version"))
+    return data
+
+
+def _check_version(path: str, version: object) -> None:
+    if not isinstance(version, int):
+        raise InputError(f"{path} has no schema_version: highwater did not write it")
+    if version > SCHEMA_VERSION:
+        raise InputError(f"{path} has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
+
+
+def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What keeps two sweeps from sharing a folder, one sentence each; seeds do not."""
+    # What JSON has no word for (tuples) must not count as a difference.
+    now = json.loads(json.dumps(now))
+    for key in IDENTITY[1:]:
+        # As text: the order of keys decides which variant is which.
+        before, after = (json.dumps(run.get(key, {})) for run in (there, now))
+        if before != after:
+            yield f"{key} {before} there, {after} now"
+    names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
+    if names[0] != names[1]:
+        yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
+        return
+    for old, new in zip(there["scenarios"], now["scenarios"], strict=True):
+        if changed := [key for key in new if old.get(key) != new[key]]:
+            yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
+
+
+def wave_path(wave: str) -> str:
+    """Where the parts of a wave are."""
+    return f"{RESULTS}/{wave}"
+
+
+def write_part(folder: Folder, wave: str, chunk: int, rows: Sequence[Row]) -> None:
+    """Write the rows of one chunk; the name depends on the chunk only, so a second try replaces the first."""
+    content = io.BytesIO()
+    grid = [name for name in rows[0] if name not in COLUMNS] if rows else []
+    pq.write_table(pa.Table.from_pylist(list(rows), schema(grid)), content, compression="zstd")
+    folder.write(f"{wave_path(wave)}/part-{chunk:05d}.parquet", content.getvalue())
+
+
+def is_part(name: str) -> bool:
+    """Whether a file in a wave's folder holds rows."""
+    return name.startswith("part-") and name.endswith(".parquet")
+
+
+class Wave:
+    """Rows that count: those of a wave, without what an earlier one holds already.
+
+    Args:
+        folder: the sweep's.
+        name: the wave's folder.
+        covers: the seeds that it is of.
+        parts: files in it -> digest, None where no manifest tells it.
+        beside: what other waves hold of the same seeds, which is left out here.
+    """
+
+    def __init__(
+        self, folder: Folder, name: str, covers: Sequence[Piece], parts: Mapping[str, str | None], beside: Extent
+    ) -> None:
+        self.name = name
+        self.covers = covers
+        self._folder = folder
+        self.parts = parts
+        self.beside = beside
+
+    def table(self, sweep: Sweep, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows, in no order.
+
+        Args:
+            sweep: whose they are.
+            columns: which; None: all.
+
+        Raises:
+            DamageError: a part is not as it was written.
+            InputError: a part is of a newer version.
+        """
+        wanted = list(row_columns.columns(sweep.grid)) if columns is None else list(columns)
+        needed = list(dict.fromkeys([*wanted, *row_columns.key(sweep.grid)])) if self.beside else wanted
+        fields = pa.schema([(name, _ARROW_TYPES[_kind(name)]) for name in needed])
+        parts = [self._part(name, digest, fields) for name, digest in self.parts.items()]
+        found = pa.concat_tables([fields.empty_table(), *parts])
+        return self._alone(found, sweep).select(wanted) if self.beside else found
+
+    def verify(self) -> None:
+        """Read every part; raises DamageError as `table`."""
+        for name, digest in self.parts.items():
+            self._content(name, digest)
+
+    def _content(self, name: str, digest: str | None) -> bytes:
+        path = f"{wave_path(self.name)}/{name}"
+        try:
+            content = self._folder.read(path)
+        except FileNotFoundError:
+            raise DamageError(path, "is missing") from None
+        if digest is not None and digest_of(content) != digest:
+            raise DamageError(path, "differs from what was written")
+        return content
+
+    def _part(self, name: str, digest: str | None, fields: pa.Schema) -> pa.Table:
+        path = f"{wave_path(self.name)}/{name}"
+        return parse_part(f"{self._folder.shown}/{path}", path, self._content(name, digest), fields)
+
+    def _alone(self, rows: pa.Table, sweep: Sweep) -> pa.Table:
+        variants = {key: variant for variant, keys in enumerate(sweep.row_keys()) for key in keys}
+        keys = zip(*(rows[name].to_pylist() for name in row_columns.key(sweep.grid)), strict=True)
+        mask = [not self.beside.has(variants[tuple(key)], seed) for *key, seed in keys]
+        return rows.filter(pa.array(mask, pa.bool_()))
+
+
+def parse_part(shown: str, path: str, content: bytes, fields: pa.Schema) -> pa.Table:
+    """Some columns of a part.
+
+    Args:
+        shown: the part as messages name it.
+        path: the same within the sweep's folder.
+        content: of the file.
+        fields: the columns.
+
+    Raises:
+        DamageError: it is no Parquet file.
+        InputError: it is of a newer version.
+    """
+    try:
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            stored = file.schema_arrow
+            _check_version(shown, _part_version(stored.metadata or {}))
+            table = file.read([name for name in fields.names if name in stored.names])
+    except (pa.ArrowInvalid, OSError):
+        raise DamageError(path, "is no whole Parquet file") from None
+    for name in fields.names:
+        if name not in table.column_names:  # A part of an older version.
+            value = UNKNOWN if name in _UNKNOWN else _NEUTRAL[_kind(name)]
+            table = table.append_column(name, pa.array([value] * len(table), fields.field(name).type))
+    # The cast drops what Spark says about columns and would undo dictionary types.
+    return table.select(fields.names).cast(fields)
+
+
+def read_back(folder: Folder, wave: str, sweep: Sweep) -> tuple[tuple[Part, ...], pa.Table]:
+    """What tasks have written of a wave: its parts, for the manifest, and all of their rows."""
+    fields = schema(sweep.grid)
+    parts, tables = [], [fields.empty_table()]
+    for path, entry in folder.files(wave_path(wave)).items():
+        name = path.rpartition("/")[2]
+        if is_part(name):
+            content = folder.read(path)
+            tables.append(parse_part(f"{folder.shown}/{path}", path, content, fields))
+            parts.append(Part(name, len(tables[-1]), entry.size, digest_of(content)))
+    return tuple(parts), pa.concat_tables(tables)
+
+
+def _kind(name: str) -> str:
+    """SQL type of a column; what is no column of every row is a setting."""
+    return COLUMNS[name] if name in COLUMNS else sql_type(name)
+
+
+def _part_version(stored: Mapping[bytes, bytes]) -> int | None:
+    if version := stored.get(VERSION_KEY.encode()):
+        return int(version)
+    # Spark writes no key of ours, but it keeps what a column is told.
+    fields = json.loads(stored.get(_SPARK_KEY, b"{}")).get("fields", [])
+    return next((field["metadata"][VERSION_KEY] for field in fields if VERSION_KEY in field["metadata"]), None)
+
+
+def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
+    """The seeds that some rows are of.
+
+    Args:
+        rows: with the columns of the key.
+        sweep: whose they are.
+
+    Raises:
+        ValueError: a row is there twice, belongs to another sweep, or lacks those of other modes with the same seed.
+    """
+    by = [name for name in row_columns.key(sweep.grid) if name != "seed"]
+    groups = rows.group_by(by, use_threads=False).aggregate([("seed", "list")]).to_pylist()
+    seeds = {tuple(group[name] for name in by): sorted(group["seed_list"]) for group in groups}
+    pieces: list[Piece] = []
+    for variant, keys in enumerate(sweep.row_keys()):
+        found = [seeds.pop(key, []) for key in keys]
+        for key, one in zip(keys, found, strict=True):
+            if one != found[0] or any(a == b for a, b in pairwise(one)):
+                raise ValueError(f"rows of {'/'.join(map(str, key))} are missing or there twice")
+        pieces += [(variant, first, end) for first, end in runs_of(found[0])]
+    if seeds:
+        raise ValueError(f"rows of {'/'.join(map(str, min(seeds)))} belong to another sweep")
+    return pieces
+
+
+class Store:
+    """A sweep's folder, read as it is now.
+
+    Args:
+        folder: the folder; a path or URI is opened.
+        run: what ``run.json`` should hold; None: it is read.
+
+    Attributes:
+        run: ``run.json``.
+        sweep: what it asks for (of several ranges of seeds from the first to the last).
+        damage: what was found to be wrong so far. A wave that is damaged does not count.
+
+    Raises:
+        InputError: it is no sweep's, or one of a newer version.
+    """
+
+    def __init__(self, folder: Folder | Path | str, run: Mapping[str, Any] | None = None) -> None:
+        self.folder = open_folder(folder)
+        self.run = check_run(
+            f"{self.folder.shown}/run.json", read_json(self.folder, "run.json") if run is None else dict(run)
+        )
+        try:
+            self.sweep = from_run(self.run)
+            self.asked = Extent(
+                (variant, first, end)
+                for variant in range(len(self.sweep.variants))
+                for first, end in seed_ranges(self.run)
+            )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InputError(f"{self.folder.shown}/run.json is not what a sweep wrote: {error!r}") from None
+        self.damage: dict[str, DamageError] = {}
+
+    @property
+    def grid(self) -> Grid:
+        """The settings that vary, with their values."""
+        return self.sweep.grid
+
+    @property
+    def mark(self) -> str:
+        """Name of the file that makes a wave count."""
+        return manifest.NAME if self.run["schema_version"] >= _MANIFESTS else "_SUCCESS"
+
+    @cached_property
+    def waves(self) -> list[Wave]:
+        """What counts, in an order that does not change as waves are added."""
+        files = self.folder.files(RESULTS)
+        found = list(self._by_manifest(files) if self.mark == manifest.NAME else self._by_success(files))
+        counted, overlap = self._counted(found)
+        if overlap:
+            # Before a wave leaves to another what both hold, that one must be sound.
+            for wave in counted:
+                try:
+                    wave.verify()
+                except DamageError as error:
+                    self.damage[wave.name] = error
+            counted, _ = self._counted([one for one in found if one[0] not in self.damage])
+        return counted
+
+    def _counted(self, found: Iterable[tuple[str, Sequence[Piece], dict[str, str | None]]]) -> tuple[list[Wave], bool]:
+        """The waves that hold anything new, and whether two of them hold the same."""
+        counted: list[Wave] = []
+        covered = Extent()
+        overlap = False
+        for name, covers, parts in found:
+            new = Extent(covers).minus(covered)
+            if new:
+                beside = Extent(covers).minus(new)
+                overlap |= bool(beside)
+                covered = covered.plus(new.pieces())
+                counted.append(Wave(self.folder, name, covers, parts, beside))
+        return counted, overlap
+
+    def _by_manifest(self, files: Mapping[str, Entry]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
+        for path in files:
+            if path.endswith(f"/{manifest.NAME}"):
+                wave = path.split("/")[1]
+                try:
+                    listed = self.manifest(wave, files)
+                except DamageError as error:
+                    self.damage[wave] = error
+                else:
+                    yield wave, listed.covers, {part.name: part.digest for part in listed.parts}
+
+    def manifest(self, wave: str, files: Mapping[str, Entry]) -> Manifest:
+        """The manifest of a wave, with the sizes of its parts compared.
+
+        Raises:
+            DamageError: it is no manifest, of something else, or a part is missing or of another size.
+        """
+        path = f"{wave_path(wave)}/{manifest.NAME}"
+        listed = manifest.from_bytes(path, self.folder.read(path))
+        if listed.wave != wave:
+            raise DamageError(path, f"is of {listed.wave}")
+        if any(differences(self.run, listed.run)):
+            raise DamageError(path, "is of another sweep")
+        for part in listed.parts:
+            entry = files.get(f"{wave_path(wave)}/{part.name}")
+            if entry is None:
+                raise DamageError(f"{wave_path(wave)}/{part.name}", "is missing")
+            if entry.size != part.bytes:
+                raise DamageError(f"{wave_path(wave)}/{part.name}", f"has {entry.size} bytes in place of {part.bytes}")
+        return listed
+
+    def _by_success(self, files: Mapping[str, Entry]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
+        """Waves as they were up to schema_version 4: fixed ranges of the seeds of all variants, one after the other."""
+        first_seed, end_seed = self.run["seeds"]
+        seeds = end_seed - first_seed
+        for index, (start, stop) in enumerate(self.run["waves"]):
+            wave = f"wave={index:05d}"
+            if f"{wave_path(wave)}/_SUCCESS" in files:
+                covers = []
+                for variant in range(start // seeds, -(-stop // seeds)):
+                    before = first_seed - variant * seeds
+                    covers.append((variant, max(before + start, first_seed), min(before + stop, end_seed)))
+                names = [path.split("/")[-1] for path in files if path.startswith(f"{wave_path(wave)}/")]
+                yield wave, covers, dict.fromkeys(filter(is_part, names))
+
+    @property
+    def covered(self) -> Extent:
+        """The seeds of the waves that count and were not found damaged."""
+        return Extent(piece for wave in self.waves if wave.name not in self.damage for piece in wave.covers)
+
+    @property
+    def missing(self) -> Extent:
+        """What was asked for and is not there."""
+        return self.asked.minus(self.covered)
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
+        """The rows of each wave; damaged ones are noted in `damage` and left out."""
+        for wave in self.waves:
+            if wave.name not in self.damage:
+                try:
+                    table = wave.table(self.sweep, columns)
+                except DamageError as error:
+                    self.damage[wave.name] = error
+                else:
+                    yield wave, table
+
+    def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
+        """All rows that count, in the order of their key.
+
+        Args:
+            columns: which columns; None: all.
+            scenario: only the rows of this one; None: all.
+
+        Raises:
+            InputError: a part is of a newer version.
+        """
+        key = row_columns.key(self.grid)
+        wanted = list(row_columns.columns(self.grid)) if columns is None else list(columns)
+        needed = list(dict.fromkeys([*wanted, *key]))
+        parts = [
+            table if scenario is None else table.filter(pc.field("scenario") == scenario)
+            for _, table in self.tables(needed)
+        ]
+        fields = pa.schema([(name, _ARROW_TYPES[_kind(name)]) for name in needed])
+        found = pa.concat_tables([fields.empty_table(), *parts])
+        return found.sort_by([(name, "ascending") for name in key]).select(wanted)
+
+    def rows(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> dict[str, list[Any]]:
+        """`table` as column name -> values."""
+        return self.table(columns, scenario).to_pydict()
+
+    def shortcomings(self) -> list[str]:
+        """What keeps the rows from being all that was asked for, one sentence each; empty if nothing does."""
+        found = [f"{self.folder.shown}: {error}; the wave does not count" for error in self.damage.values()]
+        if missing := self.missing:
+            runs, asked = self.sweep.count(missing.pieces()), self.sweep.count(self.asked.pieces())
+            found.append(f"{self.folder.shown} is not complete: {runs:,} of {asked:,} runs are missing")
+        return found
+
+
+def read_rows(
+    place: Folder | Path | str, columns: Sequence[str] | None = None, scenario: str | None = None
+) -> dict[str, list[Any]]:
+    """The rows of a sweep as far as it got: `Store.rows`."""
+    return Store(place).rows(columns, scenario)

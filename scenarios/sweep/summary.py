@@ -1,0 +1,258 @@
+"""What a sweep found, in counts: ``summary.json`` and the list of failing runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from scenarios.format.scenario import Expectation, Scenario
+from scenarios.single import coverage_column as coverage
+from scenarios.single.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN, UNTOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from scenarios.single.rows import Row
+    from scenarios.sweep.extent import Extent
+    from scenarios.sweep.units import Sweep
+
+VACUOUS_MAX: Final = 0.05
+"""Share of vacuous runs of a drawn scenario beyond which a sweep says nothing."""
+FAILING_MAX: Final = 10_000
+"""Lines of ``violations.jsonl``; the rows hold them all."""
+EXHAUSTED_MAX: Final = 0.01
+"""Share of a scenario's runs that used up a budget beyond which a sweep says nothing."""
+_VERDICTS: Final = ("ok", "violation", "stalled", "error", "exhausted")
+_GROUP: Final = (
+    "verdict",
+    "expected",
+    "inside",
+    *BY_DAMAGE,
+    "violations",
+    "violations_inside",
+    "warnings",
+    "vacuous",
+)
+ROUNDS: Final = ("rounds_1", "rounds_2", "rounds_more")
+"""Columns of rows: completed truncations by how many answers they took."""
+_FAILING: Final = (
+    "scenario",
+    "mode",
+    "seed",
+    "verdict",
+    "violations",
+    "violations_inside",
+    "inside",
+    "signature",
+    "error",
+    "replay",
+)
+
+
+class _Counts:
+    """Counts of one scenario in one mode; each is a number of runs, but for rounds: these are truncations."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.verdicts: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.kinds_inside: Counter[str] = Counter()
+        self.warnings: Counter[str] = Counter()
+        self.rounds: Counter[str] = Counter()
+        self.inside = 0
+        self.by_damage: Counter[str] = Counter()
+        self.vacuous = 0
+        self.unexpected = 0
+
+    def add(self, group: dict[str, Any]) -> None:
+        """Take equal rows, of which there are ``count_all``."""
+        number = group["count_all"]
+        self.runs += number
+        self.verdicts[group["verdict"]] += number
+        self.kinds.update(dict.fromkeys(filter(None, group["violations"].split(",")), number))
+        self.kinds_inside.update(dict.fromkeys(filter(None, group["violations_inside"].split(",")), number))
+        self.warnings.update(dict.fromkeys(filter(None, group["warnings"].split(",")), number))
+        self.inside += number * group["inside"]
+        self.by_damage.update({name: number * group[name] for name in BY_DAMAGE if group[name] != UNKNOWN})
+        self.vacuous += number * group["vacuous"]
+        self.unexpected += number * (not group["expected"])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "verdicts": {verdict: self.verdicts[verdict] for verdict in _VERDICTS},
+            "kinds": {
+                kind: {
+                    "n": number,
+                    "inside": self.kinds_inside[kind],
+                    "rate": _share(number, self.runs),
+                    "runs_inside_share": _share(self.inside, self.runs),
+                }
+                for kind, number in sorted(self.kinds.items())
+            },
+            "warnings": dict(sorted(self.warnings.items())),
+            "rounds": {name.removeprefix("rounds_"): self.rounds[name] for name in ROUNDS},
+            "inside": self.inside,
+            "inside_share": _share(self.inside, self.runs),
+            **{name: self.by_damage.get(name) for name in BY_DAMAGE},
+            "vacuous": self.vacuous,
+            "unexpected": self.unexpected,
+        }
+
+
+class Summary:
+    """Counts over the waves that are done.
+
+    Args:
+        sweep: what is run.
+        asked: which seeds, where that is not the sweep's own range: a folder may hold several.
+    """
+
+    def __init__(self, sweep: Sweep, asked: Extent | None = None) -> None:
+        self._sweep = sweep
+        self._key = ("scenario", "mode", *sweep.grid)
+        self._order = {key: place for place, key in enumerate(key for keys in sweep.row_keys() for key in keys)}
+        self._counts = {key: _Counts() for key in self._order}
+        self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
+        self._failing: list[tuple[int, int, Row]] = []
+        self._untold = 0
+        self.failing = 0
+        self.runs = 0
+        self.runs_asked = sweep.count((asked or sweep.extent()).pieces())
+
+    def add(self, rows: pa.Table) -> None:
+        """Take the rows of a wave."""
+        names = [*self._key, *_GROUP]
+        groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        for group in groups.to_pylist():
+            self._of(group).add(group)
+            self.runs += group["count_all"]
+        columns: tuple[list[Any], list[Any]] = rows["mode"].to_pylist(), rows["coverage"].to_pylist()
+        for mode, column in zip(*columns, strict=True):
+            self._reached[mode].add(column)
+        sums = rows.group_by(list(self._key), use_threads=False).aggregate([(name, "sum") for name in ROUNDS])
+        for total in sums.to_pylist():
+            self._of(total).rounds.update({name: total[f"{name}_sum"] for name in ROUNDS})
+        self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
+
+    def _note_failing(self, rows: pa.Table) -> None:
+        """Keep the first `FAILING_MAX`, by seed, then in the order in which they are run, whatever came when."""
+        self.failing += len(rows)
+        found = rows.to_pylist()
+        self._untold += sum(row["error"].startswith(UNTOLD) for row in found)
+        self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
+        self._failing.sort(key=lambda one: one[:2])
+        del self._failing[FAILING_MAX:]
+
+    def _of(self, row: dict[str, Any]) -> _Counts:
+        return self._counts[self._key_of(row)]
+
+    def _key_of(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self._key)
+
+    def kinds(self) -> dict[str, int]:
+        """Kind of violation -> runs."""
+        return dict(sum((counts.kinds for counts in self._counts.values()), Counter[str]()))
+
+    def errors(self) -> int:
+        """Runs with verdict ``error``."""
+        return sum(counts.verdicts["error"] for counts in self._counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Runs and, per scenario, mode and settings that vary, what became of them and of the expectation."""
+        results = [
+            {
+                "scenario": variant.name,
+                "mode": mode,
+                "settings": {key: variant.config[key] for key in self._sweep.grid},
+                **self._counts[self._sweep.key(variant, mode)].to_json(),
+                "expectation": _expectation(variant, mode).verdict,
+                "met": self._met(variant, mode),
+            }
+            for variant, mode in self._pairs()
+        ]
+        reached = coverage.to_json(self._reached)
+        return {
+            "runs": self.runs,
+            "runs_asked": self.runs_asked,
+            "results": results,
+            "inconclusive": self.inconclusive(),
+            "failing": self.failing,
+            "failing_listed": len(self._failing),
+            "failing_capped": self.failing > len(self._failing),
+            "coverage": reached,
+        }
+
+    def _pairs(self) -> Iterator[tuple[Scenario, str]]:
+        for variant in self._sweep.variants:
+            for mode in self._sweep.modes[variant.name]:
+                yield variant, mode
+
+    def _met(self, scenario: Scenario, mode: str) -> bool | None:
+        """Whether the runs are as expected; where a drawn scenario must violate, one run has to.
+
+        Runs that used up a budget may break an expectation by what they violated, and meet none: None if they leave it
+        open.
+        """
+        counts, expectation = self._counts[self._sweep.key(scenario, mode)], _expectation(scenario, mode)
+        if counts.unexpected:
+            return False
+        exhausted = counts.verdicts["exhausted"]
+        if scenario.drawn and expectation.verdict == "violates":
+            kinds = expectation.kinds or counts.kinds
+            return any(counts.kinds[kind] for kind in kinds) or (None if exhausted else False)
+        return None if exhausted and exhausted == counts.runs else True
+
+    def failing_lines(self) -> bytes:
+        """``violations.jsonl``: the first `FAILING_MAX` failing runs, a JSON line for each."""
+        lines = []
+        for _, _, row in self._failing:
+            kinds, inside = (_words(row[name]) for name in ("violations", "violations_inside"))
+            rest = {name: value for name, value in row.items() if name not in ("violations", "violations_inside")}
+            line = {"schema_version": SCHEMA_VERSION, **rest, "kinds": kinds, "kinds_inside": inside}
+            lines.append(json.dumps(line, ensure_ascii=False))
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def exit_code(self) -> int:
+        """The sweep's exit code, once it is complete: 70 error, 1 unexpected or a story that did not happen, 3
+        inconclusive, 0 as expected.
+        """
+        if self.errors() > self._untold:
+            return 70
+        if self._untold or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
+            return 1
+        return 3 if self.inconclusive() else 0
+
+    def inconclusive(self) -> list[str]:
+        """Why the sweep says too little, one sentence each; empty if it says enough."""
+        return [reason for scenario in self._sweep.variants for reason in self._reasons(scenario)]
+
+    def _reasons(self, scenario: Scenario) -> Iterator[str]:
+        counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.modes[scenario.name]]
+        runs, vacuous = sum(one.runs for one in counts), sum(one.vacuous for one in counts)
+        exhausted = sum(one.verdicts["exhausted"] for one in counts)
+        name = " ".join((scenario.name, *scenario.overrides))
+        if scenario.drawn and vacuous > VACUOUS_MAX * runs:
+            yield f"{name}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
+        if exhausted > EXHAUSTED_MAX * runs:
+            yield f"{name}: {exhausted} of {runs} runs are exhausted, more than {EXHAUSTED_MAX:.0%}"
+        for mode in self._sweep.modes[scenario.name]:
+            if self._met(scenario, mode) is None:
+                yield f"{name}: whether {mode} is as expected is open, since runs are exhausted"
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def _expectation(scenario: Scenario, mode: str) -> Expectation:
+    return scenario.expect.get(mode, Expectation("may-violate"))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]

@@ -1,0 +1,161 @@
+"""What a sweep consists of, and how it is cut.
+
+A *variant* is a scenario at one point of a grid of settings, or as it is. A *unit* is one seed of one variant in all
+its modes, and a piece some consecutive ones (`scenarios.sweep.extent`). A *wave* is what a driver hands out at once,
+and what counts as a whole. A *chunk* is the part of a wave that one task does. How a sweep was cut never shows in the
+rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from scenarios.format.grid import points
+from scenarios.format.scenario import Scenario, from_json
+from scenarios.single import run
+from scenarios.sweep.extent import Extent, merged
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scenarios.format.grid import Grid
+    from scenarios.single.rows import Row
+    from scenarios.sweep.extent import Piece
+
+TASKS_PER_SLOT: Final = 8
+"""In a wave, if it is long enough."""
+TASK_SECONDS_MIN: Final = 0.25
+"""A task costs some 20 ms by itself."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to run.
+
+    Attributes:
+        scenarios: with names that differ.
+        modes: scenario name -> modes.
+        first_seed: seeds from here,
+        end_seed: without this one.
+        rules: overrides of rules.
+        grid: settings that vary; each scenario is run at every point.
+
+    Raises:
+        InputError: no seeds, or seeds that rows have no room for.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    modes: Mapping[str, tuple[str, ...]]
+    first_seed: int
+    end_seed: int
+    rules: Mapping[str, str] = field(default_factory=dict)
+    grid: Grid = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_seed < self.end_seed <= 1 << 63:
+            raise InputError(f"seeds {self.first_seed}..{self.end_seed} are not a range between 0 and 2^63")
+
+    @cached_property
+    def variants(self) -> tuple[Scenario, ...]:
+        """Each scenario at all points of the grid."""
+        return tuple(scenario.with_settings(point) for scenario in self.scenarios for point in points(self.grid))
+
+    def key(self, variant: Scenario, mode: str) -> tuple[Any, ...]:
+        """What the rows of a variant in a mode share: scenario, mode and the settings that vary."""
+        return (variant.name, mode, *(variant.config[key] for key in self.grid))
+
+    def extent(self) -> Extent:
+        """All that is to be run."""
+        return Extent((variant, self.first_seed, self.end_seed) for variant in range(len(self.variants)))
+
+    def count(self, pieces: Iterable[Piece]) -> int:
+        """How many runs some pieces are."""
+        return sum(len(self.modes[self.variants[variant].name]) * (end - first) for variant, first, end in pieces)
+
+    def row_keys(self) -> list[list[tuple[Any, ...]]]:
+        """For each variant `key` of its modes, in the order in which they are run."""
+        return [[self.key(variant, mode) for mode in self.modes[variant.name]] for variant in self.variants]
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``run.json`` keeps and executors get."""
+        return {
+            "scenarios": [scenario.to_json() for scenario in self.scenarios],
+            "modes": {scenario.name: list(self.modes[scenario.name]) for scenario in self.scenarios},
+            "seeds": [[self.first_seed, self.end_seed]],
+            "rules": dict(sorted(self.rules.items())),
+            "grid": {key: list(values) for key, values in self.grid.items()},
+        }
+
+    def to_text(self) -> str:
+        """`to_json` as text; `rows_of` takes it."""
+        return json.dumps(self.to_json())
+
+
+@lru_cache(maxsize=1)
+def _from_text(text: str) -> Sweep:
+    return from_run(json.loads(text))
+
+
+def from_run(data: Mapping[str, Any]) -> Sweep:
+    """A sweep from ``run.json``, of any version; its seeds are from the first of all ranges to the last."""
+    ranges = seed_ranges(data)
+    first_seed, end_seed = ranges[0][0], ranges[-1][1]
+    return Sweep(
+        scenarios=tuple(from_json(scenario) for scenario in data["scenarios"]),
+        modes={name: tuple(modes) for name, modes in data["modes"].items()},
+        first_seed=first_seed,
+        end_seed=end_seed,
+        rules=data["rules"],
+        grid={key: tuple(values) for key, values in data.get("grid", {}).items()},
+    )
+
+
+def seed_ranges(data: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The ranges of seeds that were asked for in ``run.json``; up to schema_version 4 there was one."""
+    seeds = data["seeds"]
+    return merged([(seeds[0], seeds[1])] if isinstance(seeds[0], int) else [(first, end) for first, end in seeds])
+
+
+def grid_of(sweep: str) -> list[str]:
+    """The settings that vary in a sweep.
+
+    Args:
+        sweep: `Sweep.to_text`.
+    """
+    return list(_from_text(sweep).grid)
+
+
+def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> Iterator[Row]:
+    """Run some pieces, on a driver or an executor.
+
+    Args:
+        sweep: `Sweep.to_text`.
+        pieces: what to run.
+        seconds: begin no further unit after this time; what is left is for the driver to hand out again. An estimate
+            that was far too low then costs no more work, should the sweep be stopped, than one that was right.
+    """
+    parsed = _from_text(sweep)
+    end = time.perf_counter() + seconds
+    begun = False
+    for variant, first, stop in pieces:
+        scenario = parsed.variants[variant]
+        settings = {key: scenario.config[key] for key in parsed.grid}
+        for seed in range(first, stop):
+            if begun and time.perf_counter() > end:
+                return
+            begun = True
+            for mode in parsed.modes[scenario.name]:
+                yield run.run_row(scenario, mode, seed, parsed.rules) | settings
+
+
+def chunk_count(seconds: float, slots: int, task_seconds: float) -> int:
+    """How many tasks a wave of so many CPU seconds should be."""
+    short = min(TASKS_PER_SLOT * slots, seconds / TASK_SECONDS_MIN)
+    rounds = max(seconds / task_seconds, short) / slots
+    return slots * max(1, round(rounds))

@@ -1,0 +1,445 @@
+"""Directed links between nodes, and the connections that live on them.
+
+A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
+dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
+that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
+answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
+handed over in their order when it resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.environment.elision import Idle
+from sim.kernel.scheduler import SHIFT, Gate, Handler, Kernel, Key, push, refuse
+from sim.kernel.streams import Streams
+
+LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
+"""Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
+USUAL: Final = 128
+"""Index of the median."""
+FIXED_STEPS_US: Final = (7, 11)
+"""With ``sim.network.latency = fixed`` a link takes the median and so much more by the numbers of its two ends, so that
+what is sent to several nodes at once does not arrive at once.
+"""
+RESEND_US: Final = 1_000_000
+"""A request that its sender repeats arrives again within this time."""
+RESENT: Final = frozenset({"on_produce", "on_control"})
+"""What is repeated as it was when no answer came: batches by a producer (Sender), and a controller's requests
+(ControllerChannelManager.RequestSendThread). Whoever else gets no answer asks anew, from where he stands by then.
+"""
+
+
+class Node:
+    """A process that can be reached: a broker's incarnation, a client, the control plane.
+
+    Attributes:
+        node: its id: 0 control plane, brokers from 1, clients from 1001.
+        life: open while the process runs and is not paused; gate of its timers.
+        out: open connections to other nodes that are up, by node id.
+        network: what it is part of, once it has joined.
+        frozen_us: since when it stands still, while it is `frozen`.
+        timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
+    """
+
+    # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
+    __slots__ = (
+        "_freezes",
+        "frozen_us",
+        "life",
+        "network",
+        "node",
+        "out",
+        "timeout_us",
+    )
+
+    network: Network
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.life = Gate(node)
+        self.out: dict[int, Channel] = {}
+        self.timeout_us = 0
+        self.frozen_us = 0
+        self._freezes = 0
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the process stands still for now."""
+        return self.life.held is not None
+
+    def freeze(self, now_us: int) -> None:
+        """Stand still until `thaw` (SIGSTOP, a long garbage collection); pauses add up."""
+        self._freezes += 1
+        if self.life.held is None:
+            self.frozen_us = now_us
+            self.life.open = False
+            self.life.held = []
+
+    def thaw(self) -> None:
+        """Take one pause back; after the last do what was held back, in its order, and go on."""
+        life = self.life
+        held = life.held
+        self._freezes -= 1
+        if held is None or self._freezes:
+            return
+        for handler, argument in held:
+            if life.held is None:
+                return  # It ended itself.
+            handler(argument)
+        if life.held is not None:
+            life.open = True
+            life.held = None
+
+    def perform(self, handler: Handler, argument: Any) -> None:
+        """Let the process do something, as soon as it is not paused."""
+        if self.life.held is None:
+            handler(argument)
+        else:
+            self.life.held.append((handler, argument))
+
+    def end(self) -> None:
+        """The process is over, and what it would have done."""
+        self.life.open = False
+        self.life.held = None
+
+    def reach(self, peer: int) -> Channel | None:
+        """The connection to a node, opened if need be; None while that node is down."""
+        return self.out.get(peer) or self.network.connect(self, peer)
+
+    def peer_up(self, peer: int) -> None:
+        """A node that was down can be reached again."""
+
+    def disconnected(self, peer: int) -> None:
+        """The connection to a node broke, and this node has noticed."""
+
+    def repeats(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
+        return False
+
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether it does not give up a fetch that a peer answers at that time, nor those that then take so long."""
+        return True
+
+    def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
+        """See `sim.environment.elision.Asker`."""
+
+
+class Link:
+    """One direction between two nodes.
+
+    Attributes:
+        cuts: how many cuts are in force.
+        loss: messages of a thousand that are lost.
+        resent: of a thousand requests in `RESENT`, those that arrive again.
+        table: latency quantiles in us, 256 of them.
+        channel: the present connection.
+    """
+
+    __slots__ = ("channel", "cuts", "loss", "resent", "table")
+
+    def __init__(self, loss: int, table: tuple[int, ...]) -> None:
+        self.cuts = 0
+        self.loss = loss
+        self.resent = 0
+        self.table = table
+        self.channel: Channel | None = None
+
+
+class Channel(Gate):
+    """A connection in one direction between two incarnations.
+
+    Attributes:
+        open: both processes run, the link is not cut, and the receiver is not paused.
+        target: the receiving node.
+        usual_us: median of its latency.
+    """
+
+    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_queue", "target", "usual_us")
+
+    def __init__(self, network: Network, link: Link, target: Node) -> None:
+        self.owner = target.node
+        self._kernel, self._queue, self._calls, self._bits, self._chance = network.wiring
+        self._link = link
+        self._last_us = -1
+        self.target = target
+        self.held = None
+        self.update()
+
+    def update(self) -> None:
+        """Latency, cuts or the receiver's pause changed."""
+        self.usual_us = self._link.table[USUAL]
+        held = self.target.life.held
+        cut = self._link.cuts > 0
+        self.open = held is None and not cut
+        self.held = None if cut else held
+
+    def send(self, handler: Handler, message: Any) -> None:
+        """Deliver `handler(message)` at the other end after a drawn latency, if it arrives.
+
+        The latency is drawn before any fault is looked at, and losses have a stream of their own.
+        """
+        link = self._link
+        kernel = self._kernel
+        now_us = kernel.now_us
+        arrival_us = now_us + link.table[self._bits(8)]
+        if link.loss and self._chance() * 1_000 < link.loss:
+            return
+        if arrival_us <= self._last_us:
+            arrival_us = self._last_us + 1
+        self._last_us = arrival_us
+        if link.resent and getattr(handler, "__name__", "") in RESENT and self._chance() * 1_000 < link.resent:
+            # It comes over another connection, so others may come between. Answers to the copy match no request.
+            again_us = arrival_us + 1 + int(self._chance() * RESEND_US)
+            kernel.call_at(again_us, self, handler, message.again())
+        queue = self._queue
+        if queue is None:
+            kernel.call_at(arrival_us, self, handler, message)
+        elif arrival_us < now_us:
+            refuse(arrival_us, now_us, self, handler)
+        else:
+            number = kernel.number
+            kernel.number = number + 1
+            key: Key = (arrival_us << SHIFT) + number
+            push(queue, key)
+            self._calls[key] = (self, handler, message)
+
+    def send_beside(self, handler: Handler, message: Any) -> None:
+        """`send` what may be left out (`sim.environment.elision`): it waits for no other message and holds none up."""
+        link = self._link
+        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
+        if not link.loss or self._chance() * 1_000 >= link.loss:
+            self.deliver_at(arrival_us, handler, message)
+
+    def send_usually(self, handler: Handler, message: Any) -> None:
+        """`send_beside` what is never worth a drawn latency."""
+        link = self._link
+        if not link.loss or self._chance() * 1_000 >= link.loss:
+            self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
+
+    def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
+        """Deliver what may be left out, and arrives at that time."""
+        self._kernel.call_first(arrival_us, self, handler, message)
+
+    def latest_us(self) -> int:
+        """When what is sent now arrives at the latest."""
+        return max(self._kernel.now_us + self._link.table[-1], self._last_us + 1)
+
+    def close(self) -> None:
+        """One of the processes ended: what is under way is gone."""
+        self.open = False
+        self.held = None
+        self._link.channel = None
+
+
+class Network:
+    """All links and the nodes that are up.
+
+    Args:
+        kernel: time and delivery.
+        streams: chance.
+        loss: messages of a thousand that each link loses.
+        fixed: whether each message takes as long as the others of its link.
+        elides: whether messages that change nothing are left out.
+
+    Attributes:
+        loss: see above; 0 after healing.
+        idle: what is left out at present.
+        nodes: who is up, by node id.
+        wiring: what every connection works with.
+        version: raised whenever a broker's answers may have changed.
+    """
+
+    def __init__(
+        self, kernel: Kernel, streams: Streams, loss: int = 0, *, fixed: bool = False, elides: bool = True
+    ) -> None:
+        self._kernel = kernel
+        self.loss = loss
+        self._fixed = fixed
+        self.idle = Idle(elides=elides)
+        self._streams = streams
+        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, self._chance)
+        self._links: dict[tuple[int, int], Link] = {}
+        self._waiting: list[tuple[int, Callable[[], int], Gate, Handler, Any]] = []
+        self.nodes: dict[int, Node] = {}
+        self.version = 0
+
+    def link(self, source: int, target: int) -> Link:
+        """The link in that direction."""
+        link = self._links.get((source, target))
+        if link is None:
+            link = self._links[source, target] = Link(self.loss, self._table(source, target))
+        return link
+
+    def _table(self, source: int, target: int) -> tuple[int, ...]:
+        if not self._fixed:
+            return LATENCY_US
+        source_us, target_us = FIXED_STEPS_US
+        return (LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89,) * 256
+
+    def _chance(self) -> float:
+        return self._streams("loss").random()
+
+    def join(self, node: Node) -> None:
+        """A process starts."""
+        node.network = self
+        self.nodes[node.node] = node
+        for other in list(self.nodes.values()):
+            other.perform(other.peer_up, node.node)
+
+    def connect(self, source: Node, peer: int) -> Channel | None:
+        """Open a connection; None while the peer is down."""
+        target = self.nodes.get(peer)
+        if target is None:
+            return None
+        link = self.link(source.node, peer)
+        link.channel = source.out[peer] = Channel(self, link, target)
+        return link.channel
+
+    def leave(self, node: Node, *, silently: bool) -> None:
+        """A process ended: its connections and timers are gone.
+
+        Args:
+            node: the process.
+            silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
+                of the broken connection at once.
+        """
+        self.settle(node.node)
+        del self.nodes[node.node]
+        node.end()
+        for channel in node.out.values():
+            channel.close()
+        for peer, other in self.nodes.items():
+            lost = other.out.pop(node.node, None)
+            if lost is None:
+                continue
+            lost.close()
+            heard_us = 0 if self.link(node.node, peer).cuts else LATENCY_US[128]
+            notice_us = other.timeout_us if silently else heard_us
+            if notice_us:
+                self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
+        node.out.clear()
+
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        for node in self.nodes.values():
+            node.out.clear()
+        self.nodes.clear()
+        for link in self._links.values():
+            link.channel = None
+        self._waiting.clear()
+        self.idle.fetches.clear()
+        self.idle.pings.clear()
+
+    def changed(self) -> None:
+        """What brokers answer may be different from now on: those who wait for that try again at their times."""
+        self.version += 1
+        waiting, self._waiting = self._waiting, []
+        now_us = self._kernel.now_us
+        for since_us, backoff, gate, handler, argument in waiting:
+            backoff_us = backoff()
+            self._kernel.call_at(now_us + backoff_us - (now_us - since_us) % backoff_us, gate, handler, argument)
+
+    def retry_after_change(self, backoff: Callable[[], int], gate: Gate, handler: Handler, argument: Any) -> None:
+        """Leave out tries that would fail like the last one, as long as no broker's answers have changed.
+
+        Args:
+            backoff: us between tries, asked for at the change; tries are due at its multiples from now on.
+            gate: see `Kernel.call_at`.
+            handler: called for the first try after the change.
+            argument: what it is called with.
+        """
+        self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
+
+    # What is left out: see `sim.environment.elision`.
+
+    def steady(self, first: int, second: int) -> bool:
+        """Whether all that two nodes say to each other arrives."""
+        nodes, links = self.nodes, self._links
+        one, other = nodes.get(first), nodes.get(second)
+        if one is None or other is None or one.life.held is not None or other.life.held is not None:
+            return False
+        there, back = links.get((first, second)), links.get((second, first))
+        return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
+
+    def settle(self, node: int) -> None:
+        """Something about a node is about to change: simulate what it says and hears."""
+        idle, now_us = self.idle, self._kernel.now_us
+        if idle.fetches:
+            idle.settle_fetches(node, now_us)
+        if idle.pings:
+            for broker in [node] if node else list(idle.pings):
+                idle.settle_pings(broker, now_us)
+
+    def settle_fetches(self, node: int) -> None:
+        """Simulate fetches of a node and those that wait at it."""
+        if self.idle.fetches:
+            self.idle.settle_fetches(node, self._kernel.now_us)
+
+    def _settle_link(self, source: int, target: int) -> None:
+        now_us = self._kernel.now_us
+        self.idle.settle_fetches(source, now_us, target)
+        if not source or not target:
+            self.idle.settle_pings(source or target, now_us)
+
+    def pause(self, node: Node) -> None:
+        """A process stands still; see `Node.freeze`."""
+        self.settle(node.node)
+        node.freeze(self._kernel.now_us)
+        self._update_channels(node.node)
+
+    def resume(self, node: Node) -> None:
+        """It goes on, with what was held back for it."""
+        node.thaw()
+        self._update_channels(node.node)
+
+    def _update_channels(self, target: int) -> None:
+        for node in self.nodes.values():
+            channel = node.out.get(target)
+            if channel is not None:
+                channel.update()
+
+    def slow(self, source: int, target: int, by_us: int) -> None:
+        """Messages in this direction take longer from now on; what is negative takes that back."""
+        self._settle_link(source, target)
+        link = self.link(source, target)
+        link.table = tuple([latency_us + by_us for latency_us in link.table])
+        if link.channel is not None:
+            link.channel.update()
+
+    def lossy(self, source: int, target: int, permille: int) -> None:
+        """So many more messages of a thousand are lost in this direction; what is negative takes that back.
+
+        Not for links of clients, which must know (`loss`).
+        """
+        self._settle_link(source, target)
+        self.link(source, target).loss += permille
+
+    def resend(self, source: int, target: int, permille: int) -> None:
+        """So many more requests in `RESENT` of a thousand arrive twice; what is negative takes that back."""
+        self.link(source, target).resent += permille
+
+    def cut(self, source: int, target: int) -> None:
+        """Nothing arrives in this direction until `heal`; cuts add up."""
+        self._set_cuts(source, target, 1)
+
+    def heal(self, source: int, target: int) -> None:
+        """Take one cut back."""
+        self._set_cuts(source, target, -1)
+
+    def lose(self, loss: int) -> None:
+        """From now on every link loses so many messages of a thousand."""
+        for node in list(self.nodes):
+            self.settle(node)
+        self.loss = loss
+        for link in self._links.values():
+            link.loss = loss
+
+    def _set_cuts(self, source: int, target: int, change: int) -> None:
+        self._settle_link(source, target)
+        link = self.link(source, target)
+        link.cuts += change
+        if link.channel is not None:
+            link.channel.update()

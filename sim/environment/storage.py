@@ -1,0 +1,354 @@
+"""A broker's machine: page cache over a disk, and the checkpoint files. This is what outlives a process.
+
+A process kill keeps the page cache. A power loss keeps, of the log, the prefix that an fsync or the kernel's
+write-back had reached, and of each checkpoint file what was last written: those are written to a temporary file,
+fsynced and renamed (CheckpointFile), so they survive whole. Truncation counts as written at once.
+
+Nothing here ticks: write-back and periodic checkpoints are computed from phase and period when a crash asks for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.protocol.batch import Batch
+from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.log import Log
+from sim.protocol.messages import NO_BROKER_EPOCH
+from sim.protocol.rules import Rules
+
+
+class RecoveryError(Exception):
+    """The log cannot be loaded: the broker exits at start-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Settings of the disk; times in us.
+
+    Attributes:
+        flush_interval_messages: ``log.flush.interval.messages``.
+        segment_bytes: ``log.segment.bytes``.
+        record_bytes: ``sim.record.bytes``.
+        writeback_interval_us: ``sim.writeback.interval.ms``.
+        writeback_expire_us: ``sim.writeback.expire.ms``.
+        hw_checkpoint_us: ``replica.high.watermark.checkpoint.interval.ms``.
+        recovery_point_us: ``log.flush.offset.checkpoint.interval.ms``.
+        log_start_us: ``log.flush.start.offset.checkpoint.interval.ms``.
+    """
+
+    flush_interval_messages: int
+    segment_bytes: int
+    record_bytes: int
+    writeback_interval_us: int
+    writeback_expire_us: int
+    hw_checkpoint_us: int
+    recovery_point_us: int
+    log_start_us: int
+
+
+class PeriodicFile:
+    """A checkpoint file that a process rewrites every so often with the value of the moment.
+
+    Attributes:
+        content: what the file says as of the last change or `catch_up`; None before the first write.
+    """
+
+    __slots__ = ("_interval_us", "_phase_us", "_ticks", "content")
+
+    def __init__(self, interval_us: int) -> None:
+        self.content: int | None = None
+        self._interval_us = interval_us
+        self._phase_us = -1
+        self._ticks = 0
+
+    def begin(self, now_us: int) -> None:
+        """A process starts its writing task; the first write comes one interval later."""
+        self._phase_us = now_us
+        self._ticks = 0
+
+    def end(self) -> None:
+        """The process is gone: no more writes."""
+        self._phase_us = -1
+
+    def catch_up(self, value: int, now_us: int) -> None:
+        """Account for writes up to now, through which the value was `value`; call before it changes."""
+        if self._phase_us < 0:
+            return
+        ticks = (now_us - self._phase_us) // self._interval_us
+        if ticks > self._ticks:
+            self._ticks = ticks
+            self.content = value
+
+
+class Storage:
+    """One broker's disk with one partition's files.
+
+    Args:
+        settings: its settings.
+        writeback_phase_us: when the kernel's flusher ran first.
+
+    Attributes:
+        log: the log as the page cache shows it; a new process gets a new object over the same batches.
+        recovery_point: offset below which everything is known to be fsynced.
+        segments: base offsets of the segments.
+        epoch_checkpoint: ``leader-epoch-checkpoint``.
+        hw_file: ``replication-offset-checkpoint``.
+        recovery_point_file: ``recovery-point-offset-checkpoint``.
+        log_start_file: ``log-start-offset-checkpoint``.
+        clean_shutdown: the marker ``.kafka_cleanshutdown``: whether it is there.
+        clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if
+            that had none, or without a marker.
+    """
+
+    __slots__ = (
+        "_segment_bytes",
+        "_settings",
+        "_synced",
+        "_unflushed",
+        "_writeback_phase_us",
+        "_written_us",
+        "clean_broker_epoch",
+        "clean_shutdown",
+        "epoch_checkpoint",
+        "hw_file",
+        "log",
+        "log_start_file",
+        "recovery_point",
+        "recovery_point_file",
+        "segments",
+    )
+
+    def __init__(self, settings: StorageSettings, writeback_phase_us: int = 0) -> None:
+        self._settings = settings
+        self._writeback_phase_us = writeback_phase_us
+        self.log = Log()
+        self._written_us: list[int] = []
+        self._synced = 0
+        self._unflushed = 0
+        self._segment_bytes = 0
+        self.segments = [0]
+        self.recovery_point = 0
+        self.epoch_checkpoint = EpochCheckpoint()
+        self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
+        self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
+        self.log_start_file = PeriodicFile(settings.log_start_us)
+        self.clean_shutdown = True
+        self.clean_broker_epoch = NO_BROKER_EPOCH
+
+    # While a process runs.
+
+    def begin_checkpoints(self, now_us: int) -> None:
+        """The first LeaderAndIsr arrived: periodic checkpoints begin."""
+        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
+            file.begin(now_us)
+
+    def appended(self, batch: Batch, now_us: int) -> None:
+        """A batch was written to the page cache; flush or roll if the settings say so."""
+        self._written_us.append(now_us)
+        count = batch.last_offset - batch.base_offset + 1
+        settings = self._settings
+        self._unflushed += count
+        self._segment_bytes += count * settings.record_bytes
+        if self._unflushed >= settings.flush_interval_messages:
+            self._flush(now_us)
+        if self._segment_bytes > settings.segment_bytes:
+            self._roll(batch, now_us)
+
+    def _roll(self, batch: Batch, now_us: int) -> None:
+        """Begin a new segment with this batch; the ones before it are fsynced (UnifiedLog.roll, task flush-log)."""
+        self.segments.append(batch.base_offset)
+        self._synced = max(self._synced, len(self._written_us) - 1)
+        self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        """What is not flushed, and what the active segment holds, by offsets."""
+        leo = self.log.leo
+        self._unflushed = leo - self.recovery_point
+        self._segment_bytes = (leo - self.segments[-1]) * self._settings.record_bytes
+
+    def _flush(self, now_us: int) -> None:
+        self._synced = len(self._written_us)
+        self._unflushed = 0
+        self._move_recovery_point(self.log.leo, now_us)
+
+    def _move_recovery_point(self, offset: int, now_us: int) -> None:
+        self.recovery_point_file.catch_up(self.recovery_point, now_us)
+        self.recovery_point = offset
+
+    def truncated(self, removed: int, now_us: int) -> None:
+        """The newest batches are gone; the recovery point is written at once (LogManager.truncateTo)."""
+        if removed:
+            del self._written_us[-removed:]
+            self._synced = min(self._synced, len(self._written_us))
+        leo = self.log.leo
+        while len(self.segments) > 1 and self.segments[-1] >= leo:
+            self.segments.pop()
+        if not self.log.batches:
+            self.segments = [self.log.log_start]
+        self._move_recovery_point(min(self.recovery_point, leo), now_us)
+        self.recovery_point_file.content = self.recovery_point
+        self._count_anew()
+
+    def front_dropped(self, dropped: int, previous_start: int, now_us: int) -> None:
+        """The log start moved up; so many batches went with it."""
+        del self._written_us[:dropped]
+        self._synced = max(0, self._synced - dropped)
+        first = self.log.batches[0].base_offset if self.log.batches else self.log.leo
+        self.segments = [first, *(base for base in self.segments if base > first)]
+        self.log_start_file.catch_up(previous_start, now_us)
+
+    # When it ends, and begins again.
+
+    def catch_up(self, hw: int, now_us: int) -> None:
+        """Account for the checkpoints that the process has written by now."""
+        self.hw_file.catch_up(hw, now_us)
+        self.recovery_point_file.catch_up(self.recovery_point, now_us)
+        self.log_start_file.catch_up(self.log.log_start, now_us)
+
+    def process_ended(self, hw: int, now_us: int) -> None:
+        """The process is gone: what its checkpoints say now is what the next one finds."""
+        self.catch_up(hw, now_us)
+        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
+            file.end()
+
+    def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Controlled shutdown: flush the log, write all checkpoints, then the marker (LogManager.shutdown).
+
+        Args:
+            hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
+                it is (ReplicaManager.checkpointHighWatermarks).
+            broker_epoch: of the process's registration, `NO_BROKER_EPOCH` before it received one.
+        """
+        self._synced = len(self._written_us)
+        self.recovery_point = self.log.leo
+        if hw is not None:
+            self.hw_file.content = hw
+        self.recovery_point_file.content = self.recovery_point
+        self.log_start_file.content = self.log.log_start
+        self._mark(broker_epoch)
+
+    def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
+        """A process stops in order before its logs are loaded (LogManager.shutdown).
+
+        A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
+        any case, and lies: recovery will be skipped though nobody looked at the log, and a registration that names the
+        broker epoch in it counts as clean (KAFKA-15375). Nothing is flushed.
+
+        Args:
+            rules: the process's rules.
+            broker_epoch: see `close_cleanly`.
+        """
+        if rules.clean_shutdown_file == "always" or self.clean_shutdown:
+            self._mark(broker_epoch)
+
+    def _mark(self, broker_epoch: int) -> None:
+        self.clean_shutdown = True
+        self.clean_broker_epoch = broker_epoch
+
+    def power_lost(self, now_us: int) -> list[Batch]:
+        """Lose what neither fsync nor write-back had reached: a suffix of the log.
+
+        Write-back runs every interval and writes pages that have been dirty for longer than the expiry.
+
+        Returns:
+            The lost batches.
+        """
+        settings = self._settings
+        last_run_us = now_us - (now_us - self._writeback_phase_us) % settings.writeback_interval_us
+        durable_since_us = last_run_us - settings.writeback_expire_us
+        kept = self._synced
+        while kept < len(self._written_us) and self._written_us[kept] <= durable_since_us:
+            kept += 1
+        return self._keep(kept)
+
+    def _keep(self, kept: int) -> list[Batch]:
+        lost = self.log.batches[kept:]
+        del self.log.batches[kept:]
+        del self.log.lasts[kept:]
+        del self._written_us[kept:]
+        return lost
+
+    def corrupt_tail(self, count: int) -> list[Batch]:
+        """The newest batches become unreadable, synced or not: recovery ends the log before them, by their CRC.
+
+        After a clean shutdown no recovery would look (LogLoader skips it), and nothing is done here.
+
+        Returns:
+            The lost batches.
+        """
+        if self.clean_shutdown:
+            return []
+        lost = self._keep(max(0, len(self._written_us) - count))
+        self._synced = min(self._synced, len(self._written_us))
+        end = self.log.lasts[-1] + 1 if self.log.lasts else self.segments[0]
+        while len(self.segments) > 1 and self.segments[-1] > end:
+            self.segments.pop()
+        return lost
+
+    @property
+    def synced(self) -> int:
+        """How many batches were fsynced; those after them are in the page cache, or were written back by chance."""
+        return self._synced
+
+    def anew(self) -> Storage:
+        """An empty disk in place of this one."""
+        empty = Storage(self._settings, self._writeback_phase_us)
+        empty.clean_shutdown = False
+        return empty
+
+    def delete_log(self, rules: Rules) -> tuple[Log, EpochCache, int]:
+        """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
+
+        Returns:
+            As `recover`.
+        """
+        self.log.truncate_fully(0)
+        self._written_us.clear()
+        self._synced = self.recovery_point = 0
+        self.segments = [0]
+        self.epoch_checkpoint.write([])
+        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
+            file.content = None
+        marker = self.clean_shutdown, self.clean_broker_epoch
+        recovered = self.recover(rules)
+        self.clean_shutdown, self.clean_broker_epoch = marker
+        return recovered
+
+    def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
+        """Load the log for a new process (LogManager.loadLogs, LogLoader).
+
+        The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
+        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker the segments from the
+        recovery point on are scanned, and epochs missing from the cache are taken from the batches. In any case the
+        cache is cut to [log start, LEO], which is recomputed from the data.
+
+        Returns:
+            Log, epoch cache, and the checkpointed HW (0 without an entry).
+
+        Raises:
+            RecoveryError: overlapping offsets were found, and rule ``overlap_recovery`` is ``fails``.
+        """
+        clean, self.clean_shutdown = self.clean_shutdown, False
+        self.clean_broker_epoch = NO_BROKER_EPOCH
+        log_start = max(self.log_start_file.content or 0, self.segments[0])
+        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=log_start)
+        log.batches, log.lasts = self.log.batches, self.log.lasts
+        log.reload()
+        if not clean and rules.overlap_recovery == "fails" and log.overlaps():
+            raise RecoveryError("attempt to append an offset no larger than the last offset appended")
+        epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
+        if clean:
+            self.recovery_point = log.leo
+        else:
+            self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
+            for batch in log.batches:
+                latest = epochs.latest
+                if batch.last_offset >= self.recovery_point and (latest is None or batch.leader_epoch > latest):
+                    epochs.assign(batch.leader_epoch, batch.base_offset)
+        epochs.truncate_from_end(log.leo)
+        epochs.truncate_from_start(log.log_start)
+        self.log = log
+        self._count_anew()
+        return log, epochs, self.hw_file.content or 0

@@ -1,0 +1,164 @@
+"""How well clients were served, whatever was lost: time without a leader, refused writes, waiting for the HW.
+
+All of it is counted from the end of warm-up until everything is healed. Nothing polls: leadership changes seldom, and
+what concerns writes is either an error or worked out at the end of the run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sim.protocol.messages import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from sim.protocol.replica.partition import NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What writes waited for the HW, in us: all in all, and the longest stretch without an advance."""
+
+    total_us: int = 0
+    longest_us: int = 0
+
+
+class Availability:
+    """Notes who leads, and which writes are refused.
+
+    The partition has a leader while the broker that the control plane chose last has taken the lead since that choice,
+    its process has not ended since then, and it does not stand still (paused, or with a disk that does not answer).
+    Whether clients know of it yet does not matter. A broker that was deposed and does not know it does not count,
+    though it may still take writes; a chosen one that is cut off from others counts until somebody else is chosen.
+
+    Attributes:
+        leaderless_us: time without a leader.
+        disturbed_us: when a leader, or none, was chosen first in the time that counts; -1: never.
+        refused: acks=all batches of which the producer was told NOT_ENOUGH_REPLICAS, each once: first ids.
+        refused_after_append: the same for NOT_ENOUGH_REPLICAS_AFTER_APPEND. Retries succeed in the end, or not.
+        window_us: when counting began and ended.
+    """
+
+    __slots__ = (
+        "_counting",
+        "_epoch",
+        "_leader",
+        "_leaderless_since_us",
+        "_leads",
+        "_still",
+        "disturbed_us",
+        "leaderless_us",
+        "refused",
+        "refused_after_append",
+        "window_us",
+    )
+
+    def __init__(self) -> None:
+        self._counting = False
+        self._leader = NO_LEADER
+        self._epoch = -1
+        self._leads: dict[int, int] = {}
+        self._still: dict[int, int] = {}
+        self._leaderless_since_us = 0
+        self.leaderless_us = 0
+        self.disturbed_us = -1
+        self.refused: set[int] = set()
+        self.refused_after_append: set[int] = set()
+        self.window_us = (0, 0)
+
+    def begin(self, now_us: int) -> None:
+        """Count from now on."""
+        self._counting = True
+        self.window_us = (now_us, now_us)
+        if self._leaderless_since_us >= 0:
+            self._leaderless_since_us = now_us
+
+    def end(self, now_us: int) -> None:
+        """Count no more."""
+        if self._counting:
+            self._counting = False
+            self.window_us = (self.window_us[0], now_us)
+            if self._leaderless_since_us >= 0:
+                self.leaderless_us += now_us - self._leaderless_since_us
+
+    def elected(self, leader: int, epoch: int, now_us: int) -> None:
+        """The control plane chose a leader, `NO_LEADER` for none."""
+        self._leader = leader
+        self._epoch = epoch
+        if self._counting and self.disturbed_us < 0:
+            self.disturbed_us = now_us
+        self._look(now_us)
+
+    def leads(self, broker: int, epoch: int, now_us: int) -> None:
+        """A broker takes the lead, or leads on in a newer epoch."""
+        self._leads[broker] = epoch
+        self._look(now_us)
+
+    def leads_no_more(self, broker: int, now_us: int) -> None:
+        """A broker follows, or has no replica any more."""
+        if self._leads.pop(broker, None) is not None:
+            self._look(now_us)
+
+    def ended(self, broker: int, now_us: int) -> None:
+        """A process is gone."""
+        self._still.pop(broker, None)
+        self.leads_no_more(broker, now_us)
+
+    def stands_still(self, broker: int, now_us: int, by: int) -> None:
+        """There is one reason more (`by` = 1) or less (-1) why a process does not answer."""
+        self._still[broker] = self._still.get(broker, 0) + by
+        self._look(now_us)
+
+    def _look(self, now_us: int) -> None:
+        leader = self._leader
+        served = self._leads.get(leader, -2) >= self._epoch and self._still.get(leader, 0) <= 0
+        since_us = self._leaderless_since_us
+        if not served:
+            if since_us < 0:
+                self._leaderless_since_us = now_us
+        elif since_us >= 0:
+            if self._counting:
+                self.leaderless_us += now_us - since_us
+            self._leaderless_since_us = -1
+
+    def told(self, first_id: int, error: str) -> None:
+        """A producer was told that a batch failed."""
+        if self._counting:
+            if error == NOT_ENOUGH_REPLICAS:
+                self.refused.add(first_id)
+            elif error == NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                self.refused_after_append.add(first_id)
+
+
+def waiting(writes: Iterable[tuple[int, int]], advances: Sequence[int], window_us: tuple[int, int]) -> Waiting:
+    """How long writes waited for the HW, and how long at most it stood still meanwhile.
+
+    Args:
+        writes: for each acks=all batch, when it was due, and when a leader's HW passed it first or its producer gave
+            it up; in order of the first.
+        advances: when a leader's HW passed any batch for the first time, ascending; a leader that was deposed and does
+            not know it counts here, since its writers know no better.
+        window_us: what counts: from the first disturbance (an election, or a fault that took effect) until healing. In
+            a run without one, and before it, nothing is waited for but the usual replication.
+
+    Returns:
+        Time in which at least one write waited, and the longest stretch of it without an advance.
+    """
+    begin_us, end_us = window_us
+    merged: list[list[int]] = []
+    for due_us, done_us in writes:
+        start, stop = max(due_us, begin_us), min(done_us, end_us)
+        if start >= stop:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], stop)
+        else:
+            merged.append([start, stop])
+    total = longest = 0
+    for start, stop in merged:
+        total += stop - start
+        since = start
+        for advance in [*advances[bisect_right(advances, start) : bisect_left(advances, stop)], stop]:
+            if advance - since > longest:
+                longest = advance - since
+            since = advance
+    return Waiting(total, longest)

@@ -1,0 +1,84 @@
+"""Kafka's metrics of a partition's health, as time series, under Kafka's names.
+
+Values change where the control plane decides, so nothing polls: decisions are kept as they come, and the series are
+worked out from them at the end. Integrals are in ms times the value, over the time that availability is counted in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.protocol.kraft.metadata import PartitionRegistration
+from sim.protocol.messages import LeaderAndIsr
+
+METRICS: Final[dict[str, str]] = {
+    "UnderReplicatedPartitions": "1 while a replica is not in the ISR",
+    "UnderMinIsrPartitionCount": "1 while the ISR is smaller than min.insync.replicas",
+    "OfflinePartitionsCount": "1 while the control plane has chosen no leader",
+    "ElectableLeaders": "members of ISR and ELR (KIP-966)",
+    "UncleanRecoveryPartitionsCount": "unclean recoveries that run or wait (KIP-966)",
+    "UncleanRecoveryFinishedCount": "unclean recoveries that elected a leader (KIP-966)",
+    "ManualLeaderElectionRequiredPartitionCount": "1 while only an administrator can choose a leader (KIP-966)",
+}
+"""Name -> meaning; there is one partition."""
+
+Series = list[tuple[int, int]]
+"""(time in us, value from then on), without repetitions."""
+
+
+class Metrics:
+    """Keeps what the metrics are worked out from."""
+
+    __slots__ = ("_decisions", "_recoveries")
+
+    def __init__(self) -> None:
+        self._decisions: list[tuple[int, LeaderAndIsr, int]] = []
+        self._recoveries: list[tuple[int, int, int, int]] = []
+
+    def decided(self, state: LeaderAndIsr, min_isr: int, now_us: int) -> None:
+        """The control plane decided, or effective ``min.insync.replicas`` changed."""
+        self._decisions.append((now_us, state, min_isr))
+
+    def recoveries(self, running: int, finished: int, manual: int, now_us: int) -> None:
+        """The controller's counters of unclean recovery: see `METRICS`."""
+        self._recoveries.append((now_us, running, finished, manual))
+
+    def series(self) -> dict[str, Series]:
+        """Name -> points; of several values at one time the last counts."""
+        found: dict[str, Series] = {name: [] for name in METRICS}
+        for now_us, state, min_isr in self._decisions:
+            isr = len(state.isr)
+            elr = len(state.elr) if isinstance(state, PartitionRegistration) else 0
+            _note(found["UnderReplicatedPartitions"], int(isr < len(state.replicas)), now_us)
+            _note(found["UnderMinIsrPartitionCount"], int(isr < min_isr), now_us)
+            _note(found["OfflinePartitionsCount"], int(state.leader == 0), now_us)
+            _note(found["ElectableLeaders"], isr + elr, now_us)
+        for now_us, running, finished, manual in self._recoveries:
+            _note(found["UncleanRecoveryPartitionsCount"], running, now_us)
+            _note(found["UncleanRecoveryFinishedCount"], finished, now_us)
+            _note(found["ManualLeaderElectionRequiredPartitionCount"], manual, now_us)
+        return found
+
+    def under_min_isr_us(self, window_us: tuple[int, int]) -> int:
+        """For how long the ISR was smaller than ``min.insync.replicas``, within a span of time."""
+        total_us, until_us = 0, window_us[1]
+        for now_us, state, min_isr in reversed(self._decisions):
+            if len(state.isr) < min_isr:
+                total_us += max(0, until_us - max(now_us, window_us[0]))
+            until_us = min(until_us, now_us)
+        return total_us
+
+
+def _note(points: Series, value: int, now_us: int) -> None:
+    if points and points[-1][0] == now_us:
+        points.pop()
+    if not points or points[-1][1] != value:
+        points.append((now_us, value))
+
+
+def integral_ms(points: Series, window_us: tuple[int, int]) -> int:
+    """A metric summed over a span of time: for one of 0 and 1, how many ms it was 1."""
+    begin_us, end_us = window_us
+    ends = [at_us for at_us, _ in points[1:]] + [end_us]
+    spans = zip(points, ends, strict=True) if points else ()
+    return sum(value * max(0, min(until, end_us) - max(at_us, begin_us)) for (at_us, value), until in spans) // 1_000

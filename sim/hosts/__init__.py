@@ -1,0 +1,1 @@
+"""Processes: brokers, controllers, ZooKeeper, the quorum, clients; and the cluster that they make up."""

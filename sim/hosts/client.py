@@ -1,0 +1,241 @@
+"""What producers and consumers share: metadata, retries with growing back-off, and timeouts.
+
+Kafka classes: NetworkClient, Metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.environment.network import Channel, Network, Node
+from sim.history.recorder import Journal
+from sim.hosts.settings import ClientSettings
+from sim.kernel.scheduler import Kernel
+from sim.protocol import probes
+from sim.protocol.messages import NO_EPOCH, MetadataReply, MetadataRequest
+from sim.protocol.probes import branch
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What clients of one partition work with.
+
+    Attributes:
+        topic: the partition.
+        brokers: ids of all brokers (``bootstrap.servers``).
+        settings: the clients' settings.
+        kernel: time and timers.
+        network: what they join.
+        journal: where acknowledgements, reads and end offsets are noted.
+        rules: the clients' rules.
+    """
+
+    topic: str
+    brokers: tuple[int, ...]
+    settings: ClientSettings
+    kernel: Kernel
+    network: Network
+    journal: Journal
+    rules: Rules
+
+
+class Client(Node):
+    """A client of one partition.
+
+    Args:
+        node: its node id, above 1000.
+        access: what it works with.
+
+    Attributes:
+        leader: the leader as the metadata in force says, `NO_LEADER` if unknown.
+        leader_epoch: its epoch, `NO_EPOCH` if unknown.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_asked_us",
+        "_brokers",
+        "_failures",
+        "_keeps_newest",
+        "_newest_epoch",
+        "_refreshing",
+        "_tries",
+        "_turn",
+        "_version",
+        "_watching_metadata",
+        "journal",
+        "kernel",
+        "leader",
+        "leader_epoch",
+        "reached",
+        "rules",
+        "settings",
+        "topic",
+    )
+
+    def __init__(self, node: int, access: Access) -> None:
+        super().__init__(node)
+        self.topic = access.topic
+        self.settings = access.settings
+        self.rules = access.rules
+        self.kernel = access.kernel
+        self.journal = access.journal
+        self.reached = access.journal.coverage.reached
+        self.network = access.network
+        self.timeout_us = self.settings.request_timeout_us
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self._keeps_newest = self.rules.client_metadata == "newest-epoch"
+        self._newest_epoch = NO_EPOCH
+        self._brokers = access.brokers
+        self._turn = 0
+        self._asked: MetadataRequest | None = None
+        self._asked_us = 0
+        self._watching_metadata = False
+        self._failures = 0
+        self._refreshing = False
+        self._version = -1
+        self._tries = 0
+
+    def begin(self) -> None:
+        """Look for the leader, and again at each multiple of ``metadata.max.age.ms``."""
+        self.refresh()
+        now_us, age_us = self.kernel.now_us, self.settings.metadata_age_us
+        self.kernel.call_at(now_us + age_us - now_us % age_us, self.life, self._age, None)
+
+    def _age(self, _: object) -> None:
+        self.refresh()
+        self.kernel.call_at(self.kernel.now_us + self.settings.metadata_age_us, self.life, self._age, None)
+
+    # For subclasses.
+
+    def leader_known(self) -> None:
+        """Metadata named a leader that can be reached."""
+        raise NotImplementedError
+
+    def connection_lost(self) -> None:
+        """What was sent to the leader will not be answered."""
+        raise NotImplementedError
+
+    def channel(self) -> Channel | None:
+        """The connection to the leader, None while there is none."""
+        leader = self.leader
+        return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
+
+    def succeeded(self) -> None:
+        """A request was answered well: the back-off starts anew."""
+        self._failures = 0
+
+    def retry_later(self, *, always: bool = False) -> None:
+        """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
+
+        When every broker was asked, asking again while nothing changes at any of them leads to the same failure. Those
+        tries are left out: the one that is made is the first after a change.
+
+        Args:
+            always: the failure may pass without a change at a broker (a lost message), so the next try is made.
+        """
+        self.network.settle_fetches(self.node)  # Those that were answered well count.
+        if always:
+            self._version = -1
+        if not self._refreshing:
+            self._refreshing = True
+            self._failures += 1
+            self.kernel.call_at(self.kernel.now_us + self._backoff_us(), self.life, self._refresh_due, None)
+
+    def _backoff_us(self) -> int:
+        return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
+
+    def _refresh_due(self, _: object) -> None:
+        if self._version == self.network.version and self._tries >= len(self._brokers):
+            self.network.retry_after_change(self._backoff_us, self.life, self._refresh_due, None)
+        else:
+            self._refreshing = False
+            self.refresh()
+
+    # Metadata.
+
+    def refresh(self) -> None:
+        """Ask the next broker that can be reached who leads."""
+        if self._asked is not None:
+            return
+        if self._version != self.network.version:
+            self._version = self.network.version
+            self._tries = 0
+        self._tries += 1
+        for _ in self._brokers:
+            broker = self._brokers[self._turn % len(self._brokers)]
+            self._turn += 1
+            channel = self.reach(broker)
+            if channel is not None:
+                self._asked = MetadataRequest(self.node, self.topic)
+                channel.send(channel.target.on_metadata, self._asked)  # type: ignore[attr-defined]
+                self._asked_us = self.kernel.now_us
+                self._watch_metadata()
+                return
+        self.retry_later()
+
+    def _watch_metadata(self) -> None:
+        """Give a request for metadata up when it times out; one timer serves all of them."""
+        if not self._watching_metadata:
+            self._watching_metadata = True
+            due_us = self._asked_us + self.settings.request_timeout_us
+            self.kernel.call_at(due_us, self.life, self._metadata_timed_out, None)
+
+    def _metadata_timed_out(self, _: object) -> None:
+        self._watching_metadata = False
+        if self._asked is None:
+            return
+        if self._asked_us + self.settings.request_timeout_us <= self.kernel.now_us:
+            self._asked = None
+            self.refresh()
+        else:
+            self._watch_metadata()
+
+    def on_metadata_reply(self, reply: MetadataReply) -> None:
+        """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232)."""
+        if reply.request is not self._asked:
+            return
+        self._asked = None
+        self.network.settle_fetches(self.node)
+        epoch = reply.leader_epoch
+        older = NO_EPOCH < epoch < self._newest_epoch
+        if older:
+            self.reached(probes.METADATA_GOES_BACK)
+            self.reached(branch(self.rules, "client_metadata"))
+        if not (older and self._keeps_newest):
+            self.leader = reply.leader
+            self.leader_epoch = epoch
+            self._newest_epoch = max(self._newest_epoch, epoch)
+        if self.channel() is None:
+            self.retry_later()
+        else:
+            self.leader_known()
+
+    def epoch_seen(self, epoch: int) -> None:
+        """Something shows that there is such an epoch: older metadata is not good enough any more.
+
+        Metadata.updateLastSeenEpochIfNewer; it does so only if it compares epochs, and has one to compare with.
+        """
+        if self._keeps_newest and NO_EPOCH < self._newest_epoch < epoch:
+            self._newest_epoch = epoch
+            self.forget_leader()
+            self.refresh()
+
+    def forget_leader(self) -> None:
+        """The leader is unknown until metadata names it."""
+        self.network.settle_fetches(self.node)
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+
+    # Connections.
+
+    def disconnected(self, peer: int) -> None:
+        """See `Node.disconnected`."""
+        if self._asked is not None and self.channel() is None:
+            self._asked = None
+        if peer == self.leader:
+            self.connection_lost()
+            self.retry_later(always=True)

@@ -1,0 +1,386 @@
+"""A consumer: reads below the high watermark from a position on, and asks for offsets now and then.
+
+Kafka classes: Fetcher, OffsetFetcher, ConsumerCoordinator (of which only the offset store is left, an ideal one).
+Retries cost a metadata request each, also where Kafka would not ask (UNKNOWN_LEADER_EPOCH).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sim.environment.network import Channel
+from sim.history.ledger import Exposed
+from sim.hosts.client import Access, Client
+from sim.protocol import probes
+from sim.protocol.batch import Batch
+from sim.protocol.client.consumer_position import (
+    AWAIT_RESET,
+    AWAIT_VALIDATION,
+    FETCHING,
+    ConsumerPosition,
+    FetchPosition,
+    LogTruncation,
+)
+from sim.protocol.messages import (
+    EARLIEST,
+    FENCED_LEADER_EPOCH,
+    LATEST,
+    NO_EPOCH,
+    OFFSET_NOT_AVAILABLE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+)
+from sim.protocol.probes import branch
+
+USABLE_EPOCH_END_VERSION = 3
+"""From this version of OffsetsForLeaderEpoch on a consumer may ask a broker (2.3)."""
+
+
+class Consumer(Client):
+    """Reads one partition.
+
+    Args:
+        node: see `Client`.
+        access: see `Client`.
+        position: first offset to read.
+        shows: called with the batches of each read, if given.
+
+    Attributes:
+        at: its position.
+        paused: whether the application does not want to read.
+        raised: whether the application was told of an error that only a seek or a restart ends.
+    """
+
+    __slots__ = (
+        "_ask",
+        "_carries_epochs",
+        "_committed",
+        "_fetch",
+        "_known",
+        "_lookup",
+        "_reset",
+        "_shows",
+        "_timed",
+        "_validates",
+        "_validation",
+        "at",
+        "paused",
+        "raised",
+    )
+
+    def __init__(
+        self, node: int, access: Access, *, position: int = 0, shows: Callable[[list[Batch]], None] | None = None
+    ) -> None:
+        super().__init__(node, access)
+        self.at = ConsumerPosition(self.settings.offset_reset)
+        self.at.seek_validated(FetchPosition(position))
+        self.paused = False
+        self.raised = False
+        self._validates = self.rules.consumer_validation == "yes"
+        self._carries_epochs = self.rules.list_offsets_fencing == "yes"
+        self._shows = shows
+        self._committed: tuple[int, int] | None = None
+        self._fetch: FetchRequest | None = None
+        self._timed: FetchRequest | None = None
+        self._reset: ListOffsetsRequest | None = None
+        self._validation: tuple[EpochEndRequest, FetchPosition] | None = None
+        self._ask: ListOffsetsRequest | None = None
+        self._known: Exposed | None = None
+        self._asked_us = 0
+        self._lookup: ListOffsetsRequest | None = None
+
+    # Reading.
+
+    def fetch(self, *, again: bool = False) -> None:
+        """Fetch from the position on, or do first what has to be done first; unless that is under way.
+
+        Args:
+            again: an answer has come that had nothing: the fetch may be left out (`sim.environment.elision`).
+        """
+        if self._fetch is not None or self.paused or self.raised:
+            return
+        channel = self.channel()
+        if channel is None:
+            self.retry_later()
+            return
+        at = self.at
+        if at.state != FETCHING:
+            self._prepare(channel)
+            return
+        position = (self.topic, at.offset, self._epoch(), NO_EPOCH)
+        self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
+        if self.network.loss:
+            self._timed = self._fetch
+            self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
+        send = channel.send_beside if again else channel.send
+        send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
+
+    def _epoch(self) -> int:
+        """The leader epoch that requests carry: that of the metadata to which the position is bound."""
+        return self.leader_epoch if self._carries_epochs else NO_EPOCH
+
+    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
+        """See `Node.repeats`."""
+        at = self.at
+        position = request.positions[0]
+        return (
+            request is self._fetch
+            and not (self.paused or self.raised)
+            and at.state == FETCHING
+            and (at.offset, self._epoch(), self.leader) == (position[1], position[2], request.leader)
+        )
+
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
+        """See `sim.environment.elision.Asker`."""
+        if answers and request is self._fetch:
+            self._timed = None
+            self.succeeded()
+
+    def _time_out(self, fetch: FetchRequest) -> None:
+        """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
+        if fetch is self._fetch:
+            self.network.settle_fetches(self.node)
+            if fetch is self._timed:  # And not one like it, sent since.
+                self.connection_lost()
+                self.retry_later(always=True)
+
+    def on_fetch_reply(self, reply: FetchReply) -> None:
+        """A leader answered."""
+        if reply.request is not self._fetch:
+            return
+        self._fetch = None
+        _, error, batches, _, _, leader_epoch, _ = reply.results[0]
+        if error == OFFSET_OUT_OF_RANGE:
+            self._out_of_range()
+        elif error:
+            self._refused(error)
+            self.retry_later()
+        else:
+            self.succeeded()
+            if leader_epoch != self.leader_epoch and not self._carries_epochs:
+                self.reached(branch(self.rules, "list_offsets_fencing"))
+            if batches:
+                at = self.at
+                last = batches[-1]
+                self.journal.read(self.node, batches, at.offset, leader_epoch)
+                at.consumed(last.last_offset + 1, last.leader_epoch)
+                if self._shows is not None:
+                    self._shows(batches)
+            self.fetch(again=not batches)
+
+    def _refused(self, error: str) -> None:
+        if error in (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
+            self.reached(probes.CONSUMER_FENCED)
+
+    def _out_of_range(self) -> None:
+        """Reset as ``auto.offset.reset`` says; the application hears of it."""
+        self.journal.out_of_range(self.node, self.at.offset)
+        self._reset_by_policy()
+
+    def _reset_by_policy(self) -> None:
+        if self.settings.offset_reset == "none":
+            self.raised = True
+        else:
+            self.at.request_reset()
+            self.fetch()
+
+    # Before reading.
+
+    def _prepare(self, channel: Channel) -> None:
+        """Find a position, or have it confirmed."""
+        if self.at.state == AWAIT_VALIDATION:
+            self._validate(channel)
+        elif self.at.state != AWAIT_RESET:
+            self._initialize()
+        elif self._reset is None:
+            timestamp = EARLIEST if self.at.reset_strategy == "earliest" else LATEST
+            self._reset = self._ask_offset(channel, timestamp)
+            self._watch(self._reset)
+
+    def _initialize(self) -> None:
+        """Read on from the committed offset (ConsumerCoordinator.refreshCommittedOffsetsIfNeeded)."""
+        if self._committed is None:
+            self._reset_by_policy()
+        else:
+            self._place(*self._committed)
+
+    def _place(self, offset: int, epoch: int) -> None:
+        """Go to an offset; an epoch ahead of the metadata is waited for."""
+        self.network.settle_fetches(self.node)
+        self._fetch = None
+        self.epoch_seen(epoch)
+        self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
+        self.fetch()
+
+    def _can_validate(self, channel: Channel) -> bool:
+        version: int = channel.target.epoch_end_version  # type: ignore[attr-defined]
+        return self._validates and version >= USABLE_EPOCH_END_VERSION
+
+    def _validate(self, channel: Channel) -> None:
+        """Ask where the epoch of the last record ended (OffsetFetcher.validateOffsetsAsync)."""
+        at = self.at
+        if not self._can_validate(channel):
+            at.complete_validation()
+            self.fetch()
+        elif self._validation is None:
+            position = at.position
+            assert position is not None
+            asks = [(self.topic, at.leader_epoch, at.offset_epoch)]
+            request = EpochEndRequest(self.node, asks, [], with_epoch=True)
+            self._validation = (request, position)
+            self.reached(probes.CONSUMER_VALIDATES)
+            self.reached(branch(self.rules, "consumer_validation"))
+            channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
+            self._watch(request)
+
+    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+        """A leader says where an epoch ended. All errors may pass."""
+        if self._validation is None or reply.request is not self._validation[0]:
+            return
+        asked = self._validation[1]
+        self._validation = None
+        _, error, epoch, end_offset = reply.results[0]
+        if error:
+            self.retry_later()
+            return
+        truncation = self.at.epoch_end(asked, epoch, end_offset)
+        if truncation is not None:
+            self._truncated(truncation)
+        elif self.at.state == FETCHING and self.at.offset < asked.offset:
+            self.journal.rewind(self.node, self.at.offset, asked.offset)
+        self.fetch()
+
+    def _truncated(self, truncation: LogTruncation) -> None:
+        self.raised = True
+        self.journal.truncation_detected(
+            self.node, truncation.position.offset, truncation.divergent_offset, truncation.divergent_epoch
+        )
+
+    def _watch(self, request: object) -> None:
+        self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._give_up, request)
+
+    def _give_up(self, request: object) -> None:
+        if request is self._reset or (self._validation is not None and request is self._validation[0]):
+            self.connection_lost()
+            self.retry_later(always=True)
+
+    # What an application asks for.
+
+    def pause(self) -> None:
+        """Stop reading; what is under way is dropped."""
+        self.network.settle_fetches(self.node)
+        self.paused = True
+        self._fetch = None
+
+    def resume(self) -> None:
+        """Read on."""
+        self.paused = False
+        self.fetch()
+
+    def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        """Read on from an offset, with the epoch of the record before it if the application has stored it."""
+        self.journal.seek(self.node, offset, epoch)
+        self.raised = False
+        self._place(offset, epoch if self._validates else NO_EPOCH)
+
+    def commit(self) -> None:
+        """Store the position, with the epoch of the last record if the consumer knows of epochs."""
+        at = self.at
+        if at.state == FETCHING:
+            self._committed = (at.offset, at.offset_epoch if self._validates else NO_EPOCH)
+            self.journal.commit(self.node, *self._committed)
+
+    def restart(self) -> None:
+        """The process dies, and another one begins at the committed offset."""
+        self.connection_lost()
+        self._ask = self._lookup = None
+        self.forget_leader()
+        self._newest_epoch = NO_EPOCH
+        self.at = ConsumerPosition(self.settings.offset_reset)
+        self.paused = self.raised = False
+        self.journal.restart_consumer(self.node, -1 if self._committed is None else self._committed[0])
+        self.refresh()
+
+    # Offsets.
+
+    def _ask_offset(self, channel: Channel, timestamp: int) -> ListOffsetsRequest:
+        request = ListOffsetsRequest(self.node, -1, self.topic, timestamp, self._epoch())
+        channel.send(channel.target.on_list_offsets, request)  # type: ignore[attr-defined]
+        return request
+
+    def ask_end_offset(self, _: object = None) -> None:
+        """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten."""
+        channel = self.channel()
+        if channel is not None:
+            self._known = self.journal.ledger.exposed
+            self._asked_us = self.kernel.now_us
+            self._ask = self._ask_offset(channel, LATEST)
+
+    def ask_regularly(self, _: object = None) -> None:
+        """Ask now and after each ``sim.end.offsets.interval.ms``."""
+        self.ask_end_offset()
+        self.kernel.call_at(self.kernel.now_us + self.settings.end_offsets_us, self.life, self.ask_regularly, None)
+
+    def offset_for_time(self, timestamp: int) -> None:
+        """Ask for the first record that is not older than a time (offsetsForTimes). A record's time is its id."""
+        channel = self.channel()
+        if channel is not None:
+            self._lookup = self._ask_offset(channel, timestamp)
+
+    def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
+        """A leader answered: an offset for the application, or where to go on reading."""
+        request = reply.request
+        if request is self._ask:
+            self._ask = None
+            if not reply.error:
+                self.journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
+            elif reply.error == OFFSET_NOT_AVAILABLE:
+                self.reached(probes.OFFSET_UNAVAILABLE)
+            else:
+                self._refused(reply.error)
+                self.retry_later()
+        elif request is self._lookup:
+            self._lookup = None
+            if reply.error:
+                self.retry_later()
+            else:
+                self.journal.offset_for_time(self.node, request.timestamp, reply.offset, reply.leader_epoch)
+        elif request is self._reset:
+            self._reset = None
+            if reply.error:
+                self.retry_later(always=True)
+            else:
+                self._reset_to(request.timestamp, reply.offset)
+
+    def _reset_to(self, timestamp: int, offset: int) -> None:
+        strategy = "earliest" if timestamp == EARLIEST else "latest"
+        # Without the epoch of the record before it, so that it is not asked about (OffsetFetcher.resetOffsetIfNeeded).
+        if self.at.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
+            self.journal.reset(self.node, offset)
+        self.fetch()
+
+    # Connections.
+
+    def leader_known(self) -> None:
+        """See `Client.leader_known`: a fetch that waits at another leader, or for another epoch, is given up."""
+        channel = self.channel()
+        assert channel is not None
+        self.network.settle_fetches(self.node)
+        fetch = self._fetch
+        if not self._validates and self.leader_epoch != self.at.leader_epoch and self.at.offset_epoch != NO_EPOCH:
+            self.reached(branch(self.rules, "consumer_validation"))
+        doubtful = self.at.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
+        if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
+            self._fetch = None
+        self.fetch()
+
+    def connection_lost(self) -> None:
+        """See `Client.connection_lost`."""
+        self.network.settle_fetches(self.node)
+        self._fetch = self._reset = self._validation = None

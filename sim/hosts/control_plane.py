@@ -1,0 +1,118 @@
+"""The control plane as a cluster sees it: where leader, ISR and registrations are persisted, and what faults do to it.
+
+There are two: `sim.hosts.zookeeper` with the controllers that are elected in brokers, and `sim.hosts.quorum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sim.config import Value
+from sim.environment.network import Node
+from sim.history.recorder import Journal
+from sim.protocol.kraft.partition_change import DESIGNATED, UNCLEAN
+from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, LONGEST_BALANCED
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.replica.partition import NO_LEADER
+
+CONTROL: Final = 0
+"""Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
+ELECTIONS: Final = {
+    "longest-log-balanced": LONGEST_BALANCED,
+    "longest-log-aggressive": LONGEST_AGGRESSIVE,
+    "unclean": UNCLEAN,
+    "designated": DESIGNATED,
+}
+"""What an administrator may ask for where there is no leader, as scenario files call it; plans hold places in it."""
+
+
+class ControlPlane(Node):
+    """See the module.
+
+    Args:
+        min_isr: ``min.insync.replicas``.
+        journal: where what is persisted is noted.
+
+    Attributes:
+        state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
+            before there was a leader.
+        controller: the broker whose seat the controller's is; 0 or less if it is no broker's.
+        changed: called after each decision and registration.
+        ended: called with the broker when a session has ended.
+    """
+
+    state: LeaderAndIsr
+    controller = 0
+
+    def __init__(self, min_isr: int, journal: Journal) -> None:
+        super().__init__(CONTROL)
+        self._min_isr = min_isr
+        self._journal = journal
+        self.changed: Callable[[], None] | None = None
+        self.ended: Callable[[int], None] | None = None
+
+    def decided(self) -> None:
+        """`state` is another one, or ``min.insync.replicas``: tell whoever keeps account of that."""
+        self._journal.decided(self.state, min(self._min_isr, len(self.state.replicas)))
+
+    def min_isr_changed(self, min_isr: int) -> None:
+        """``min.insync.replicas`` has another value."""
+        self._min_isr = min_isr
+        self.decided()
+
+    # Faults.
+
+    def expire(self, broker: int) -> bool:
+        """End a session though its broker lives, which hears of it; False if there is none."""
+        raise NotImplementedError
+
+    def forget(self, broker: int) -> bool:
+        """End a session, and do not say so; False if there is none."""
+        raise NotImplementedError
+
+    def closed(self, broker: int, broker_epoch: int) -> None:
+        """A broker that has stopped in a controlled way closes its session."""
+        raise NotImplementedError
+
+    def fail_over(self) -> bool:
+        """Another controller is to be found; False if there is none now."""
+        raise NotImplementedError
+
+    def touch(self) -> None:
+        """It stood still and works again."""
+        raise NotImplementedError
+
+    def holds(self, broker: int) -> bool:
+        """Whether a session of that broker is open."""
+        raise NotImplementedError
+
+    @property
+    def waits_for_operator(self) -> bool:
+        """Whether there is no leader, and by the rules there will be none until an administrator decides."""
+        return False
+
+    # What an administrator does here.
+
+    def prefer(self) -> bool:
+        """Ask for a preferred election; False while there is nobody to hear it."""
+        raise NotImplementedError
+
+    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:  # noqa: ARG002 - for a quorum
+        """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
+        return False
+
+    def lag(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
+        """A broker hears so much later of what is committed; what is negative takes that back. False if none reads."""
+        return False
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """Ask for another assignment; False if it is in place, or another one is asked for already."""
+        raise NotImplementedError
+
+    def set_config(self, key: str, value: Value) -> None:
+        """Change the dynamic configuration."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """A script has ended: let controllers decide from now on. They do so always, where there is no script."""

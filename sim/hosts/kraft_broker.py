@@ -1,0 +1,374 @@
+"""A broker of a KRaft cluster: registration and heartbeats, replay of the metadata log, AlterPartition.
+
+Kafka classes: BrokerLifecycleManager, BrokerMetadataPublisher, ReplicaManager.applyDelta, AlterPartitionManager. A new
+process registers at once, loads its logs meanwhile, and stays fenced until it has replayed the record of its own
+registration. It answers requests, and follows leaders, from then on, fenced or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sim.environment.network import Channel
+from sim.hosts.broker import SHUTDOWN, Broker, Startup
+from sim.hosts.control_plane import CONTROL
+from sim.protocol import probes
+from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change
+from sim.protocol.kraft.metadata import Image, PartitionRegistration, Setting
+from sim.protocol.kraft.quorum_messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    BrokerHeartbeat,
+    BrokerHeartbeatReply,
+    BrokerRegistrationReply,
+    BrokerRegistrationRequest,
+    GetReplicaLogInfo,
+    MetadataRecords,
+    ReplicaLogInfo,
+)
+from sim.protocol.replica.fetcher import stops_fetcher
+from sim.protocol.replica.partition import Partition
+
+FIRST_RETRY_US: Final = 100_000
+LONGEST_RETRY_US: Final = 9_000_000
+"""A registration that was refused, or not answered, is tried again after the first time, then twice that and so on
+(BrokerLifecycleManager.resendExponentialBackoff).
+"""
+
+
+class KRaftBroker(Broker):
+    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
+
+    Attributes:
+        image: the metadata that it has replayed.
+        fenced: whether it is, for all that the controller has told it.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_beats",
+        "_previous_broker_epoch",
+        "_published",
+        "_read",
+        "_registering",
+        "_retry_us",
+        "_sender",
+        "_unpublished",
+        "_wants_shut_down",
+        "fenced",
+        "image",
+    )
+
+    def __init__(self, startup: Startup) -> None:
+        super().__init__(startup)
+        self.image = Image()
+        self.fenced = True
+        self._previous_broker_epoch = -1
+        self._registering: BrokerRegistrationRequest | None = None
+        self._retry_us = FIRST_RETRY_US
+        self._published = False
+        self._unpublished: list[MetadataRecords] = []
+        self._wants_shut_down = False
+        self._beats = 0
+        self._read: list[tuple[int, int]] = []
+        """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
+        self._sender = AlterPartitionSender(self)
+        self._asked: AlterPartitionRequest | None = None
+
+    # Life cycle.
+
+    def start(self) -> None:
+        """Register, and load the logs meanwhile."""
+        self._previous_broker_epoch = self.storage.clean_broker_epoch
+        self._register(None)
+        super().start()
+
+    def end(self) -> None:
+        """See `Broker.end`."""
+        super().end()
+        self._unpublished.clear()
+        self._sender = AlterPartitionSender(self)
+
+    def _register(self, _: object) -> None:
+        self._registering = BrokerRegistrationRequest(self.node, self.incarnation, self._previous_broker_epoch)
+        self._to_control("on_register", self._registering)
+        self.kernel.call_at(self.kernel.now_us + self._retry_us, self.life, self._register_again, self._registering)
+        self._retry_us = min(2 * self._retry_us, LONGEST_RETRY_US)
+
+    def _register_again(self, request: BrokerRegistrationRequest) -> None:
+        if request is self._registering:
+            self._register(None)
+
+    def on_registered(self, reply: BrokerRegistrationReply) -> None:
+        """The registration was taken, or refused: an earlier incarnation may still be alive."""
+        if reply.request is not self._registering:
+            return
+        if reply.error:
+            self.reached(probes.REGISTRATION_REFUSED)
+            return
+        self._registering = None
+        self.broker_epoch = reply.broker_epoch
+        self._beat(None)
+        self._publish()
+
+    def logs_loaded(self) -> None:
+        """See `Broker.logs_loaded`."""
+        self._publish()
+
+    @property
+    def ready(self) -> bool:
+        """See `Broker.ready`: it has caught up with its own registration, and its logs are loaded."""
+        return self._published
+
+    # Heartbeats.
+
+    def _beat(self, _: object) -> None:
+        """Send a heartbeat; goes on until the process ends."""
+        channel = self.out.get(CONTROL)
+        interval_us = self.settings.heartbeat_us
+        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+            self._read = [(self.kernel.now_us - 1, self.image.offset)]
+            return
+        if not self.zombie:
+            channel = self.reach(CONTROL)
+            assert channel is not None
+            channel.send_usually(channel.target.on_heartbeat, self._sign_of_life())  # type: ignore[attr-defined]
+        self._beat_after(interval_us)
+
+    def _beat_after(self, wait_us: int) -> None:
+        """The next heartbeat is due after that time, and none before."""
+        self._beats += 1
+        self.kernel.call_first(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
+
+    def _beat_if(self, number: int) -> None:
+        if number == self._beats:
+            self._beat(None)
+
+    def _beat_now(self) -> None:
+        """Do not wait for the interval (scheduleNextCommunicationImmediately)."""
+        self.network.idle.settle_pings(self.node, self.kernel.now_us)
+        self._beats += 1
+        self._beat(None)
+
+    def _sign_of_life(self) -> BrokerHeartbeat:
+        return BrokerHeartbeat(
+            self.node,
+            self.broker_epoch,
+            self.image.offset,
+            want_fence=not self._published,
+            want_shut_down=self._wants_shut_down,
+        )
+
+    def _only_keeps_session(self, channel: Channel) -> bool:
+        """Whether this heartbeat and those after it will arrive and tell nothing that anybody waits for."""
+        if self.zombie or self.fenced or self._wants_shut_down:
+            return False
+        if channel.usual_us >= self.settings.heartbeat_us:
+            return False
+        controller: Any = channel.target
+        return (
+            self.network.steady(self.node, CONTROL)
+            and controller.has_heard(self.node, self.broker_epoch, self.image.offset)
+            and controller.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.heartbeat_us)
+        )
+
+    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+        """See `sim.environment.elision.Pinger`."""
+        if arrives_us >= 0:
+            heartbeat = self._sign_of_life()
+            heartbeat.metadata_offset = self.had_read(arrives_us - channel.usual_us)
+            channel.deliver_at(arrives_us, channel.target.on_heartbeat, heartbeat)  # type: ignore[attr-defined]
+        self._beat_after(next_us - self.kernel.now_us)
+
+    def had_read(self, at_us: int) -> int:
+        """See `sim.environment.elision.Pinger`: what it had replayed of the metadata log."""
+        return next(offset for since_us, offset in reversed(self._read) if since_us < at_us)
+
+    def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
+        """The controller answered a heartbeat."""
+        if reply.broker_epoch != self.broker_epoch or reply.error:
+            return
+        self.fenced = reply.is_fenced
+        if reply.should_shut_down and self._wants_shut_down:
+            self._exits(self.node, SHUTDOWN)
+
+    # Metadata.
+
+    def on_metadata_records(self, message: MetadataRecords) -> None:
+        """Records of the metadata log arrived; all of them are applied at once, when the partition can be changed."""
+        if not self._published or self.holding:
+            self._unpublished.append(message)
+            self._publish()
+        else:
+            self._apply([message])
+
+    def _publish(self) -> None:
+        """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration."""
+        if self.partition is None or self.broker_epoch < 0:
+            return
+        if not self._published:
+            reaches = 0
+            for part in self._unpublished:
+                if part.first <= reaches:
+                    reaches = max(reaches, part.first + len(part.records))
+            if reaches < self.broker_epoch:
+                return
+            self._published = True
+            self._apply_waiting()
+            self._release()
+            self._beat_now()
+        elif self._unpublished and not self.holding:
+            self._apply_waiting()
+
+    def _release(self) -> None:
+        """See `Broker._release`; what was replayed meanwhile comes first."""
+        super()._release()
+        if not self.holding:
+            self._publish()
+
+    def _apply_waiting(self) -> None:
+        waiting, self._unpublished = self._unpublished, []
+        self._apply(waiting)
+
+    def _apply(self, messages: list[MetadataRecords]) -> None:
+        """Replay records, then act on what they add up to (BrokerMetadataPublisher.onMetadataUpdate)."""
+        image = self.image
+        partition = self.partition
+        assert partition is not None
+        changed: dict[str, Any] = {}
+        for message in messages:
+            if message.first > image.offset:
+                continue  # Something before it is lost, and will come again.
+            fresh = message.records[image.offset - message.first :]
+            self._journal.replayed_metadata(self.node, image.offset, fresh)
+            for record in fresh:
+                image.replay(record)
+                if isinstance(record, Setting):
+                    changed[record.key] = record.value
+            self._read.append((self.kernel.now_us, image.offset))
+        for key, value in changed.items():
+            self.on_config_changed((key, value))
+        live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
+        state = image.partitions.get(partition.name)
+        if live != self.live or state is not self.known:
+            moved = state is not self.known
+            self._know(state, live)
+            if moved and state is not None:
+                self._take(state)
+
+    def is_alive(self, broker: int) -> bool:
+        """See `PartitionHost.is_alive`: neither fenced nor shutting down (KIP-841)."""
+        return self.image.is_active(broker)
+
+    def _take(self, state: PartitionRegistration) -> None:
+        """Lead, follow, or drop the replica (ReplicaManager.applyDelta)."""
+        partition = self.partition
+        assert partition is not None
+        self.network.settle_fetches(self.node)
+        if self.node not in state.replicas:
+            self._drop(partition)
+            return
+        if state.partition_epoch <= partition.partition_epoch:
+            return
+        self._begin_checkpoints()
+        if state.leader == self.node:
+            if state.leader_epoch > partition.leader_epoch:
+                self._lead(partition, state)
+            else:
+                partition.become_leader(state, self.kernel.now_us)
+                self._watch_isr()
+            self.network.changed()
+        elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
+            self._await_leader(partition, state)
+        elif state.leader_epoch > partition.leader_epoch:
+            self._follow(partition, state)
+        else:
+            partition.become_follower(state)
+
+    def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
+        """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
+        self._fetchers.clear()
+        partition.become_follower(state)
+        self.wake_all()
+        self._journal.follow(self.node, partition, restarts=True)
+
+    def _drop(self, partition: Partition) -> None:
+        """The broker is no replica any more: its log is deleted (ReplicaManager.stopPartitions)."""
+        if partition.leader_epoch < 0 and not partition.log.leo:
+            return
+        self._delete_partition(partition)
+
+    # AlterPartition.
+
+    @property
+    def changes_isr(self) -> bool:
+        """Whether it has asked for an ISR, and does not know what became of that."""
+        return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.pending))
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost.propose_isr`: ask the controller."""
+        self.network.settle_fetches(self.node)
+        self._watch_isr()
+        self._journal.isr_sent(partition, isr)
+        epochs = partition.broker_epochs(isr, self.broker_epoch)
+        change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        self._sender.submit(change, self.kernel.now_us)
+
+    def send_alter_partition(self, changes: list[Change]) -> None:
+        """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again."""
+        request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
+        self._to_control("on_alter_partition", request)
+        due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
+        self.kernel.call_at(due_us, self.life, self._unanswered, request)
+
+    def retry_alter_partition(self, after_us: int) -> None:
+        """See `AlterPartitionHost.retry_alter_partition`."""
+        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._send_again, None)
+
+    def _send_again(self, _: object) -> None:
+        self._sender.send()
+
+    def _unanswered(self, request: AlterPartitionRequest) -> None:
+        if request is self._asked:
+            self._asked = None
+            self._sender.on_reply("REQUEST_TIMED_OUT", {}, self.kernel.now_us)
+
+    def on_alter_partition_reply(self, reply: AlterPartitionReply) -> None:
+        """The controller decided on ISR changes, or refused the request."""
+        if self.holding:
+            self.held.append((self.on_alter_partition_reply, reply))
+            return
+        if reply.request is not self._asked:
+            return
+        self._asked = None
+        self.network.settle_fetches(self.node)
+        self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
+        self._watch_isr()
+        self.network.changed()
+
+    # Controlled shutdown.
+
+    def begin_shutdown(self) -> None:
+        """See `Broker.begin_shutdown`: heartbeats ask for it until the controller allows it."""
+        if self.broker_epoch < 0:
+            self._exits(self.node, SHUTDOWN)
+        elif not self._wants_shut_down:
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # None that is under way says so.
+            self._wants_shut_down = True
+            self._beat_now()
+
+    # Unclean recovery.
+
+    def on_get_replica_log_info(self, request: GetReplicaLogInfo) -> None:
+        """The controller asks how far the log goes."""
+        if self.holding:
+            self.held.append((self.on_get_replica_log_info, request))
+            return
+        partition = self.partition
+        assert partition is not None
+        last_epoch, leo = partition.log.end
+        state = self.image.partitions.get(request.name)
+        leader_epoch = state.leader_epoch if state is not None else -1
+        self._to_control(
+            "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, leo, leader_epoch)
+        )

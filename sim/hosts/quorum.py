@@ -1,0 +1,452 @@
+"""The active controller of a KRaft quorum, as a node: sessions kept by heartbeats, and the metadata log.
+
+The quorum's own Raft is not modelled: what the active controller appends is committed, in order, and lost by nobody.
+Brokers fetch the log; here each transaction is sent to every registered broker that can ask for it, and what got lost
+on its way is sent again when a heartbeat shows that it is missing. When another controller takes over, the log stays,
+all sessions begin anew, and what reaches the quorum meanwhile waits, as requests are sent again until somebody answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sim.config import Value
+from sim.history.recorder import Journal
+from sim.hosts.control_plane import CONTROL, ControlPlane
+from sim.hosts.settings import QuorumSettings
+from sim.kernel.scheduler import ALWAYS, Kernel
+from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
+from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
+from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.quorum_messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    BrokerHeartbeat,
+    BrokerHeartbeatReply,
+    BrokerRegistrationReply,
+    BrokerRegistrationRequest,
+    GetReplicaLogInfo,
+    MetadataRecords,
+    ReplicaLogInfo,
+)
+from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
+"""Kinds of elections by which an administrator takes it that records are lost."""
+LOST_US: Final = 1_000_000
+"""Records that a broker has not replayed so long after they were sent were lost on their way."""
+
+
+class Quorum(ControlPlane):
+    """The control plane of a KRaft cluster.
+
+    Args:
+        topic: the partition.
+        replicas: its assignment, the preferred leader first.
+        brokers: how many brokers there are; when all are unfenced, an administrator creates the topic.
+        rules: the controllers' rules.
+        settings: the quorum's settings.
+        config: its full configuration.
+        kernel: time and timers.
+        journal: where what is committed is noted.
+
+    Attributes:
+        log: the records.
+        active: the active controller.
+        epoch: how many controllers were active, this one included.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        replicas: tuple[int, ...],
+        brokers: int,
+        *,
+        rules: Rules,
+        settings: QuorumSettings,
+        config: Mapping[str, Value],
+        kernel: Kernel,
+        journal: Journal,
+    ) -> None:
+        super().__init__(int(config[MIN_ISR]), journal)
+        self.log: list[Record] = []
+        self.epoch = 0
+        self._topic = topic
+        self._brokers = brokers
+        self._rules = rules
+        self._settings = settings
+        self._config = config
+        self._kernel = kernel
+        self.reached = journal.coverage.reached
+        self._heard_us: dict[int, int] = {}
+        self._watched: set[int] = set()
+        self._unfenced: set[int] = set()
+        self._sent_us: list[int] = []
+        self._late_us: dict[int, int] = {}
+        self._failing_over = False
+        self._forced = False
+        self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
+        journal.isr(replicas, -1)
+        self.decided()
+        self._take_over()
+
+    # The controller.
+
+    def _take_over(self) -> None:
+        """Another controller becomes active: it knows the log, and nothing else."""
+        self.epoch += 1
+        settings = self._settings
+        image = Image()
+        for record in self.log:
+            image.replay(record)
+        self.active = KraftController(image, self._rules, self, self._config)
+        self._journal.controller(CONTROL, self.epoch)
+        self.touch()
+        if settings.auto_balance:
+            self._every(settings.balance_check_us, "balance")
+        self._every(settings.unclean_check_us, "check_unclean")
+
+    def _every(self, interval_us: int, task: str) -> None:
+        self._kernel.call_at(
+            self._kernel.now_us + interval_us, self.life, self._periodic, (self.epoch, interval_us, task)
+        )
+
+    def _periodic(self, entry: tuple[int, int, str]) -> None:
+        epoch, interval_us, task = entry
+        if epoch == self.epoch:
+            getattr(self.active, task)()
+            self._every(interval_us, task)
+
+    def fail_over(self) -> bool:
+        """See `ControlPlane.fail_over`."""
+        return self._fail_over(self._settings.election_us)
+
+    def pause_controller(self) -> bool:
+        """The active controller stands still: the others notice, and elect one of them; it can commit no more."""
+        return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
+
+    def _fail_over(self, gap_us: int) -> bool:
+        if self._failing_over:
+            return False
+        self._failing_over = True
+        self.network.pause(self)
+        self._kernel.call_at(self._kernel.now_us + gap_us, ALWAYS, self._failed_over, None)
+        return True
+
+    def _failed_over(self, _: object) -> None:
+        self._failing_over = False
+        self._take_over()
+        self.network.resume(self)
+        self.active.activate()
+
+    def touch(self) -> None:
+        """See `ControlPlane.touch`: all sessions get their full timeout."""
+        for broker in self._heard_us:
+            self._heard_us[broker] = self._kernel.now_us
+
+    def append(self, records: Sequence[Record]) -> None:
+        """See `KraftControllerHost.append`: commit records, and let everybody have them."""
+        first = len(self.log)
+        now_us = self._kernel.now_us
+        self._journal.committed_metadata(records)
+        for record in records:
+            self.log.append(record)
+            self._sent_us.append(now_us)
+            if isinstance(record, PartitionRegistration):
+                self._note_partition(record)
+                self._journal.partition_changed(
+                    record,
+                    self.active.min_isr(record) if self.active.elr_enabled else 0,
+                    self._registering(records, first),
+                    remembers=self._rules.last_known_elr == "ejected-members",
+                )
+            elif isinstance(record, BrokerRegistration):
+                self._note_broker(record)
+        self._note_min_isr()
+        for broker in sorted(self._heard_us):
+            self._push(broker, first)
+        if self.changed is not None:
+            self.changed()
+
+    @staticmethod
+    def _registering(records: Sequence[Record], first: int) -> int:
+        """The broker that registers with these records, the first of them at that place of the log, else 0."""
+        for offset, record in enumerate(records, first + 1):
+            if isinstance(record, BrokerRegistration) and record.broker_epoch == offset:
+                return record.broker
+        return 0
+
+    def _push(self, broker: int, first: int) -> None:
+        """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
+        if first < len(self.log) and not self.network.link(broker, CONTROL).cuts:
+            records = MetadataRecords(first, self.log[first:])
+            late_us = self._late_us.get(broker, 0)
+            if late_us:
+                self._kernel.call_at(self._kernel.now_us + late_us, self.life, self._arrive, (broker, records))
+            else:
+                self._send(broker, "on_metadata_records", records)
+
+    def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
+        """What was late is sent; who has had it since, by heartbeats, drops it."""
+        self._send(entry[0], "on_metadata_records", entry[1])
+
+    def lag(self, broker: int, by_us: int) -> bool:
+        """See `ControlPlane.lag`."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self._late_us[broker] = self._late_us.get(broker, 0) + by_us
+        return True
+
+    def _send(self, broker: int, handler: str, message: object) -> None:
+        channel = self.out.get(broker) or self.reach(broker)
+        if channel is not None:
+            channel.send(getattr(channel.target, handler), message)
+
+    def _note_partition(self, record: PartitionRegistration) -> None:
+        old, journal = self.state, self._journal
+        self.state = record
+        if record.leader != old.leader:
+            if record.leader:
+                self._note_forced(record.leader, old)
+            journal.elected(record.leader, record.leader_epoch, by_isr=False)
+        elif record.leader_epoch > old.leader_epoch:
+            journal.epoch_raised(record.leader, record.leader_epoch)
+        if record.isr != old.isr:
+            journal.isr(record.isr, record.leader_epoch, record.elr)
+        if record.replicas != old.replicas:
+            journal.ledger.assignments.append((self._kernel.now_us, record.replicas))
+        known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
+        if (record.elr, record.last_known_elr) != known:
+            journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
+        self.decided()
+
+    def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
+        """An administrator who preferred any leader to none got one that nothing speaks for."""
+        candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
+        if self._forced and leader not in candidates:
+            self._journal.ledger.unclean_election = True
+        self._forced = False
+
+    def _note_min_isr(self) -> None:
+        if isinstance(self.state, PartitionRegistration):
+            self._journal.ledger.min_isr(self.active.min_isr(self.state), self._kernel.now_us)
+
+    def _note_broker(self, record: BrokerRegistration) -> None:
+        broker = record.broker
+        if not record.fenced and broker not in self._unfenced:
+            self._unfenced.add(broker)
+            self._journal.unfenced(broker, record.incarnation)
+            self._watch(broker)
+        elif record.fenced and broker in self._unfenced:
+            self._unfenced.remove(broker)
+            self._journal.session_end(broker, fenced=True)
+            if self.ended is not None:
+                self.ended(broker)
+
+    # Sessions.
+
+    def on_register(self, request: BrokerRegistrationRequest) -> None:
+        """A broker's process registers."""
+        broker = request.broker
+        known = self.active.image.brokers.get(broker)
+        again = known is not None and known.incarnation == request.incarnation
+        registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch)
+        error, broker_epoch = registered.error, registered.broker_epoch
+        if not error and not again:
+            self._heard_us[broker] = self._kernel.now_us
+            self._journal.registered(broker, request.incarnation, opens=False)
+        self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))
+        if not error:
+            self._push(broker, 0)
+
+    def has_session(self, broker: int) -> bool:
+        """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        heard_us = self._heard_us.get(broker)
+        return heard_us is not None and heard_us + self._settings.session_us > self._kernel.now_us
+
+    def holds(self, broker: int) -> bool:
+        """See `ControlPlane.holds`."""
+        return self.has_session(broker)
+
+    def on_heartbeat(self, heartbeat: BrokerHeartbeat) -> None:
+        """A broker gives a sign of life."""
+        broker = heartbeat.broker
+        known = self.active.image.brokers.get(broker)
+        if known is None or known.broker_epoch != heartbeat.broker_epoch:
+            return
+        now_us = self._kernel.now_us
+        self._heard_us[broker] = now_us
+        if heartbeat.want_shut_down:  # What others have replayed matters now.
+            for other in sorted(self.network.idle.pings):
+                self.network.idle.settle_pings(other, now_us)
+        answer = self.active.heartbeat(
+            broker,
+            heartbeat.broker_epoch,
+            heartbeat.metadata_offset,
+            want_fence=heartbeat.want_fence,
+            want_shut_down=heartbeat.want_shut_down,
+        )
+        missing = heartbeat.metadata_offset
+        lost_us = LOST_US + self._late_us.get(broker, 0)
+        if missing < len(self.log) and self._sent_us[missing] < now_us - lost_us:
+            self._push(broker, missing)
+        reply = BrokerHeartbeatReply(
+            heartbeat.broker_epoch,
+            answer.error,
+            is_fenced=answer.is_fenced,
+            should_shut_down=answer.should_shut_down,
+        )
+        channel = self.reach(broker)
+        if channel is not None:
+            channel.send_usually(channel.target.on_heartbeat_reply, reply)  # type: ignore[attr-defined]
+        if self.state.partition_epoch < 0:
+            self._create()
+
+    def _create(self) -> None:
+        """All brokers are there: the topic is created."""
+        brokers = self.active.image.brokers
+        if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
+            self.active.create_partition(self._topic, self.state.replicas)
+
+    def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
+        """Whether a heartbeat would only keep the session.
+
+        A broker that has replayed all will hear of what is appended later, as long as its link is steady.
+
+        Args:
+            broker: whose, and so on: see `BrokerHeartbeat`.
+            broker_epoch: see there.
+            metadata_offset: see there.
+        """
+        known = self.active.image.brokers.get(broker)
+        return (
+            known is not None
+            and known.broker_epoch == broker_epoch
+            and not known.fenced
+            and not any(entry.shutting_down for entry in self.active.image.brokers.values())
+            and metadata_offset == len(self.log)
+            and not self._late_us.get(broker)
+        )
+
+    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+        """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
+        return max(arrives_us - self._heard_us[broker], interval_us) < self._settings.session_us
+
+    def heard(self, broker: int, last_us: int, had_read: int) -> None:
+        """See `sim.environment.elision.Sessions`: with each heartbeat it told how much it had replayed."""
+        if last_us >= 0:
+            self._heard_us[broker] = max(self._heard_us[broker], last_us)
+            self.active.has_read(broker, had_read)
+        self._watch(broker)
+
+    def _watch(self, broker: int) -> None:
+        if broker not in self._watched:
+            self._watched.add(broker)
+            due_us = self._heard_us[broker] + self._settings.session_us
+            self._kernel.call_at(due_us, self.life, self._check_session, broker)
+
+    def _check_session(self, broker: int) -> None:
+        """Fence brokers that were not heard of for too long (QuorumController.maybeFenceStaleBrokers), in order of ids:
+        after `touch` several may be due at once.
+        """
+        self._watched.discard(broker)
+        known = self.active.image.brokers[broker]
+        if known.fenced or broker in self.network.idle.pings:
+            return
+        if self._heard_us[broker] + self._settings.session_us > self._kernel.now_us:
+            self._watch(broker)
+            return
+        last_us = self._kernel.now_us - self._settings.session_us
+        pings = self.network.idle.pings
+        for other in sorted(self._unfenced):
+            if self._heard_us[other] <= last_us and other not in pings:
+                self.active.fence(other)
+
+    def expire(self, broker: int) -> bool:
+        """See `ControlPlane.expire`: the broker is fenced, and unfenced by its next heartbeat."""
+        return self.forget(broker)
+
+    def forget(self, broker: int) -> bool:
+        """See `ControlPlane.forget`."""
+        known = self.active.image.brokers.get(broker)
+        if known is None or known.fenced or self.frozen:
+            return False
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self.active.fence(broker)
+        return True
+
+    def closed(self, broker: int, broker_epoch: int) -> None:
+        """See `ControlPlane.closed`: nothing to do, since heartbeats have asked for it."""
+
+    # ISR changes.
+
+    def on_alter_partition(self, request: AlterPartitionRequest) -> None:
+        """A leader wants another ISR."""
+        error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
+        self._send(request.broker, "on_alter_partition_reply", AlterPartitionReply(request, error, results))
+
+    # Unclean recovery.
+
+    def ask_log_info(self, broker: int, name: str) -> None:
+        """See `RecoveryHost.ask_log_info`."""
+        self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `KraftControllerHost.recoveries`."""
+        self._journal.metrics.recoveries(running, finished, manual, self._kernel.now_us)
+
+    def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
+        """A broker tells how far its log goes."""
+        self.active.log_info(info)
+
+    def recovery_due(self, timer: int, after_us: int) -> None:
+        """See `RecoveryHost.recovery_due`."""
+        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
+
+    def _recovery_due(self, entry: tuple[int, int]) -> None:
+        epoch, timer = entry
+        if epoch == self.epoch:
+            self.active.recovery_timed_out(timer)
+
+    @property
+    def waits_for_operator(self) -> bool:
+        """See `ControlPlane.waits_for_operator`: nobody is electable, remembered alone, or to be asked for its log."""
+        state = self.state
+        if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
+            return False
+        recovery = self.active.recovery
+        return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
+
+    # What an administrator does here.
+
+    def prefer(self) -> bool:
+        """See `ControlPlane.prefer`."""
+        return self.elect_leader(PREFERRED)
+
+    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
+        """See `ControlPlane.elect_leader`."""
+        if self.frozen or self.state.partition_epoch < 0:
+            return False
+        before, self._forced = self._forced, self._forced or kind in FORCED
+        error = self.active.elect(self._topic, kind, desired)
+        if error:
+            self._forced = before
+        return not error
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """See `ControlPlane.reassign`."""
+        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
+
+    def set_config(self, key: str, value: Value) -> None:
+        """See `ControlPlane.set_config`."""
+        self.perform(self._set_config, (key, value))
+
+    def _set_config(self, change: tuple[str, Value]) -> None:
+        key, value = change
+        self.active.set(key, value)
+        if key == MIN_ISR:
+            self.min_isr_changed(int(value))

@@ -1,0 +1,170 @@
+"""Settings of a cluster in the form that the simulation uses: resolved, typed, times in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sim.config import KEYS, NEVER, Value
+from sim.environment.storage import StorageSettings
+from sim.protocol.log.producer_state import RETAINED
+
+
+def _int(config: Mapping[str, Value], key: str) -> int:
+    value = config[key]
+    assert isinstance(value, int)
+    return value
+
+
+def _us(config: Mapping[str, Value], key: str) -> int:
+    return _int(config, key) * 1_000
+
+
+def _values(config: Mapping[str, Value]) -> tuple[Value, ...]:
+    """The values of a full configuration in the order of the table."""
+    return tuple([config[key] for key in KEYS])
+
+
+def acks_number(acks: str) -> int:
+    """Kafka's number for a word: ``all`` is -1."""
+    return -1 if acks == "all" else int(acks)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """One broker's settings; see `sim.config.KEYS` for the keys behind them."""
+
+    replication_factor: int
+    min_insync_replicas: int
+    unclean_election: bool
+    lag_us: int
+    fetch_wait_us: int
+    consumer_wait_us: int
+    fetch_backoff_us: int
+    socket_timeout_us: int
+    heartbeat_us: int
+    ping_us: int
+    recovery_us: int
+    supervisor_us: int
+    auto_balance: bool
+    balance_check_us: int
+    controller_socket_timeout_us: int
+    shutdown_tries: int
+    shutdown_backoff_us: int
+    storage: StorageSettings
+
+
+def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
+    """From a full configuration. Effective ``min.insync.replicas`` is at most the replication factor (3.7)."""
+    return _broker_settings(_values(config))
+
+
+@lru_cache(maxsize=256)
+def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
+    config = dict(zip(KEYS, values, strict=True))
+    return BrokerSettings(
+        replication_factor=_int(config, "default.replication.factor"),
+        min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
+        unclean_election=bool(config["unclean.leader.election.enable"]),
+        lag_us=_us(config, "replica.lag.time.max.ms"),
+        fetch_wait_us=_us(config, "replica.fetch.wait.max.ms"),
+        consumer_wait_us=_us(config, "fetch.max.wait.ms"),
+        fetch_backoff_us=_us(config, "replica.fetch.backoff.ms"),
+        socket_timeout_us=_us(config, "replica.socket.timeout.ms"),
+        heartbeat_us=_us(config, "broker.heartbeat.interval.ms"),
+        ping_us=_us(config, "sim.heartbeat.interval.ms"),
+        recovery_us=_us(config, "sim.recovery.ms"),
+        supervisor_us=_us(config, "sim.supervisor.restart.ms"),
+        auto_balance=bool(config["auto.leader.rebalance.enable"]),
+        balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
+        controller_socket_timeout_us=_us(config, "controller.socket.timeout.ms"),
+        shutdown_tries=_int(config, "controlled.shutdown.max.retries"),
+        shutdown_backoff_us=_us(config, "controlled.shutdown.retry.backoff.ms"),
+        storage=StorageSettings(
+            flush_interval_messages=_int(config, "log.flush.interval.messages"),
+            segment_bytes=_int(config, "log.segment.bytes"),
+            record_bytes=_int(config, "sim.record.bytes"),
+            writeback_interval_us=_us(config, "sim.writeback.interval.ms"),
+            writeback_expire_us=_us(config, "sim.writeback.expire.ms"),
+            hw_checkpoint_us=_us(config, "replica.high.watermark.checkpoint.interval.ms"),
+            recovery_point_us=_us(config, "log.flush.offset.checkpoint.interval.ms"),
+            log_start_us=_us(config, "log.flush.start.offset.checkpoint.interval.ms"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Settings of producers and consumers; see `sim.config.KEYS`."""
+
+    acks: int
+    request_timeout_us: int
+    delivery_timeout_us: int
+    retry_us: int
+    retry_max_us: int
+    max_in_flight: int
+    idempotence: bool
+    metadata_age_us: int
+    offset_reset: str
+    end_offsets_us: int
+
+
+def client_settings(config: Mapping[str, Value]) -> ClientSettings:
+    """From a full configuration."""
+    return _client_settings(_values(config))
+
+
+@lru_cache(maxsize=256)
+def _client_settings(values: tuple[Value, ...]) -> ClientSettings:
+    config = dict(zip(KEYS, values, strict=True))
+    idempotence = bool(config["enable.idempotence"])
+    return ClientSettings(
+        acks=acks_number(str(config["acks"])),
+        request_timeout_us=_us(config, "request.timeout.ms"),
+        delivery_timeout_us=_us(config, "delivery.timeout.ms"),
+        retry_us=_us(config, "retry.backoff.ms"),
+        retry_max_us=_us(config, "retry.backoff.max.ms"),
+        max_in_flight=min(_int(config, "max.in.flight.requests.per.connection"), RETAINED if idempotence else NEVER),
+        idempotence=idempotence,
+        metadata_age_us=_us(config, "metadata.max.age.ms"),
+        offset_reset=str(config["auto.offset.reset"]),
+        end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """Settings of a KRaft quorum; see `sim.config.KEYS` for the keys behind them."""
+
+    session_us: int
+    election_us: int
+    fetch_timeout_us: int
+    auto_balance: bool
+    balance_check_us: int
+    unclean_check_us: int
+
+
+def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
+    """From a full configuration."""
+    return QuorumSettings(
+        session_us=_us(config, "broker.session.timeout.ms"),
+        election_us=_us(config, "controller.quorum.election.timeout.ms"),
+        fetch_timeout_us=_us(config, "controller.quorum.fetch.timeout.ms"),
+        auto_balance=bool(config["auto.leader.rebalance.enable"]),
+        balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
+        unclean_check_us=_us(config, "unclean.leader.election.interval.ms"),
+    )
+
+
+def convergence_deadline_us(config: Mapping[str, Value], *, kraft: bool = False) -> int:
+    """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
+    + metadata.max.age.ms + recovery time + 60 s.
+    """
+    return (
+        _us(config, "broker.session.timeout.ms" if kraft else "zookeeper.session.timeout.ms")
+        + _us(config, "replica.lag.time.max.ms") * 3 // 2
+        + _us(config, "metadata.max.age.ms")
+        + _us(config, "sim.recovery.ms")
+        + 60_000_000
+    )

@@ -1,0 +1,455 @@
+"""A broker of a cluster with ZooKeeper: registration and session, the controller's requests, ISR writes.
+
+The controller that may be elected in this broker is `sim.hosts.zk_controller.ControllerModule`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.config import Value
+from sim.environment.network import Channel
+from sim.hosts.broker import SHUTDOWN, Broker, Startup
+from sim.hosts.zk_controller import ControllerModule
+from sim.hosts.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.protocol import probes
+from sim.protocol.messages import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    STALE_BROKER_EPOCH,
+    STALE_CONTROLLER_EPOCH,
+    ControlBatch,
+    ControlledShutdown,
+    ControlledShutdownReply,
+    ControlReply,
+    ControlRequest,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from sim.protocol.probes import branch
+from sim.protocol.replica.partition import Partition
+from sim.protocol.zookeeper.election import BrokerInfo
+
+REFUSED: Final = "a broker is already registered"
+"""Reason of an exit at start-up: an earlier registration is in the way."""
+ISR_CHECK_US: Final = 2_500_000
+ISR_QUIET_US: Final = 5_000_000
+ISR_LATEST_US: Final = 60_000_000
+"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are
+5 s after the last one, or 60 s after the last announcement.
+"""
+
+
+class ZooKeeperBroker(Broker):
+    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
+
+    Attributes:
+        module: its controller module.
+    """
+
+    __slots__ = (
+        "_controller_epoch",
+        "_decided_by",
+        "_isr_announced_us",
+        "_isr_changed_us",
+        "_metadata_sent",
+        "_noticed",
+        "_pending",
+        "_registering",
+        "_session",
+        "_shutdown",
+        "_shutdown_tries",
+        "module",
+    )
+
+    def __init__(self, startup: Startup) -> None:
+        super().__init__(startup)
+        self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
+        self._session = -1
+        self._noticed = 0
+        self._registering: Register | None = None
+        self._pending: deque[Request] = deque()
+        self._controller_epoch = 0
+        self._metadata_sent = (0, 0)
+        self._decided_by = 0
+        self._isr_changed_us = -1
+        self._isr_announced_us = 0
+        self._shutdown: ControlledShutdown | None = None
+        self._shutdown_tries = 0
+
+    def logs_loaded(self) -> None:
+        """See `Broker.logs_loaded`."""
+        self._isr_announced_us = self.kernel.now_us
+        self._register()
+        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+
+    @property
+    def ready(self) -> bool:
+        """See `Broker.ready`."""
+        return self.broker_epoch >= 0
+
+    def end(self) -> None:
+        """See `Broker.end`."""
+        super().end()
+        self._pending.clear()
+        self.module.end()
+
+    def peer_up(self, peer: int) -> None:
+        """See `Node.peer_up`."""
+        super().peer_up(peer)
+        self.module.peer_up(peer)
+
+    # ZooKeeper.
+
+    def _register(self) -> None:
+        assert self.partition is not None
+        self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
+        self._to_control("on_register", self._registering)
+
+    def on_registered(self, reply: Registered) -> None:
+        """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
+        if reply.request is not self._registering:
+            return
+        self._registering = None
+        if reply.broker_epoch < 0:
+            self.reached(probes.REGISTRATION_REFUSED)
+            self._exits(self.node, REFUSED)
+            return
+        self.network.settle_fetches(self.node)  # They carry the broker epoch.
+        self.broker_epoch = self._session = reply.broker_epoch
+        self._noticed = 0
+        for key, value in reply.config.items():
+            self.on_config_changed((key, value))
+        for request in self._pending:
+            self._send_request(request)
+        if not reply.controller:
+            self.module.elect()
+        self._release()
+
+    def _ping(self, _: object) -> None:
+        """Keep the session, and repeat what was not answered; goes on until the process ends."""
+        channel = self.out.get(ZOOKEEPER)
+        interval_us = self.settings.ping_us
+        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+            return
+        if not self.zombie:
+            if self._session < 0:
+                self._register()
+            else:
+                channel = self.reach(ZOOKEEPER)
+                assert channel is not None
+                channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
+                for request in self._pending:
+                    self._send_request(request)
+        self.kernel.call_first(self.kernel.now_us + interval_us, self.life, self._ping, None)
+
+    def _sign_of_life(self) -> Ping:
+        assert self.partition is not None
+        return Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
+
+    def _only_keeps_session(self, channel: Channel) -> bool:
+        """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
+        if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.ping_us:
+            return False
+        zookeeper: Any = channel.target
+        partition = self.partition
+        assert partition is not None
+        return (
+            self.network.steady(self.node, ZOOKEEPER)
+            and zookeeper.has_heard(self.node, self._session, self._noticed, partition.partition_epoch)
+            and zookeeper.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
+        )
+
+    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+        """See `sim.environment.elision.Pinger`."""
+        if arrives_us >= 0:
+            channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
+        self.kernel.call_first(next_us, self.life, self._ping, None)
+
+    def had_read(self, at_us: int) -> int:  # noqa: ARG002
+        """See `sim.environment.elision.Pinger`: nobody waits for that."""
+        return 0
+
+    def on_session_expired(self, broker_epoch: int) -> None:
+        """The session is gone: no longer controller; register anew."""
+        if broker_epoch != self._session or self.zombie:
+            return
+        self.reached(probes.EXPIRY_HEARD)
+        self._session = -1
+        self._pending = deque(request for request in self._pending if request.lasting)
+        self.module.session_lost()
+        self._register()
+
+    def at_zookeeper(
+        self, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool = False
+    ) -> None:
+        """Have something done at ZooKeeper; asked again until it is answered.
+
+        Args:
+            operation: what is done, with ZooKeeper as its argument.
+            done: called with the result.
+            lasting: asked again also in the next session.
+        """
+        request = Request(self.node, operation, done, lasting=lasting)
+        self._pending.append(request)
+        self._send_request(request)
+        pings = self.network.idle.pings.get(self.node)
+        if pings is not None and pings.next_us(self.kernel.now_us) <= self._answered_by_us():
+            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # It would be asked again with that ping.
+
+    def _answered_by_us(self) -> int:
+        """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
+        there = self.reach(ZOOKEEPER)
+        assert there is not None
+        back = there.target.reach(self.node)
+        there_us = there.latest_us()
+        return there_us if back is None else there_us + back.latest_us() - self.kernel.now_us
+
+    def _send_request(self, request: Request) -> None:
+        if self._session >= 0 and not self.zombie:
+            request.broker_epoch = self._session
+            self._to_control("on_request", request)
+
+    def on_zookeeper_reply(self, request: Request) -> None:
+        """Something was done at ZooKeeper."""
+        if request in self._pending:
+            self._pending.remove(request)
+            request.done(request.result)
+
+    def on_notice(self, notice: Notice) -> None:
+        """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""
+        if notice.broker_epoch == self._session and notice.number > self._noticed and not self.zombie:
+            if notice.number == self._noticed + 1:
+                self._noticed = notice.number
+            getattr(self, notice.handler)(notice.argument)
+
+    def on_controller_gone(self, _: object) -> None:
+        """The controller's seat is free."""
+        self.module.seat_vacated()
+
+    def on_brokers_changed(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.brokers_changed()
+
+    def on_topic_created(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.topic_created()
+
+    def on_isr_changed(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.isr_changed()
+
+    def on_preferred_election(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.preferred_election()
+
+    def on_reassignment_asked(self, _: object) -> None:
+        """A watch for the controller."""
+        self.module.controller.reassignment_asked()
+
+    def on_config_changed(self, change: tuple[str, Value]) -> None:
+        """See `Broker.on_config_changed`; the controller that may live here looks at unclean election, too."""
+        key, value = change
+        if key == "unclean.leader.election.enable":
+            self.module.controller.unclean_election = bool(value)
+            self.module.controller.settings_changed()
+        super().on_config_changed(change)
+
+    # Requests of the controller.
+
+    def on_control(self, batch: ControlBatch) -> None:
+        """A controller's requests; only metadata alone can be taken while the partition stands still."""
+        if self.broker_epoch < 0 or (self.holding and any(request.needs_partition for request in batch.requests)):
+            self.held.append((self.on_control, batch))
+            return
+        for request in batch.requests:
+            if isinstance(request, LeaderAndIsrRequest):
+                self.become_leader_or_follower(request)
+            elif isinstance(request, UpdateMetadataRequest):
+                self.update_metadata(request)
+            else:
+                assert isinstance(request, StopReplicaRequest)
+                self.stop_replica(request)
+        channel = self.out.get(batch.controller) or self.reach(batch.controller)
+        if channel is not None:
+            channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
+        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); the error, if any."""
+        error = self._check_control(request)
+        if not error:
+            self._take(request.state)
+        return error
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> str:
+        """Learn who leads and who lives, for clients; the error, if any.
+
+        Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
+        """
+        error = self._check_control(request)
+        if not error:
+            sent = request.controller_epoch, request.number
+            if sent < self._metadata_sent:
+                self.reached(branch(self.rules, "broker_metadata"))
+                if self.rules.broker_metadata == "last-sent":
+                    return error
+            self._metadata_sent = sent
+            self._know(request.state, request.live)
+        return error
+
+    def stop_replica(self, request: StopReplicaRequest) -> str:
+        """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas); the error, if any."""
+        partition = self.partition
+        assert partition is not None
+        error = self._check_control(request)
+        # Negative epochs: the topic is deleted, or the sender names none.
+        if not error and 0 <= request.state.leader_epoch < partition.leader_epoch:
+            self.reached(branch(self.rules, "stop_replica"))
+            if self.rules.stop_replica == "checked":
+                error = FENCED_LEADER_EPOCH
+        if not error:
+            self.network.settle_fetches(self.node)
+            if request.delete:
+                self._delete_partition(partition)
+            else:
+                self._fetchers.clear()
+        return error
+
+    def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
+        """A script decides in place of a controller."""
+        if self.broker_epoch < 0 or self.holding:
+            self.held.append((self.on_script, decision))
+            return
+        self._know(*decision)
+        self._take(decision[0])
+
+    def _check_control(self, request: ControlRequest) -> str:
+        if request.broker_epoch < self.broker_epoch:
+            self.reached(branch(self.rules, "broker_epoch"))
+            if self.rules.broker_epoch == "checked":
+                self.reached(probes.STALE_BROKER)
+                return STALE_BROKER_EPOCH
+        if request.controller_epoch < self._controller_epoch:
+            self.reached(probes.STALE_CONTROLLER)
+            return STALE_CONTROLLER_EPOCH
+        self._controller_epoch = request.controller_epoch
+        return NONE
+
+    def on_control_reply(self, reply: ControlReply) -> None:
+        """A broker answered the controller that lives here."""
+        self.module.on_control_reply(reply)
+
+    def _take(self, decision: LeaderAndIsr) -> None:
+        """Lead or follow, if the leader epoch is newer; else the decision is ignored, its partition epoch included.
+
+        It is also ignored if it names no leader, or one that is not alive in the metadata that this broker has
+        (ReplicaManager.makeFollowers).
+        """
+        partition = self.partition
+        assert partition is not None
+        if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
+            self.reached(probes.DECISION_OUTDATED)
+            return
+        self.network.settle_fetches(self.node)
+        self._begin_checkpoints()
+        if decision.leader == self.node:
+            self._decided_by = decision.controller_epoch
+            self._lead(partition, decision)
+            self.network.changed()
+        elif decision.leader in self.live:
+            self._decided_by = decision.controller_epoch
+            self._follow(partition, decision)
+        else:
+            self.reached(probes.DECISION_DEAD_LEADER)
+
+    # The ISR.
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
+        self.network.settle_fetches(self.node)
+        self._watch_isr()
+        self._journal.isr_sent(partition, isr)
+        known = LeaderAndIsr(
+            partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
+        )
+        members = None
+        if self.rules.isr_eligibility == "registered":
+            followers = partition.followers
+            members = {member: followers[member].broker_epoch for member in isr if member in followers}
+        self.at_zookeeper(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
+        self.holding = self.holding or partition.locked
+
+    def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
+        error, state = answer
+        partition = self.partition
+        assert partition is not None
+        now_us = self.kernel.now_us
+        if error:
+            partition.isr_refused(error, now_us)
+        else:
+            if self._isr_changed_us < 0:
+                self._announce_after(now_us)
+            self._isr_changed_us = now_us
+            partition.isr_persisted(state.isr, state.partition_epoch, now_us)
+            self._watch_isr()
+            self.network.changed()
+        self._release()
+
+    def _announce_after(self, now_us: int) -> None:
+        """Look again at the next multiple of the interval."""
+        waits_us = ISR_CHECK_US - (now_us - self._isr_announced_us) % ISR_CHECK_US
+        self.kernel.call_at(now_us + waits_us, self.life, self._announce_isr, None)
+
+    def _announce_isr(self, _: object) -> None:
+        now_us = self.kernel.now_us
+        if now_us <= self._isr_changed_us + ISR_QUIET_US and now_us <= self._isr_announced_us + ISR_LATEST_US:
+            self._announce_after(now_us)
+            return
+        self._isr_changed_us = -1
+        self._isr_announced_us = now_us
+        self.at_zookeeper(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, lasting=True)
+
+    # Controlled shutdown.
+
+    def begin_shutdown(self) -> None:
+        """Ask the controller to be relieved, then stop (KafkaServer.controlledShutdown)."""
+        if self._session < 0:
+            self._exits(self.node, SHUTDOWN)
+        elif not self._shutdown_tries:
+            self._try_shutdown(None)
+
+    def _try_shutdown(self, _: object) -> None:
+        if self._shutdown_tries == self.settings.shutdown_tries:
+            self._exits(self.node, SHUTDOWN)
+            return
+        self._shutdown_tries += 1
+        self._shutdown = ControlledShutdown(self.node, self.broker_epoch)
+        self.at_zookeeper(lambda zookeeper: zookeeper.controller, self._ask_controller)
+        self.kernel.call_at(
+            self.kernel.now_us + self.settings.shutdown_backoff_us, self.life, self._shutdown_unheard, self._shutdown
+        )
+
+    def _ask_controller(self, controller: int) -> None:
+        if controller == SCRIPT:  # It relieves a broker before.
+            self._exits(self.node, SHUTDOWN)
+            return
+        channel = self.reach(controller) if controller else None
+        if channel is not None and self._shutdown is not None:
+            channel.send(channel.target.on_controlled_shutdown, self._shutdown)  # type: ignore[attr-defined]
+
+    def _shutdown_unheard(self, request: ControlledShutdown) -> None:
+        if request is self._shutdown:
+            self._try_shutdown(None)
+
+    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+        """A broker asks the controller that lives here."""
+        self.module.on_controlled_shutdown(request)
+
+    def on_controlled_shutdown_reply(self, reply: ControlledShutdownReply) -> None:
+        """Stop, if everything was handed over; else try again after the back-off."""
+        if reply.request is self._shutdown and not reply.error and not reply.remaining:
+            self._exits(self.node, SHUTDOWN)

@@ -1,0 +1,263 @@
+"""A broker's controller module: carries the controller's wishes to ZooKeeper and its requests to brokers.
+
+Kafka classes: KafkaController, ControllerChannelManager, RequestSendThread. Each broker has a queue of its own; one
+batch of requests is on its way at a time, and is sent again until it is answered or the broker is gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.environment.network import Node
+from sim.hosts.settings import BrokerSettings
+from sim.hosts.zookeeper import MOVED
+from sim.kernel.scheduler import Kernel
+from sim.protocol.messages import (
+    ControlBatch,
+    ControlledShutdown,
+    ControlledShutdownReply,
+    ControlReply,
+    ControlRequest,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from sim.protocol.rules import Rules
+from sim.protocol.zookeeper.controller import Controller, Operation
+
+RETRY_US: Final = 100_000
+"""RequestSendThread waits so long before it tries again."""
+FIRST_BALANCE_US: Final = 5_000_000
+"""The first check of balance comes so long after the election of a controller."""
+
+
+class _Queue:
+    """Batches for one broker: the first is under way; `gathered` is the one that is being put together."""
+
+    __slots__ = ("batches", "gathered", "sent_us", "watched")
+
+    def __init__(self) -> None:
+        self.batches: deque[ControlBatch] = deque()
+        self.gathered: ControlBatch | None = None
+        self.sent_us = -1
+        self.watched = False
+
+
+NOBODY: Final = Node(-1)
+"""Whom a module belongs to when its process is over."""
+
+
+def nothing(*_: object, **__: object) -> None:
+    """What a process that is over still has done."""
+
+
+class ControllerModule:
+    """The controller's host in one broker.
+
+    Args:
+        node: the broker.
+        rules: its rules.
+        settings: its settings.
+        kernel: time and timers.
+        at_zookeeper: `sim.hosts.broker.Broker.at_zookeeper`.
+        reached: `sim.history.coverage.Coverage.reached`.
+
+    Attributes:
+        controller: the controller itself.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        rules: Rules,
+        settings: BrokerSettings,
+        kernel: Kernel,
+        at_zookeeper: Callable[..., None],
+        reached: Callable[[int], None],
+    ) -> None:
+        self.reached = reached
+        self._node = node
+        self._settings = settings
+        self._kernel = kernel
+        self._at_zookeeper = at_zookeeper
+        self._queues: dict[int, _Queue] = {}
+        self._electing = False
+        self._lasting = rules.controller_writes == "unfenced"
+        self._term = 0
+        self._metadata_sent = 0
+        self.controller = Controller(node.node, rules, self, unclean_election=settings.unclean_election)
+
+    def end(self) -> None:
+        """The process is over."""
+        self._node = NOBODY
+        self._at_zookeeper = nothing
+        self._queues.clear()
+
+    # The election.
+
+    def elect(self) -> None:
+        """Run for controller, unless it works already."""
+        if self.controller.epoch < 0 and not self._electing:
+            self._electing = True
+            broker = self._node.node
+            self._at_zookeeper(lambda zookeeper: zookeeper.elect(broker), self._elected)
+
+    def _elected(self, epoch: int) -> None:
+        self._electing = False
+        if epoch:
+            self.controller.elected(epoch)
+
+    def seat_vacated(self) -> None:
+        """The controller's node is gone: who worked works no more, and everybody runs."""
+        self.controller.resign()
+        self.elect()
+
+    def session_lost(self) -> None:
+        """The broker's session has expired."""
+        self._electing = False
+        self.controller.session_lost()
+
+    # What a controller asks of its broker: see `sim.protocol.zookeeper.controller.ControllerHost`.
+
+    def at_zookeeper(self, operation: Operation) -> None:
+        """See `ControllerHost.at_zookeeper`."""
+        term = self._term
+
+        def done(result: Any) -> None:
+            if term != self._term:
+                return  # Asked before it resigned.
+            if result is MOVED:
+                self.controller.moved()
+            else:
+                self.controller.answered(result)
+
+        self._at_zookeeper(operation, done, lasting=self._lasting)
+
+    def active(self, epoch: int) -> None:  # noqa: ARG002 - ZooKeeper has noted it
+        """See `ControllerHost.active`."""
+        self._term += 1
+        if self._settings.auto_balance:
+            self._balance_after(FIRST_BALANCE_US)
+
+    def resigned(self) -> None:
+        """See `ControllerHost.resigned`."""
+        self._term += 1
+        self._queues.clear()
+
+    def _balance_after(self, delay_us: int) -> None:
+        self._kernel.call_at(self._kernel.now_us + delay_us, self._node.life, self._balance, self._term)
+
+    def _balance(self, term: int) -> None:
+        """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough."""
+        if term == self._term:
+            state = self.controller.state
+            if (
+                state.leader_epoch >= 0
+                and state.leader != state.replicas[0]
+                and state.replicas[0] in self.controller.live
+            ):
+                self.controller.preferred_election()
+            self._balance_after(self._settings.balance_check_us)
+
+    # Queues.
+
+    def broker_added(self, broker: int) -> None:
+        """See `ControllerHost.broker_added`."""
+        self._queues[broker] = _Queue()
+
+    def broker_removed(self, broker: int) -> None:
+        """See `ControllerHost.broker_removed`."""
+        self._queues.pop(broker, None)
+
+    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
+        """See `ControllerHost.send_leader_and_isr`."""
+        controller = self.controller
+        self._gather(broker, LeaderAndIsrRequest(controller.epoch, controller.live.get(broker, -1), state))
+
+    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
+        """See `ControllerHost.send_update_metadata`."""
+        controller = self.controller
+        self._metadata_sent += 1
+        broker_epoch = controller.live.get(broker, -1)
+        self._gather(broker, UpdateMetadataRequest(controller.epoch, broker_epoch, state, live, self._metadata_sent))
+
+    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
+        """See `ControllerHost.send_stop_replica`."""
+        controller = self.controller
+        broker_epoch = controller.live.get(broker, -1)
+        self._gather(broker, StopReplicaRequest(controller.epoch, broker_epoch, state, delete=delete))
+
+    def _gather(self, broker: int, request: ControlRequest) -> None:
+        queue = self._queues[broker]
+        if queue.gathered is None:
+            queue.gathered = ControlBatch(self._node.node)
+        queue.gathered.requests.append(request)
+
+    def flush(self) -> None:
+        """See `ControllerHost.flush`."""
+        for broker, queue in self._queues.items():
+            if queue.gathered is not None:
+                queue.batches.append(queue.gathered)
+                queue.gathered = None
+                if len(queue.batches) == 1:
+                    self._send(broker, queue)
+
+    def _send(self, broker: int, queue: _Queue) -> None:
+        node = self._node
+        channel = node.out.get(broker) or node.reach(broker)
+        if channel is None:
+            return  # Sent when the broker is up (`peer_up`), or never.
+        queue.sent_us = self._kernel.now_us
+        channel.send(channel.target.on_control, queue.batches[0])  # type: ignore[attr-defined]
+        if not queue.watched:
+            queue.watched = True
+            due_us = queue.sent_us + self._settings.controller_socket_timeout_us
+            self._kernel.call_at(due_us, self._node.life, self._time_out, (broker, queue))
+
+    def _time_out(self, entry: tuple[int, _Queue]) -> None:
+        broker, queue = entry
+        queue.watched = False
+        if self._queues.get(broker) is not queue or not queue.batches:
+            return
+        due_us = queue.sent_us + self._settings.controller_socket_timeout_us
+        if due_us <= self._kernel.now_us:
+            self._send(broker, queue)
+        else:
+            queue.watched = True
+            self._kernel.call_at(due_us, self._node.life, self._time_out, entry)
+
+    def on_control_reply(self, reply: ControlReply) -> None:
+        """A broker answered; whatever it said, the next request follows."""
+        broker = reply.broker
+        queue = self._queues.get(broker)
+        if queue is not None and queue.batches and queue.batches[0] is reply.batch:
+            queue.batches.popleft()
+            if queue.batches:
+                self._send(broker, queue)
+
+    def peer_up(self, broker: int) -> None:
+        """A connection can be opened (again): what was not answered is sent again."""
+        queue = self._queues.get(broker)
+        if queue is not None and queue.batches:
+            self._kernel.call_at(self._kernel.now_us + RETRY_US, self._node.life, self._retry, (broker, queue))
+
+    def _retry(self, entry: tuple[int, _Queue]) -> None:
+        broker, queue = entry
+        if self._queues.get(broker) is queue and queue.batches:
+            self._send(broker, queue)
+
+    # Requests to the controller.
+
+    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+        """A broker asks to be relieved."""
+
+        def answer(error: str, remaining: int) -> None:
+            channel = self._node.reach(request.broker)
+            if channel is not None:
+                reply = ControlledShutdownReply(request, error, remaining)
+                channel.send(channel.target.on_controlled_shutdown_reply, reply)  # type: ignore[attr-defined]
+
+        self.controller.controlled_shutdown(request.broker, request.broker_epoch, answer)

@@ -1,0 +1,582 @@
+"""ZooKeeper: sessions with what is tied to them, and the few nodes that Kafka's controller and leaders work on.
+
+One ideal server: it is linearizable, and loses nothing when it stands still. Clients keep a session by pings; what a
+broker registered, and the controller's seat, go with its session. Watches are messages, and may come late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sim.config import Value
+from sim.history.recorder import Journal
+from sim.hosts.control_plane import CONTROL, ControlPlane
+from sim.kernel.scheduler import Kernel
+from sim.protocol import probes
+from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.messages import (
+    INELIGIBLE_REPLICA,
+    INVALID_UPDATE_VERSION,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    LeaderAndIsr,
+)
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.zookeeper.controller import ControllerMovedError, Decide
+from sim.protocol.zookeeper.election import BrokerInfo, Registry
+
+ZOOKEEPER: Final = CONTROL
+"""Node id of ZooKeeper."""
+SCRIPT: Final = -1
+"""Holder of the controller's seat while a script decides."""
+
+
+class Register:
+    """A broker opens a session and registers in it."""
+
+    __slots__ = ("broker", "info")
+
+    def __init__(self, broker: int, info: BrokerInfo) -> None:
+        self.broker = broker
+        self.info = info
+
+
+class Registered:
+    """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
+
+    `controller` is whose seat it is, 0 if nobody's; `config` is the dynamic configuration.
+    """
+
+    __slots__ = ("broker_epoch", "config", "controller", "request")
+
+    def __init__(self, request: Register, broker_epoch: int, controller: int, config: dict[str, Value]) -> None:
+        self.request = request
+        self.broker_epoch = broker_epoch
+        self.controller = controller
+        self.config = config
+
+
+class Ping:
+    """A sign of life of a session.
+
+    Attributes:
+        broker: whose.
+        broker_epoch: which session.
+        noticed: number of the last notice up to which all were heard.
+        partition_epoch: the newest that the broker was told (for scripts).
+    """
+
+    __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
+
+    def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
+        self.broker = broker
+        self.broker_epoch = broker_epoch
+        self.noticed = noticed
+        self.partition_epoch = partition_epoch
+
+
+class Notice:
+    """A watch fired: what to call at the broker, and with what. Numbered within its session."""
+
+    __slots__ = ("argument", "broker_epoch", "handler", "number", "sent_us")
+
+    def __init__(self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int) -> None:
+        self.broker_epoch = broker_epoch
+        self.number = number
+        self.handler = handler
+        self.argument = argument
+        self.sent_us = sent_us
+
+
+class Request:
+    """Something that a broker wants done at ZooKeeper.
+
+    Attributes:
+        broker: who asks.
+        broker_epoch: in which session.
+        operation: what is done, with ZooKeeper as its argument.
+        done: called with the result, at the broker.
+        lasting: whether it outlives the session.
+        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
+            it reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
+    """
+
+    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation", "result")
+
+    def __init__(
+        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool
+    ) -> None:
+        self.broker = broker
+        self.broker_epoch = -1
+        self.operation = operation
+        self.done = done
+        self.lasting = lasting
+        self.result: Any = PENDING
+
+
+LOST_US: Final = 1_000_000
+"""A notice that was not heard of after this time was lost on its way."""
+PENDING: Final = object()
+"""Result of what was not done yet."""
+MOVED: Final = object()
+"""Result of a write that was refused since the controller moved."""
+
+
+class Session:
+    """A broker's session.
+
+    Attributes:
+        incarnation: of the broker's process.
+        broker_epoch: czxid of its registration.
+        last_us: when it was last heard of.
+        notices: which it may not have heard of yet.
+        noticed: how many were sent.
+        watched: whether a timer waits for its end.
+    """
+
+    __slots__ = ("broker_epoch", "incarnation", "last_us", "noticed", "notices", "watched")
+
+    def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
+        self.incarnation = incarnation
+        self.broker_epoch = broker_epoch
+        self.last_us = last_us
+        self.notices: list[Notice] = []
+        self.noticed = 0
+        self.watched = False
+
+
+class ZooKeeper(ControlPlane):
+    """The server.
+
+    Args:
+        topic: the partition.
+        replicas: its assignment, the preferred leader first.
+        brokers: how many brokers there are; when all have registered, an administrator creates the topic.
+        session_us: ``zookeeper.session.timeout.ms`` in us.
+        min_isr: ``min.insync.replicas``.
+        kernel: time and timers.
+        journal: where what is persisted is noted.
+
+    Attributes:
+        sessions: open sessions by broker.
+        controller: whose seat the controller's is, 0 if nobody's, `SCRIPT` if a script's.
+        controller_epoch: of the latest controller.
+        target: the assignment that an administrator asks for, empty if none.
+        config: dynamic configuration.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        replicas: tuple[int, ...],
+        brokers: int,
+        *,
+        session_us: int,
+        min_isr: int,
+        kernel: Kernel,
+        journal: Journal,
+    ) -> None:
+        super().__init__(min_isr, journal)
+        self.sessions: dict[int, Session] = {}
+        self.controller_epoch = 0
+        self.target: tuple[int, ...] = ()
+        self.config: dict[str, Value] = {}
+        self._zxid = 0
+        self._registry: dict[int, BrokerInfo] = {}
+        self._brokers = brokers
+        self._watches_brokers = False
+        self._session_us = session_us
+        self._kernel = kernel
+        self._reached = journal.coverage.reached
+        self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
+        journal.isr(replicas, -1)
+        self.decided()
+
+    # Sessions.
+
+    def on_register(self, request: Register) -> None:
+        """Open a session, unless an earlier one holds the broker's registration (KafkaZkClient.registerBroker)."""
+        broker = request.broker
+        session = self.sessions.get(broker)
+        if session is None:
+            broker_epoch = self._register(broker, request.info)
+        elif session.incarnation == request.info.incarnation:
+            broker_epoch = session.broker_epoch  # The answer was lost.
+        else:
+            broker_epoch = -1
+        self._send(broker, "on_registered", Registered(request, broker_epoch, self.controller, dict(self.config)))
+
+    def _register(self, broker: int, info: BrokerInfo) -> int:
+        self._zxid += 1
+        now_us = self._kernel.now_us
+        session = self.sessions[broker] = Session(info.incarnation, self._zxid, now_us)
+        self._registry[broker] = info
+        self._watch(broker, session)
+        self._journal.registered(broker, info.incarnation)
+        self._brokers_changed()
+        if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
+            self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
+            self._tell_controller("on_topic_created")
+        if self.changed is not None:
+            self.changed()
+        return session.broker_epoch
+
+    def on_ping(self, ping: Ping) -> None:
+        """Keep a session; one that has expired is told so."""
+        session = self.sessions.get(ping.broker)
+        if session is None or session.broker_epoch != ping.broker_epoch:
+            self.tell_expired(ping.broker, ping.broker_epoch)
+            return
+        session.last_us = self._kernel.now_us
+        session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
+        for notice in session.notices:  # A client that reconnects hears of watches that fired meanwhile.
+            if notice.sent_us < session.last_us - LOST_US:
+                self._send(ping.broker, "on_notice", notice)
+
+    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:  # noqa: ARG002
+        """Whether a ping would only keep the session.
+
+        Args:
+            broker: whose, and so on: see `Ping`.
+            broker_epoch: see there.
+            noticed: see there.
+            partition_epoch: see there; for scripts.
+        """
+        session = self.sessions.get(broker)
+        return session is not None and session.broker_epoch == broker_epoch and session.noticed == noticed
+
+    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+        """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
+        return max(arrives_us - self.sessions[broker].last_us, interval_us) < self._session_us
+
+    def heard(self, broker: int, last_us: int, had_read: int) -> None:  # noqa: ARG002 - for a quorum
+        """See `sim.environment.elision.Sessions`; what watched the session meanwhile goes on watching it."""
+        session = self.sessions[broker]
+        session.last_us = max(session.last_us, last_us)
+        if not session.watched:
+            self._watch(broker, session)
+
+    def _watch(self, broker: int, session: Session) -> None:
+        session.watched = True
+        due_us = session.last_us + self._session_us
+        self._kernel.call_at(due_us, self.life, self._check_session, (broker, session))
+
+    def _check_session(self, entry: tuple[int, Session]) -> None:
+        broker, session = entry
+        session.watched = False
+        if self.sessions.get(broker) is not session or broker in self.network.idle.pings:
+            return
+        if session.last_us + self._session_us > self._kernel.now_us:
+            self._watch(broker, session)
+        else:
+            self._end_stale()
+
+    def _end_stale(self) -> None:
+        """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
+        last_us = self._kernel.now_us - self._session_us
+        pings = self.network.idle.pings
+        for broker, session in sorted(self.sessions.items()):
+            if session.last_us <= last_us and broker not in pings:
+                self.end_session(broker)
+
+    def end_session(self, broker: int) -> bool:
+        """A session expires or is closed: its nodes are gone. False if there is none."""
+        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        session = self.sessions.pop(broker, None)
+        if session is None:
+            return False
+        self._journal.session_end(broker)
+        if self.controller == broker:
+            self.vacate()
+        self._brokers_changed()
+        if self.ended is not None:
+            self.ended(broker)
+        return True
+
+    def expire(self, broker: int) -> bool:
+        """See `ControlPlane.expire`: the broker registers anew when it hears of it."""
+        session = self.sessions.get(broker)
+        if session is None:
+            return False
+        self.end_session(broker)
+        self.tell_expired(broker, session.broker_epoch)
+        return True
+
+    def forget(self, broker: int) -> bool:
+        """See `ControlPlane.forget`."""
+        return self.end_session(broker)
+
+    def closed(self, broker: int, broker_epoch: int) -> None:
+        """See `ControlPlane.closed`."""
+        session = self.sessions.get(broker)
+        if session is not None and session.broker_epoch == broker_epoch:
+            self.end_session(broker)
+
+    def holds(self, broker: int) -> bool:
+        """See `ControlPlane.holds`."""
+        return broker in self.sessions
+
+    def tell_expired(self, broker: int, broker_epoch: int) -> None:
+        """Tell a broker that its session has expired."""
+        self._send(broker, "on_session_expired", broker_epoch)
+
+    def touch(self) -> None:
+        """See `ControlPlane.touch`: all sessions get their full timeout."""
+        for session in self.sessions.values():
+            session.last_us = self._kernel.now_us
+
+    # Requests.
+
+    def on_request(self, request: Request) -> None:
+        """Do what a broker wants, if its session is open."""
+        session = self.sessions.get(request.broker)
+        if session is None or session.broker_epoch != request.broker_epoch:
+            self.tell_expired(request.broker, request.broker_epoch)
+            return
+        if request.result is PENDING:
+            try:
+                request.result = request.operation(self)
+            except ControllerMovedError:
+                request.result = MOVED
+        else:
+            self._reached(probes.REQUEST_REPEATED)
+        self._send(request.broker, "on_zookeeper_reply", request)
+
+    def _notify(self, broker: int, handler: str, argument: object = None) -> None:
+        """A watch of a broker fires."""
+        session = self.sessions.get(broker)
+        if session is not None:
+            session.noticed += 1
+            notice = Notice(session.broker_epoch, session.noticed, handler, argument, self._kernel.now_us)
+            session.notices.append(notice)
+            self._send(broker, "on_notice", notice)
+
+    def _send(self, broker: int, handler: str, message: object) -> None:
+        channel = self.out.get(broker) or self.reach(broker)
+        if channel is not None:
+            channel.send(getattr(channel.target, handler), message)
+
+    # The controller's seat.
+
+    def elect(self, broker: int) -> int:
+        """Take the controller's seat if it is free.
+
+        Returns:
+            The controller epoch, 0 if somebody else has the seat.
+        """
+        if self.controller:
+            return self.controller_epoch if self.controller == broker else 0
+        self.controller = broker
+        self.controller_epoch += 1
+        self._journal.controller(broker, self.controller_epoch)
+        return self.controller_epoch
+
+    def vacate(self) -> None:
+        """The controller's node is gone: everybody who watches it is told."""
+        self.controller = 0
+        self._watches_brokers = False
+        for broker in sorted(self.sessions):
+            self._notify(broker, "on_controller_gone")
+
+    def fail_over(self) -> bool:
+        """See `ControlPlane.fail_over`: the controller's node is deleted, and somebody is elected anew."""
+        if self.controller <= 0:
+            return False
+        self.vacate()
+        return True
+
+    def _tell_controller(self, handler: str) -> None:
+        self._notify(self.controller, handler)
+
+    def _brokers_changed(self) -> None:
+        if self._watches_brokers:
+            self._watches_brokers = False
+            self._tell_controller("on_brokers_changed")
+
+    # What a controller does here: see `sim.protocol.zookeeper.controller.Coordination`.
+
+    def brokers(self) -> dict[int, int]:
+        """See `Coordination.brokers`."""
+        self._watches_brokers = True
+        return {broker: session.broker_epoch for broker, session in sorted(self.sessions.items())}
+
+    def registry(self) -> Registry:
+        """See `Coordination.registry`."""
+        return self._registry.copy()
+
+    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
+        """See `Coordination.read`."""
+        return self.state, self.target
+
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+        """See `Coordination.amend`.
+
+        Unfenced, a controller of an older epoch is found out only once a newer one has written.
+        """
+        newest = self.controller_epoch if fenced else self.state.controller_epoch
+        if newest > controller_epoch:
+            raise ControllerMovedError
+        change = decide(self.state, self._registry)
+        if change is not None:
+            if self.controller_epoch > controller_epoch:
+                self._reached(probes.CONTROLLER_WRITE_STALE)
+                self._reached(probes.BRANCHES["controller_writes", "unfenced"])
+            leader, isr, replicas = change
+            self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
+        return self.state
+
+    def reassigned(self) -> None:
+        """See `Coordination.reassigned`."""
+        self.target = ()
+
+    # What a leader does here.
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+    ) -> tuple[str, LeaderAndIsr]:
+        """Write an ISR, if nobody wrote since (ReplicationUtils.updateLeaderAndIsr).
+
+        Args:
+            known: partition epoch and controller epoch as the leader knows them.
+            isr: the new ISR.
+            members: broker epochs of new members that must still be registered, None where nobody checks.
+
+        Returns:
+            An error, and the state afterwards.
+        """
+        state = self.state
+        if state.partition_epoch != known.partition_epoch:
+            self._reached(probes.ISR_REFUSED_VERSION)
+            return INVALID_UPDATE_VERSION, state
+        if members is not None:
+            for member, broker_epoch in members.items():
+                session = self.sessions.get(member)
+                if session is None or session.broker_epoch != broker_epoch:
+                    self._reached(probes.ISR_REFUSED_MEMBER)
+                    self._reached(probes.BRANCHES["isr_eligibility", "registered"])
+                    return INELIGIBLE_REPLICA, state
+        self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
+        if self.target:
+            self._tell_controller("on_isr_changed")
+        return NONE, self.state
+
+    def notify_isr_change(self) -> None:
+        """A leader leaves a note that it changed the ISR."""
+        self._tell_controller("on_isr_changed")
+
+    def _write(
+        self, leader: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...], controller_epoch: int
+    ) -> None:
+        old = self.state
+        self._zxid += 1
+        joined = {}
+        for member in isr:
+            joins = old.leader_epoch < 0 or member not in old.isr or member == leader != old.leader
+            info = self._registry.get(member)
+            if joins and info is not None:
+                joined[member] = info.incarnation
+            elif member in old.joined:
+                joined[member] = old.joined[member]
+        self.state = LeaderAndIsr(
+            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, joined
+        )
+        if leader != old.leader:
+            self._journal.elected(leader, leader_epoch)
+        if isr != old.isr:
+            self._journal.isr(isr, leader_epoch)
+        elif leader == old.leader and leader_epoch > old.leader_epoch:
+            self._journal.epoch_raised(leader, leader_epoch)
+        self.decided()
+        if self.changed is not None:
+            self.changed()
+
+    # What an administrator does here.
+
+    def prefer(self) -> bool:
+        """See `ControlPlane.prefer`."""
+        self._tell_controller("on_preferred_election")
+        return self.controller in self.sessions
+
+    def reassign(self, replicas: tuple[int, ...]) -> bool:
+        """See `ControlPlane.reassign`."""
+        if self.target or replicas == self.state.replicas:
+            return False
+        self.target = replicas
+        self._tell_controller("on_reassignment_asked")
+        return True
+
+    def set_config(self, key: str, value: Value) -> None:
+        """See `ControlPlane.set_config`: all brokers are told."""
+        self.config[key] = value
+        if key == MIN_ISR:
+            assert isinstance(value, int)
+            self.min_isr_changed(value)
+        for broker in sorted(self.sessions):
+            self._notify(broker, "on_config_changed", (key, value))
+
+
+class ScriptedZooKeeper(ZooKeeper):
+    """Leaves decisions to a script until `release`: it has the controller's seat, and nobody else writes the ISR.
+
+    A broker that starts is registered at once, and told how things stand over the connection to this node; what it
+    missed it is told again when it pings.
+    """
+
+    controller = SCRIPT
+
+    @property
+    def _scripted(self) -> bool:
+        return self.controller == SCRIPT
+
+    def decide(self, leader: int, isr: tuple[int, ...]) -> None:
+        """The script's decision: a new leader epoch, told to all registered brokers."""
+        self.network.settle(ZOOKEEPER)
+        self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
+        for broker in self.state.replicas:
+            if broker in self.sessions:
+                self._tell(broker)
+
+    def _tell(self, broker: int) -> None:
+        """Over the connection of the incarnation that is registered."""
+        channel = self.reach(broker)
+        if channel is None or self.state.leader_epoch < 0:
+            return
+        process: Any = channel.target
+        session = self.sessions[broker]
+        if process.incarnation == session.incarnation:
+            live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
+            channel.send(process.on_script, (self.state, live))
+
+    def on_register(self, request: Register) -> None:
+        """See `ZooKeeper.on_register`."""
+        session = self.sessions.get(request.broker)
+        if self._scripted and session is not None and session.incarnation < request.info.incarnation:
+            self.end_session(request.broker)
+        super().on_register(request)
+        if self._scripted:
+            self._tell(request.broker)
+
+    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
+        """See `ZooKeeper.has_heard`."""
+        current = not self._scripted or partition_epoch >= self.state.partition_epoch
+        return current and super().has_heard(broker, broker_epoch, noticed, partition_epoch)
+
+    def on_ping(self, ping: Ping) -> None:
+        """See `ZooKeeper.on_ping`."""
+        super().on_ping(ping)
+        if self._scripted and ping.partition_epoch < self.state.partition_epoch and ping.broker in self.sessions:
+            self._tell(ping.broker)
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+    ) -> tuple[str, LeaderAndIsr]:
+        """See `ZooKeeper.write_isr`."""
+        if self._scripted:  # An error that undoes the proposal, with rule ``isr_update=alter-partition``, too.
+            return OPERATION_NOT_ATTEMPTED, self.state
+        return super().write_isr(known, isr, members)
+
+    def release(self) -> None:
+        """See `ControlPlane.release`: the seat of the controller is free."""
+        if self._scripted:
+            self.vacate()

@@ -1,0 +1,1 @@
+"""Time and chance: the scheduler, and named random streams."""

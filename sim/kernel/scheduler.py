@@ -1,0 +1,273 @@
+"""The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
+
+An entry of the queue is one number, of its time and what orders it among others of that time; under that number stands
+the call: (gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose
+process died or whose link is cut, the life of a process that set a timer.
+A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
+SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
+
+Time never goes back: whoever asks for a time before now gets a `PastEventError`.
+Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
+of the receivers (PCT), both by seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final, NoReturn
+
+import simpy
+from simpy.events import NORMAL, Event
+
+Handler = Callable[[Any], object]
+Key = Any
+"""An entry's number. An int; but compiled code would make a new object of an int for each use of it."""
+push: Final = heappush
+"""A name of our own: compiled code looks up an imported one whenever it is called."""
+
+
+class Gate:
+    """Whether calls scheduled through it still happen.
+
+    Attributes:
+        open: they do.
+        held: where a closed gate puts them, in their order; None: they are dropped.
+        owner: the node that receives them.
+    """
+
+    __slots__ = ("held", "open", "owner")
+
+    def __init__(self, owner: int = -1) -> None:
+        self.open = True
+        self.held: list[tuple[Handler, Any]] | None = None
+        self.owner = owner
+
+
+ALWAYS: Final = Gate()
+FIRST: Final = 0
+"""Tie key of SimPy's URGENT events, and of calls that come before others."""
+CALL: Final = 1
+"""Tie key of a call."""
+_RANK: Final = 24
+"""Bits of the number of an entry; no run has as many."""
+SHIFT: Final = _RANK + 2
+"""Bits of what orders entries of one time: tie key and number."""
+_LAST: Final = 3
+"""Tie key of the end of `Kernel.run_until`: after everything else of that time."""
+
+
+class PastEventError(Exception):
+    """Something was to happen before now. Says who asked to be called, for when, and when that was."""
+
+
+def refuse(at_us: int, now_us: int, gate: Gate, handler: Handler) -> NoReturn:
+    """Refuse an event before now.
+
+    Raises:
+        PastEventError: always.
+    """
+    asker = getattr(handler, "__qualname__", None) or repr(handler)
+    node = f" of node {gate.owner}" if gate.owner >= 0 else ""
+    raise PastEventError(f"{asker}{node} asks to be called at {at_us} us, which is before now ({now_us} us)")
+
+
+class BudgetError(Exception):
+    """A run did as much as it may: it goes round in circles, or more was asked of it than anybody has time for.
+
+    Args:
+        key: the setting that says how much that is.
+        budget: its value.
+        what: what is counted.
+        when: what it was enough for, after "by".
+    """
+
+    def __init__(self, key: str, budget: int, what: str, when: str) -> None:
+        super().__init__(f"{key}: {budget:,} {what} by {when}")
+
+
+class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
+    pass
+
+
+class Kernel:
+    """Runs calls in time order, first-in first-out among equals.
+
+    Args:
+        event_budget: events after which `run_until` gives up.
+
+    Attributes:
+        now_us: simulated time in microseconds.
+        events: entries of the queue processed so far.
+        number: what the next entry is numbered.
+    """
+
+    def __init__(self, event_budget: int = 2_000_000) -> None:
+        self.now_us = 0
+        self.events = 0
+        self._budget = event_budget
+        self._shift = SHIFT
+        self._last = _LAST
+        self._queue: list[Key] = []
+        self._entries: dict[Key, tuple[Gate, Handler, Any]] = {}
+        self.number = CALL << _RANK
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """Call `handler(argument)` at a time, if the gate is open then.
+
+        Raises:
+            PastEventError: that time is before now; so in all ways to schedule a call.
+        """
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, handler)
+        number = self.number
+        self.number = number + 1
+        key: Key = (at_us << SHIFT) + number
+        push(self._queue, key)
+        self._entries[key] = (gate, handler, argument)
+
+    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at`, before other calls of that time, for what may be left out (`sim.environment.elision`); in kernels
+        that break ties in another way, or do more in `call_at`, only that.
+        """
+        if type(self) is Kernel:
+            self.add(at_us, FIRST, gate, handler, argument)
+        else:
+            self.call_at(at_us, gate, handler, argument)
+
+    def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
+        """Queue and calls for who schedules much and saves himself `call_at`, all but its check of the time; no queue
+        in kernels in which that does more.
+        """
+        return self._queue if type(self) is Kernel else None, self._entries
+
+    def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, handler)
+        number = self.number
+        self.number = number + 1
+        key: Key = (at_us << self._shift) + ((tie - CALL) << _RANK) + number
+        push(self._queue, key)
+        self._entries[key] = (gate, handler, argument)
+
+    def stop(self) -> None:
+        """End `run_until`; for use in a handler."""
+        raise _Stop
+
+    def run_until(self, until_us: int) -> None:
+        """Make all calls up to and including a time, or until `stop`; then it is that time.
+
+        Raises:
+            BudgetError: the budget is used up.
+            PastEventError: that time is before now.
+        """
+        queue, shift = self._queue, self._shift
+        pop, take = heappop, self._entries.pop
+        end = Gate()
+        self.add(until_us, self._last, end, self._reached, None)
+        made = 0
+        try:
+            for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
+                key: Key = pop(queue)
+                gate, handler, argument = take(key)
+                order: int = key
+                self.now_us = order >> shift
+                if gate.open:
+                    handler(argument)
+                elif gate.held is not None:
+                    gate.held.append((handler, argument))
+        except _Stop:
+            return
+        finally:
+            end.open = False
+            self.events += made
+        raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
+
+    def dispose(self) -> None:
+        """Forget what has not happened yet."""
+        self._queue.clear()
+        self._entries.clear()
+
+    def _reached(self, _: None) -> None:
+        raise _Stop
+
+
+class Environment(simpy.Environment):
+    """SimPy's view of a kernel: its processes wait for the same time.
+
+    Args:
+        kernel: whose time and queue it is.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(0)
+        self._kernel = kernel
+
+    def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
+        """Process an event after a delay in us."""
+        self._kernel.add(self._kernel.now_us + delay, priority, ALWAYS, _process, event)
+
+    @property
+    def now(self) -> int:
+        """SimPy's name for `Kernel.now_us`."""
+        return self._kernel.now_us
+
+
+def _process(event: Event) -> None:
+    """Run a SimPy event's callbacks, as `simpy.Environment.step` does."""
+    callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+    for callback in callbacks:
+        callback(event)
+    if not event._ok and not getattr(event, "_defused", False):  # noqa: SLF001 - SimPy's own protocol
+        raise event._value  # noqa: SLF001
+
+
+_WIDE: Final = (_RANK + 34, 1 << 33)
+"""Bits, and tie key of the end, where ties are broken by 30 random bits."""
+
+
+class ShuffledKernel(Kernel):
+    """Breaks ties at random."""
+
+    def __init__(self, stream: random.Random, event_budget: int = 2_000_000) -> None:
+        super().__init__(event_budget)
+        self._shift, self._last = _WIDE
+        self._bits = stream.getrandbits
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_at`."""
+        self.add(at_us, 1 + self._bits(30), gate, handler, argument)
+
+
+class PriorityKernel(Kernel):
+    """Breaks ties by a random priority of the receiver, lowered at a few random moments (PCT).
+
+    Args:
+        stream: where priorities and moments are drawn from.
+        depth: the bug depth aimed at: depth - 1 moments at which a receiver falls behind all others.
+        length: number of scheduled calls over which the moments are spread.
+    """
+
+    def __init__(
+        self, stream: random.Random, *, depth: int = 3, length: int = 4_000, event_budget: int = 2_000_000
+    ) -> None:
+        super().__init__(event_budget)
+        self._shift, self._last = _WIDE
+        self._bits = stream.getrandbits
+        self._priorities: dict[int, int] = {}
+        self._calls = 0
+        self._drops = {int(stream.random() * length): rank for rank in range(depth - 1)}
+
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """See `Kernel.call_at`."""
+        owner = gate.owner
+        priority = self._priorities.get(owner)
+        if priority is None:
+            priority = self._priorities[owner] = 1 + self._bits(30)
+        drop = self._drops.get(self._calls)
+        if drop is not None:
+            priority = self._priorities[owner] = (1 << 31) + drop
+        self._calls += 1
+        self.add(at_us, priority, gate, handler, argument)

@@ -1,0 +1,1 @@
+"""The active controller of a KRaft quorum: metadata, brokers, partitions."""

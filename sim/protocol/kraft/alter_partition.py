@@ -1,0 +1,137 @@
+"""How a leader's ISR changes reach the controller with rule ``isr_update=alter-partition`` (KIP-497).
+
+Kafka class: AlterPartitionManager. A broker has one request in flight at most, and each partition one change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sim.protocol.messages import NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RETRY_US: Final = 50_000
+"""After a request that failed as a whole."""
+
+Result = tuple[str, tuple[int, ...], int, int]
+"""(error, ISR, partition epoch, leader epoch) as the controller has them"""
+
+
+class Proposer(Protocol):
+    """What is told how its change ended: a `sim.protocol.replica.partition.Partition`."""
+
+    name: str
+
+    def isr_persisted(
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
+    ) -> None:
+        """See `Partition.isr_persisted`."""
+
+    def isr_refused(self, error: str, now_us: int) -> None:
+        """See `Partition.isr_refused`."""
+
+
+class Change:
+    """An ISR that a leader wants, conditional on the epochs that it knows.
+
+    Attributes:
+        partition: who is told.
+        isr: the ISR.
+        leader_epoch: the leader's.
+        partition_epoch: the one that the ISR is to replace.
+        broker_epochs: of the members, -1 where unknown (KIP-903).
+        recovering: whether the leader has yet to recover from its unclean election; none here ever has.
+    """
+
+    __slots__ = ("broker_epochs", "isr", "leader_epoch", "partition", "partition_epoch", "recovering")
+
+    def __init__(
+        self,
+        partition: Proposer,
+        isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        broker_epochs: Mapping[int, int],
+        *,
+        recovering: bool = False,
+    ) -> None:
+        self.partition = partition
+        self.isr = isr
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.broker_epochs = broker_epochs
+        self.recovering = recovering
+
+
+class AlterPartitionHost(Protocol):
+    """What the sender asks of its broker."""
+
+    def send_alter_partition(self, changes: list[Change]) -> None:
+        """Send a request to the controller; `AlterPartitionSender.on_reply` takes the answer."""
+
+    def retry_alter_partition(self, after_us: int) -> None:
+        """Call `AlterPartitionSender.send` after that time."""
+
+
+class AlterPartitionSender:
+    """Sends ISR changes, as many as there are in one request.
+
+    Args:
+        host: the broker.
+
+    Attributes:
+        pending: changes that are not decided, by partition; those in flight, too.
+        in_flight: the changes of the request that is not answered, None without one.
+    """
+
+    __slots__ = ("_host", "in_flight", "pending")
+
+    def __init__(self, host: AlterPartitionHost) -> None:
+        self._host = host
+        self.pending: dict[str, Change] = {}
+        self.in_flight: list[Change] | None = None
+
+    def submit(self, change: Change, now_us: int) -> None:
+        """Send a change as soon as no request is in flight; refused while the partition has one that is not decided."""
+        name = change.partition.name
+        if name in self.pending:
+            change.partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)
+            return
+        self.pending[name] = change
+        self.send()
+
+    def send(self) -> None:
+        """Send what is pending, unless a request is in flight."""
+        if self.pending and self.in_flight is None:
+            self.in_flight = list(self.pending.values())
+            self._host.send_alter_partition(self.in_flight)
+
+    def on_reply(self, error: str, results: Mapping[str, Result], now_us: int) -> None:
+        """The controller answered, or did not in time.
+
+        A partition that the answer leaves out is sent again with the next request.
+
+        Args:
+            error: of the request as a whole; all changes of it stay pending then.
+            results: by partition.
+            now_us: the time.
+        """
+        changes = self.in_flight or []
+        if error != NONE:
+            self.in_flight = None
+            self._host.retry_alter_partition(RETRY_US)
+            return
+        for change in changes:
+            partition = change.partition
+            if partition.name not in results:
+                continue
+            del self.pending[partition.name]
+            refusal, isr, partition_epoch, leader_epoch = results[partition.name]
+            if refusal:
+                partition.isr_refused(refusal, now_us)
+            else:
+                partition.isr_persisted(isr, partition_epoch, now_us, leader_epoch=leader_epoch)
+        self.in_flight = None
+        self.send()

@@ -1,0 +1,102 @@
+"""What the active controller remembers of brokers' heartbeats, and what a heartbeat makes of a broker.
+
+Kafka class: BrokerHeartbeatManager. None of it is in the log: it begins anew with every active controller.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from sim.protocol.kraft.metadata import BrokerRegistration, Image
+from sim.protocol.messages import NONE
+
+FENCED: Final = "fenced"
+UNFENCED: Final = "unfenced"
+CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
+SHUTDOWN_NOW: Final = "shutdown now"
+_FAR: Final = 1 << 62
+
+
+class Heartbeat(NamedTuple):
+    """Answer to a heartbeat.
+
+    Attributes:
+        error: `NONE` or `sim.protocol.messages.STALE_BROKER_EPOCH`.
+        is_caught_up: whether the broker has read the record of its own registration.
+        is_fenced: whether it is fenced now.
+        should_shut_down: whether it may stop.
+    """
+
+    error: str
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+class BrokerHeartbeats:
+    """How far brokers have read, and which of them wait to stop.
+
+    Args:
+        image: of the controller.
+    """
+
+    __slots__ = ("_image", "_read", "_shutdown_offsets")
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._read: dict[int, int] = {}
+        self._shutdown_offsets: dict[int, int] = {}
+        """What all others have to have read before a broker that shuts down may stop."""
+
+    def registered(self, broker: int) -> None:
+        """A new incarnation: nothing is known of it."""
+        self._read.pop(broker, None)
+        self._shutdown_offsets.pop(broker, None)
+
+    def fenced(self, broker: int) -> None:
+        """A broker is fenced: it is in no controlled shutdown any more, and may stop at once."""
+        self._shutdown_offsets.pop(broker, None)
+
+    def state(self, known: BrokerRegistration) -> str:
+        """In which state a broker is."""
+        if known.broker in self._shutdown_offsets:
+            return CONTROLLED_SHUTDOWN
+        return FENCED if known.fenced else UNFENCED
+
+    def next_state(
+        self, known: BrokerRegistration, *, caught_up: bool, leads: bool, want_fence: bool, want_shut_down: bool
+    ) -> str:
+        """What a heartbeat makes of a broker (calculateNextBrokerState)."""
+        state = self.state(known)
+        if state == CONTROLLED_SHUTDOWN:
+            waits = leads or self._shutdown_offsets[known.broker] > self._lowest_read()
+            return CONTROLLED_SHUTDOWN if waits else SHUTDOWN_NOW
+        if want_shut_down:
+            return CONTROLLED_SHUTDOWN if leads and state == UNFENCED and not want_fence else SHUTDOWN_NOW
+        if want_fence or (state == FENCED and not caught_up):
+            return FENCED
+        return UNFENCED
+
+    def has_read(self, broker: int, metadata_offset: int) -> None:
+        """Heartbeats that changed nothing told how far a broker has read."""
+        self._read[broker] = max(self._read.get(broker, 0), metadata_offset)
+
+    def heard(self, broker: int, metadata_offset: int, state: str) -> None:
+        """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker."""
+        self._read[broker] = metadata_offset
+        if state == CONTROLLED_SHUTDOWN:
+            self._shutdown_offsets.setdefault(broker, self._image.offset)
+        elif state != UNFENCED:
+            self.fenced(broker)
+
+    def _lowest_read(self) -> int:
+        """How far the slowest active broker has read."""
+        active = (
+            one for one in self._image.brokers if self._image.is_active(one) and one not in self._shutdown_offsets
+        )
+        return min((self._read.get(one, 0) for one in active), default=_FAR)
+
+
+def accepted(state: str, *, caught_up: bool) -> Heartbeat:
+    """The answer to a heartbeat that made a broker what it is now."""
+    return Heartbeat(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)

@@ -1,0 +1,77 @@
+"""Which ISR changes of leaders the controller refuses.
+
+Kafka: ReplicationControlManager.validateAlterPartitionData, in its order of checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.metadata import Image, PartitionRegistration
+from sim.protocol.messages import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NONE,
+    NOT_CONTROLLER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from sim.protocol.rules import Rules
+
+
+class IsrValidation:
+    """Validates ISR changes.
+
+    Args:
+        image: of the controller.
+        rules: of the controller.
+        decides: told of a rule that decides.
+    """
+
+    def __init__(self, image: Image, rules: Rules, decides: Callable[[str], None]) -> None:
+        self._image = image
+        self._decides = decides
+        self._checks_members = rules.isr_eligibility != "any"
+        self._checks_epochs = rules.isr_eligibility == "registered"
+        self._holds_isr = rules.isr_floor == "min-isr"
+
+    def refusal(self, broker: int, wanted: Change) -> str:
+        """Why an ISR that a broker wants is refused, `NONE` if it is not.
+
+        A sender that knows newer epochs than the controller does has heard of another controller.
+        """
+        state = self._image.partitions.get(wanted.partition.name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
+            return NOT_CONTROLLER
+        if wanted.leader_epoch < state.leader_epoch:
+            return FENCED_LEADER_EPOCH
+        if broker != state.leader:
+            return INVALID_REQUEST
+        if wanted.partition_epoch < state.partition_epoch:
+            return INVALID_UPDATE_VERSION
+        if not _is_possible(wanted, state):
+            return INVALID_REQUEST
+        return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
+
+    def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
+        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay."""
+        if self._holds_isr and member in state.isr:
+            return True
+        epoch = wanted.broker_epochs.get(member, -1)
+        active = self._image.is_active(member)
+        same = active and epoch in (-1, self._image.brokers[member].broker_epoch)
+        if not same:
+            self._decides("isr_eligibility")
+        return same or (active and not self._checks_epochs) or not self._checks_members
+
+
+def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:
+    """Whether the ISR is one at all, and only a leader that was recovering is."""
+    isr = wanted.isr
+    if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
+        return False
+    return not wanted.recovering or (state.recovering and len(isr) == 1)

@@ -1,0 +1,312 @@
+"""One change of a partition's registration: reassignment, ELR, election, epochs, in the order of Kafka's code.
+
+Kafka classes: PartitionChangeBuilder, PartitionReassignmentReplicas. What is to become of the partition is said by the
+attributes of a `PartitionChange`; `PartitionChange.build` says what does become of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from sim.protocol import probes
+from sim.protocol.kraft.metadata import PartitionRegistration
+from sim.protocol.probes import branch
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+PREFERRED: Final = "PREFERRED"
+"""Elect the first replica if that can be done cleanly."""
+ONLINE: Final = "ONLINE"
+"""Elect somebody cleanly if there is no leader."""
+UNCLEAN: Final = "UNCLEAN"
+"""The same, and uncleanly if there is no other way."""
+DESIGNATED: Final = "DESIGNATED"
+"""Elect the replica that is named, whatever its log."""
+
+Replicas = tuple[int, ...]
+
+
+class Elected(NamedTuple):
+    """Outcome of an election: the leader (0: none), whether it may lack committed records, and the probe for that."""
+
+    leader: int
+    unclean: bool
+    probe: int
+
+
+NOBODY: Final = Elected(NO_LEADER, unclean=False, probe=probes.LEFT_LEADERLESS)
+
+
+class Terms:
+    """What holds for all changes: the rules as plain booleans.
+
+    Args:
+        rules: of the controller.
+        reached: takes probes.
+        elr: whether eligible leader replicas are recorded: rule ``elr``, and the feature is not switched off.
+        marks_recovery: whether an unclean election is marked until the leader has confirmed it (from 3.2 on).
+    """
+
+    __slots__ = (
+        "bumps_on_shrink",
+        "completion",
+        "elects_last_known",
+        "elr",
+        "last_known_must_live",
+        "marks_recovery",
+        "reached",
+        "remembers_ejected",
+        "rules",
+    )
+
+    def __init__(self, rules: Rules, reached: Callable[[int], None], *, elr: bool, marks_recovery: bool = True) -> None:
+        self.rules = rules
+        self.reached = reached
+        self.elr = elr
+        self.marks_recovery = marks_recovery
+        self.bumps_on_shrink = rules.isr_shrink_epoch == "bumped"
+        self.completion = rules.reassignment_completes
+        self.remembers_ejected = rules.last_known_elr == "ejected-members"
+        self.last_known_must_live = rules.last_known_leader == "unfenced"
+        self.elects_last_known = rules.unclean_recovery == "election"
+
+    def decides(self, rule: str) -> None:
+        """A rule decides."""
+        self.reached(branch(self.rules, rule))
+
+
+class PartitionChange:
+    """A change that is being put together.
+
+    Args:
+        state: the partition as it stands.
+        acceptable: who may lead: registered, not fenced, not shutting down.
+        min_isr: effective ``min.insync.replicas``.
+        terms: what holds for all changes.
+
+    Attributes:
+        isr: the ISR that is wanted; so for `replicas`, `removing`, `adding` and `recovering`.
+        elr: eligible leader replicas; computed by `build`.
+        last_known_elr: computed by `build`.
+        unclean: brokers that are known to have gone uncleanly: they cannot stay in the ELR.
+        election: kind of election.
+        designated: whom `DESIGNATED` elects.
+    """
+
+    def __init__(
+        self, state: PartitionRegistration, acceptable: Callable[[int], bool], min_isr: int, terms: Terms
+    ) -> None:
+        self.state = state
+        self.isr: Replicas = state.isr
+        self.replicas: Replicas = state.replicas
+        self.removing: Replicas = state.removing
+        self.adding: Replicas = state.adding
+        self.recovering = state.recovering
+        self.elr: Replicas = state.elr
+        self.last_known_elr: Replicas = state.last_known_elr
+        self.unclean: Replicas = ()
+        self.election = ONLINE
+        self.designated = NO_LEADER
+        self._acceptable = acceptable
+        self._min_isr = min_isr
+        self._terms = terms
+
+    # The steps, in their order.
+
+    def build(self) -> PartitionRegistration | None:
+        """The registration that the change leads to, None if it changes nothing.
+
+        Every change raises the partition epoch. The leader epoch is raised with a change of leader, when a replica
+        leaves the assignment and, as rule ``isr_shrink_epoch`` says, when one leaves the ISR.
+        """
+        state = self.state
+        self._complete_reassignment()
+        self._populate_elr()
+        leader, unclean, probe = self.elect()
+        bumps = leader != state.leader
+        if bumps:
+            self._terms.reached(probe)
+        if bumps and leader in self.elr:
+            self.isr = (leader,)
+            self.elr = without(self.elr, (leader,))
+            self._clear_elr()
+        unclean = unclean and bumps
+        if unclean:
+            self.isr = (leader,)
+            self.recovering = self._terms.marks_recovery or state.recovering
+        if unclean or not self._terms.elr:
+            self._forget_elr()
+        if not self.isr and not self._terms.elr:
+            self.isr = state.isr  # Without ELR the last member stays: it is waited for.
+        bumps = bumps or self.drops_replica() or self.shrink_bumps()
+        self._remember_last_leader(leader)
+        return self._changed(leader, bumps=bumps)
+
+    def _complete_reassignment(self) -> None:
+        """PartitionReassignmentReplicas.maybeCompleteReassignment."""
+        if not self.removing and not self.adding:
+            return
+        replicas = without(self.replicas, self.removing)
+        isr = without(self.isr, self.removing)
+        if not replicas or (self.removing and not isr):
+            return
+        completes = {
+            "adding-in-isr": set(self.adding) <= set(isr),
+            "targets-in-isr": set(replicas) <= set(isr),
+            # Whoever was added and is to go again is waited for in vain.
+            "min-isr": set(without(self.adding, self.removing)) <= set(isr)
+            and len(isr) >= min(self._min_isr, len(replicas)),
+        }
+        terms = self._terms
+        if len(set(completes.values())) > 1:
+            terms.decides("reassignment_completes")
+        if completes[terms.completion]:
+            terms.reached(probes.REASSIGNMENT_DONE)
+            self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
+        elif completes["adding-in-isr"]:
+            terms.reached(probes.REASSIGNMENT_WAITS)
+
+    def _populate_elr(self) -> None:
+        """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable."""
+        terms = self._terms
+        if (
+            len(self.isr) < self._min_isr
+            and terms.elr == (terms.rules.elr == "on")
+            and without(self.state.isr, self.isr)
+        ):
+            terms.decides("elr")
+        if not terms.elr:
+            return
+        if len(self.isr) >= self._min_isr:
+            self.elr = self.last_known_elr = ()
+            return
+        electable = [*self.elr, *without(self.state.isr, self.elr)]
+        if terms.completion == "min-isr":  # KIP-966, other behaviors 4: only replicas of the final assignment.
+            electable = [broker for broker in electable if broker in self.replicas]
+        self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
+        known = [*electable, *without(self.last_known_elr, electable)]
+        self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
+        if any(broker in self.unclean for broker in self.state.elr):
+            terms.reached(probes.ELR_EJECTED)
+            terms.decides("last_known_elr")
+
+    def elect(self) -> Elected:
+        """Who would lead (PartitionChangeBuilder.electLeader)."""
+        if self.election == DESIGNATED and not self._is_valid(self.designated):
+            return Elected(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
+        valid = [broker for broker in self.replicas if self._is_valid(broker)]
+        if self.election == PREFERRED and self.replicas[0] in valid:
+            return Elected(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
+        if valid:
+            first = self.designated if self.election == DESIGNATED else self.state.leader
+            leader = first if first in valid else valid[0]
+            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
+            return Elected(leader, unclean=False, probe=probe)
+        if not self.isr and not self.elr:
+            self._terms.decides("unclean_recovery")
+        if self._is_last_known_elected():
+            return Elected(self.state.last_known_elr[0], unclean=True, probe=probes.ELECTED_LAST_KNOWN)
+        if self.election == UNCLEAN:
+            for broker in self.replicas:
+                if self._acceptable(broker):
+                    return Elected(broker, unclean=True, probe=probes.ELECTED_UNCLEAN)
+        return NOBODY
+
+    def _is_valid(self, broker: int) -> bool:
+        """Whether its election would be clean."""
+        candidates = self.isr or (self.elr if self._terms.elr else ())
+        return broker in candidates and self._acceptable(broker)
+
+    def _is_last_known_elected(self) -> bool:
+        """Whether the last leader may lead again since neither ISR nor ELR has a member."""
+        terms, known = self._terms, self.state.last_known_elr
+        if not terms.elr or not terms.elects_last_known or self.isr or self.elr or len(known) != 1:
+            return False
+        acceptable = self._acceptable(known[0])
+        if not acceptable:
+            terms.decides("last_known_leader")
+        return acceptable or not terms.last_known_must_live
+
+    def drops_replica(self) -> bool:
+        """Whether a replica leaves the assignment, which raises the leader epoch."""
+        return not set(self.state.replicas) <= set(self.replicas)
+
+    def shrink_bumps(self) -> bool:
+        """Whether a member leaves the ISR, and that raises the leader epoch (KAFKA-15021)."""
+        shrinks = not set(self.state.isr) <= set(self.isr)
+        if shrinks:
+            self._terms.decides("isr_shrink_epoch")
+        return shrinks and self._terms.bumps_on_shrink
+
+    def _forget_elr(self) -> None:
+        """Kafka forgets ELR and last known ELR with an unclean election.
+
+        By the text of KIP-966 (other behaviors 6a) the last known ELR is cleaned when the ISR reaches min ISR: until
+        then the others that may have all records are known, should the new leader fail before it has followers.
+        """
+        known, self.elr = (*self.elr, *self.last_known_elr), ()
+        kept = self._terms.elr and self._terms.remembers_ejected and len(self.isr) < self._min_isr
+        self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
+
+    def _clear_elr(self) -> None:
+        """By the text of KIP-966 (ELR update 1) an ISR that is large enough leaves nobody in the ELR.
+
+        Kafka computes the ELR before it elects, and need not look again: its changes of min ISR clear the ELR, and
+        without one the ISR of an elected member is too small.
+        """
+        if self._terms.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
+            self.elr = self.last_known_elr = ()
+
+    def _remember_last_leader(self, leader: int) -> None:
+        """PartitionChangeBuilder.maybeUpdateLastKnownLeader; with ejected members it is one of them."""
+        state, terms = self.state, self._terms
+        if terms.remembers_ejected or not terms.elr:
+            return
+        if leader != NO_LEADER:
+            self.last_known_elr = ()
+        elif state.isr and not self.isr and state.leader != NO_LEADER:
+            self.last_known_elr = (state.leader,)
+        else:
+            self.last_known_elr = state.last_known_elr
+
+    def _changed(self, leader: int, *, bumps: bool) -> PartitionRegistration | None:
+        state = self.state
+        after = PartitionRegistration(
+            state.name,
+            leader,
+            state.leader_epoch + bumps,
+            self.isr,
+            state.partition_epoch + 1,
+            self.replicas or state.replicas,
+            elr=self.elr,
+            last_known_elr=self.last_known_elr,
+            adding=self.adding,
+            removing=self.removing,
+            recovering=self.recovering,
+        )
+        return after if bumps or _content(after) != _content(state) else None
+
+    def _ordered(self, brokers: Iterable[int]) -> Replicas:
+        """In assignment order; those outside it last."""
+        places = {broker: place for place, broker in enumerate(self.replicas)}
+        return tuple(sorted(brokers, key=lambda broker: (places.get(broker, len(places)), broker)))
+
+
+def _content(state: PartitionRegistration) -> tuple[object, ...]:
+    return (
+        state.isr,
+        state.elr,
+        state.last_known_elr,
+        state.leader,
+        state.replicas,
+        state.removing,
+        state.adding,
+        state.recovering,
+    )
+
+
+def without(brokers: Iterable[int], leaving: Iterable[int]) -> Replicas:
+    """Brokers in their order, but for some."""
+    gone = tuple(leaving)
+    return tuple(broker for broker in brokers if broker not in gone)

@@ -1,0 +1,226 @@
+"""The active controller of a KRaft quorum: what each event makes of the committed metadata.
+
+Kafka classes: QuorumController, ClusterControlManager; for partitions see `sim.protocol.kraft.replication_control`.
+Each public method is one event: it decides on the image as it stands, commits what it has decided as one transaction
+(`append` of its host), and returns its reply. There is neither time nor a quorum here: the host says whose session is
+over, and a record that is appended is committed. The image is all that survives a change of the active controller; the
+rest (how far brokers have read, recoveries under way) begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from sim.protocol import probes
+from sim.protocol.kraft import broker_heartbeats
+from sim.protocol.kraft.broker_heartbeats import CONTROLLED_SHUTDOWN, FENCED, SHUTDOWN_NOW, BrokerHeartbeats, Heartbeat
+from sim.protocol.kraft.metadata import BrokerRegistration, Image, PartitionRegistration, Record, Value
+from sim.protocol.kraft.partition_change import PartitionChange, without
+from sim.protocol.kraft.replication_control import ReplicationControl, ReplicationHost
+from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+
+class KraftControllerHost(ReplicationHost, Protocol):
+    """What a controller asks of the node that it lives in."""
+
+    def has_session(self, broker: int) -> bool:
+        """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
+
+
+class Registration(NamedTuple):
+    """Answer to a registration.
+
+    Attributes:
+        error: `NONE` or `DUPLICATE_BROKER_REGISTRATION`.
+        broker_epoch: offset of its record, -1 with an error.
+        detected_unclean: whether the controller takes the former incarnation to have gone uncleanly.
+    """
+
+    error: str
+    broker_epoch: int
+    detected_unclean: bool
+
+
+class KraftController(ReplicationControl):
+    """The active controller.
+
+    Offsets of records count from 1, so that a reader's `Image.offset` is the offset of the last record that it has.
+
+    Args:
+        image: all that is committed; the controller goes on replaying what it commits into it.
+        rules: of the controller.
+        host: the node that it lives in.
+        config: values of configuration keys and features while no record sets them.
+    """
+
+    def __init__(self, image: Image, rules: Rules, host: KraftControllerHost, config: Mapping[str, Value]) -> None:
+        super().__init__(image, rules, host, config)
+        self._has_session = host.has_session
+        self._shows_shutdown = rules.isr_eligibility != "any"
+        self._holds_isr = rules.isr_floor == "min-isr"
+        self._reads_shutdown = rules.clean_shutdown == "checked"
+        self._transitions = rules.unclean_registration == "transitions"
+        self._heartbeats = BrokerHeartbeats(image)
+
+    def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
+        """A broker's process wants to take part (ClusterControlManager.registerBroker).
+
+        It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
+        session of the former is valid; a fenced broker has none (BrokerHeartbeatManager.hasValidSession). Where
+        clean shutdowns are told apart (4.1), one that is shutting down may be replaced at once.
+
+        Args:
+            broker: its id.
+            incarnation: of its process.
+            previous_broker_epoch: what its clean-shutdown file says, -1 without one.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None:
+            return self._registered(broker, incarnation, [], unclean=False)
+        if known.incarnation == incarnation:
+            return Registration(NONE, known.broker_epoch, detected_unclean=False)
+        replaceable = self._reads_shutdown and known.shutting_down
+        if not known.fenced and self._has_session(broker) and not replaceable:
+            self._host.reached(probes.REGISTRATION_DUPLICATE)
+            return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
+        clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
+        if previous_broker_epoch == known.broker_epoch:
+            self._terms.decides("clean_shutdown")
+        self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
+        return self._registered(broker, incarnation, self._returns(broker, clean=clean), unclean=not clean)
+
+    def _returns(self, broker: int, *, clean: bool) -> list[Record]:
+        """What a new incarnation changes before it is registered (handleBrokerShutdown)."""
+        records: list[Record] = []
+        for state in self.image.partitions.values():
+            if broker in state.isr or (not clean and broker in state.elr):
+                self._terms.decides("unclean_registration")
+                if self._transitions and clean:
+                    self._add(records, self._without(state, broker))
+                elif self._transitions:
+                    self._add(records, self._without_unclean(state, broker))
+                elif self.elr_enabled and not clean:
+                    records.append(self._struck(state, broker))
+        return records
+
+    def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
+        change.isr = without(state.isr, (broker,))
+        change.unclean = (broker,)
+        return change
+
+    def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
+        """The partition with a broker taken out of its lists, and nothing else (``unclean_registration=removes``)."""
+        if broker in state.elr:
+            self._host.reached(probes.ELR_EJECTED)
+        return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
+
+    def _registered(self, broker: int, incarnation: int, records: list[Record], *, unclean: bool) -> Registration:
+        broker_epoch = self.image.offset + len(records) + 1
+        records.append(BrokerRegistration(broker, incarnation, broker_epoch))
+        self._heartbeats.registered(broker)
+        self._commit(records)
+        return Registration(NONE, broker_epoch, unclean)
+
+    def heartbeat(
+        self,
+        broker: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+    ) -> Heartbeat:
+        """A broker shows that it lives, and what it wants (BrokerHeartbeatManager.calculateNextBrokerState).
+
+        Args:
+            broker: its id.
+            broker_epoch: of its registration.
+            metadata_offset: how far it has read: its `Image.offset`.
+            want_fence: it is not ready to serve (its logs are not loaded), or no longer.
+            want_shut_down: it wants to stop.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None or known.broker_epoch != broker_epoch:
+            return Heartbeat(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
+        caught_up = metadata_offset >= broker_epoch
+        before = self._heartbeats.state(known)
+        after = self._heartbeats.next_state(
+            known,
+            caught_up=caught_up,
+            leads=self._leads(broker),
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+        )
+        if after != before:
+            self._commit(self._enters(known, after))
+        elif after == CONTROLLED_SHUTDOWN:
+            self._host.reached(probes.BROKER_MUST_WAIT)
+        elif after == FENCED and not want_fence:
+            self._host.reached(probes.BROKER_BEHIND)
+        self._heartbeats.heard(broker, metadata_offset, after)
+        return broker_heartbeats.accepted(after, caught_up=caught_up)
+
+    def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
+        """What follows from a broker's change of state."""
+        if state == CONTROLLED_SHUTDOWN:
+            return self._relieved(known)
+        if state == SHUTDOWN_NOW:
+            self._host.reached(probes.BROKER_MAY_STOP)
+            return [] if known.fenced else self._fenced(known)
+        return self._fenced(known) if state == FENCED else self._unfenced(known)
+
+    def has_read(self, broker: int, metadata_offset: int) -> None:
+        """Heartbeats that changed nothing told how far a broker has read."""
+        self._heartbeats.has_read(broker, metadata_offset)
+
+    def fence(self, broker: int) -> None:
+        """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR."""
+        known = self.image.brokers.get(broker)
+        if known is not None and not known.fenced:
+            self._heartbeats.fenced(broker)
+            self._commit(self._fenced(known))
+
+    def _fenced(self, known: BrokerRegistration) -> list[Record]:
+        self._host.reached(probes.BROKER_FENCED)
+        return [*self._removed(known.broker), replace(known, fenced=True)]
+
+    def _unfenced(self, known: BrokerRegistration) -> list[Record]:
+        self._host.reached(probes.BROKER_UNFENCED)
+        records: list[Record] = [replace(known, fenced=False)]
+        for state in self.image.partitions.values():
+            if state.leader == NO_LEADER:
+                change = self._change(state, lambda one: one == known.broker or self.image.is_active(one))
+                self._add(records, change)
+        return records
+
+    def _relieved(self, known: BrokerRegistration) -> list[Record]:
+        """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it."""
+        self._host.reached(probes.BROKER_RELIEVED)
+        shown: list[Record] = [replace(known, shutting_down=True)] if self._shows_shutdown else []
+        return [*shown, *self._removed(known.broker)]
+
+    def _removed(self, broker: int) -> list[Record]:
+        """Changes of the partitions that have a broker in their ISR (generateLeaderAndIsrUpdates)."""
+        records: list[Record] = []
+        for state in self.image.partitions.values():
+            if broker in state.isr:
+                self._add(records, self._without(state, broker))
+        return records
+
+    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
+        if len(state.isr) <= self.min_isr(state):
+            self._terms.decides("isr_floor")
+            if self._holds_isr:
+                self._host.reached(probes.ISR_HELD)
+                return change
+        change.isr = without(state.isr, (broker,))
+        return change
+
+    def _leads(self, broker: int) -> bool:
+        return any(state.leader == broker for state in self.image.partitions.values())

@@ -1,0 +1,139 @@
+"""Requests and replies between brokers and the active controller of a quorum: one slotted class per RPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sim.protocol.kraft.alter_partition import Change, Result
+    from sim.protocol.kraft.metadata import Record
+
+
+class BrokerRegistrationRequest:
+    """A broker's process wants to be known.
+
+    Attributes:
+        broker: its id.
+        incarnation: of the process (incarnation id).
+        previous_broker_epoch: what the clean-shutdown file said, -1 without one (KIP-966).
+    """
+
+    __slots__ = ("broker", "incarnation", "previous_broker_epoch")
+
+    def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int) -> None:
+        self.broker = broker
+        self.incarnation = incarnation
+        self.previous_broker_epoch = previous_broker_epoch
+
+
+class BrokerRegistrationReply:
+    """Answer to that: an error, or the broker epoch."""
+
+    __slots__ = ("broker_epoch", "error", "request")
+
+    def __init__(self, request: BrokerRegistrationRequest, error: str, broker_epoch: int) -> None:
+        self.request = request
+        self.error = error
+        self.broker_epoch = broker_epoch
+
+
+class BrokerHeartbeat:
+    """A sign of life.
+
+    Attributes:
+        broker: whose.
+        broker_epoch: of its registration.
+        metadata_offset: how many records it has replayed.
+        want_fence: it is not ready to be unfenced.
+        want_shut_down: it asks to be relieved.
+    """
+
+    __slots__ = ("broker", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down")
+
+    def __init__(
+        self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool, want_shut_down: bool
+    ) -> None:
+        self.broker = broker
+        self.broker_epoch = broker_epoch
+        self.metadata_offset = metadata_offset
+        self.want_fence = want_fence
+        self.want_shut_down = want_shut_down
+
+
+class BrokerHeartbeatReply:
+    """Answer to that: an error, or whether the broker is fenced, and may stop."""
+
+    __slots__ = ("broker_epoch", "error", "is_fenced", "should_shut_down")
+
+    def __init__(self, broker_epoch: int, error: str, *, is_fenced: bool, should_shut_down: bool) -> None:
+        self.broker_epoch = broker_epoch
+        self.error = error
+        self.is_fenced = is_fenced
+        self.should_shut_down = should_shut_down
+
+
+class MetadataRecords:
+    """Committed records, from the one with number `first` on, as a broker's fetch of the metadata log brings them."""
+
+    __slots__ = ("first", "records")
+
+    def __init__(self, first: int, records: Sequence[Record]) -> None:
+        self.first = first
+        self.records = records
+
+
+class AlterPartitionRequest:
+    """ISR changes that a broker's leaders want (KIP-497)."""
+
+    __slots__ = ("broker", "broker_epoch", "changes")
+
+    def __init__(self, broker: int, broker_epoch: int, changes: list[Change]) -> None:
+        self.broker = broker
+        self.broker_epoch = broker_epoch
+        self.changes = changes
+
+
+class AlterPartitionReply:
+    """Answer to that: an error of the request as a whole, or what became of each partition."""
+
+    __slots__ = ("error", "request", "results")
+
+    def __init__(self, request: AlterPartitionRequest, error: str, results: Mapping[str, Result]) -> None:
+        self.request = request
+        self.error = error
+        self.results = results
+
+
+class GetReplicaLogInfo:
+    """The controller asks how far a broker's log of a partition goes (KIP-966, unclean recovery)."""
+
+    __slots__ = ("broker", "name")
+
+    def __init__(self, broker: int, name: str) -> None:
+        self.broker = broker
+        self.name = name
+
+
+class ReplicaLogInfo:
+    """Answer to that.
+
+    Attributes:
+        request: what was asked.
+        broker_epoch: of the broker's registration.
+        last_epoch: leader epoch of the last record, -1 of an empty log.
+        leo: log end offset.
+        leader_epoch: of the partition in the broker's metadata.
+    """
+
+    __slots__ = ("broker_epoch", "last_epoch", "leader_epoch", "leo", "request")
+
+    def __init__(
+        self, request: GetReplicaLogInfo, broker_epoch: int, last_epoch: int, leo: int, leader_epoch: int
+    ) -> None:
+        self.request = request
+        self.broker_epoch = broker_epoch
+        self.last_epoch = last_epoch
+        self.leo = leo
+        self.leader_epoch = leader_epoch

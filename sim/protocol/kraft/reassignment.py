@@ -1,0 +1,38 @@
+"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change` completes it.
+
+Kafka classes: PartitionReassignmentReplicas, PartitionReassignmentRevert.
+"""
+
+from __future__ import annotations
+
+from sim.protocol.kraft.partition_change import ONLINE, PartitionChange, without
+from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
+
+
+def begin(change: PartitionChange, replicas: tuple[int, ...]) -> None:
+    """Add the replicas of another assignment, and mark those that are to go.
+
+    What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka.
+    """
+    state = change.state
+    adding = tuple(sorted(set(replicas) - set(state.replicas)))
+    removing = tuple(sorted(set(state.replicas) - set(replicas)))
+    change.election = ONLINE
+    change.replicas = (*replicas, *removing)
+    change.adding = adding or change.adding
+    change.removing = removing or change.removing
+
+
+def revert(change: PartitionChange, *, unclean: bool) -> str:
+    """Go back to the former assignment; returns an error.
+
+    An ISR of replicas that were added can only be given up uncleanly: then the first of the others leads.
+    """
+    change.replicas = without(change.replicas, change.adding)
+    change.isr = without(change.isr, change.adding)
+    change.adding = change.removing = ()
+    if not change.isr:
+        if not unclean:
+            return INVALID_REPLICA_ASSIGNMENT
+        change.isr = change.replicas[:1]
+    return NONE

@@ -1,0 +1,352 @@
+"""Partitions under a KRaft controller: creation, ISR changes, elections, reassignments, settings.
+
+Kafka class: ReplicationControlManager. What brokers do is dealt with by `sim.protocol.kraft.quorum_controller`, which
+is what a node hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from sim.protocol import probes
+from sim.protocol.kraft import reassignment, unclean_recovery
+from sim.protocol.kraft.alter_partition import Change, Result
+from sim.protocol.kraft.isr_validation import IsrValidation
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, Image, PartitionRegistration, Record, Setting, Value
+from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN, PartitionChange, Terms
+from sim.protocol.kraft.quorum_messages import ReplicaLogInfo
+from sim.protocol.kraft.unclean_recovery import RecoveryHost, UncleanRecovery
+from sim.protocol.messages import (
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NONE,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    STALE_BROKER_EPOCH,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
+)
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
+LONGEST_AGGRESSIVE: Final = "LONGEST_LOG_AGGRESSIVE"
+LONGEST_LOG: Final = {
+    LONGEST_BALANCED: unclean_recovery.BALANCED,
+    LONGEST_AGGRESSIVE: unclean_recovery.AGGRESSIVE,
+}
+"""Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
+
+
+class ReplicationHost(RecoveryHost, Protocol):
+    """What the control of partitions asks of the controller's node."""
+
+    def append(self, records: list[Record]) -> None:
+        """Records are committed, all at once; the controller's image has them already. Brokers are to read them."""
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
+
+
+class ReplicationControl:
+    """Decides about partitions.
+
+    Args:
+        image: all that is committed; what is committed here is replayed into it.
+        rules: of the controller.
+        host: its node.
+        config: values of configuration keys and features while no record sets them.
+
+    Attributes:
+        image: see above; to be read only.
+        recovery: unclean recoveries, None unless rule ``unclean_recovery`` has them.
+    """
+
+    def __init__(self, image: Image, rules: Rules, host: ReplicationHost, config: Mapping[str, Value]) -> None:
+        self.image = image
+        self._rules = rules
+        self._host = host
+        self._config = config
+        self._has_elr = rules.elr == "on"
+        self._elects_uncleanly = rules.unclean_recovery == "election"
+        self._keeps_elr = rules.min_isr_change == "keeps-elr"
+        self._clears_elr = rules.min_isr_change == "clears-elr"
+        self._terms = Terms(rules, host.reached, elr=self.elr_enabled)
+        self._validation = IsrValidation(image, rules, self._terms.decides)
+        self.recovery = (
+            None
+            if self._elects_uncleanly
+            else UncleanRecovery(self, host, takes_first=rules.unclean_recovery == "first-replies")
+        )
+
+    # What holds now.
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off."""
+        return self._has_elr and bool(self.value(ELR_FEATURE, 1))
+
+    @property
+    def unclean_enabled(self) -> bool:
+        """``unclean.leader.election.enable``."""
+        return bool(self.value(UNCLEAN_ELECTION, False))
+
+    def min_isr(self, state: PartitionRegistration) -> int:
+        """Effective ``min.insync.replicas``: no more than there are replicas."""
+        return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
+
+    def value(self, key: str, default: Value) -> Value:
+        """A configuration value: the one that was set last, or that of the configuration."""
+        return self.image.settings.get(key, self._config.get(key, default))
+
+    # Partitions.
+
+    def create_partition(self, name: str, replicas: tuple[int, ...]) -> str:
+        """A new partition: the replicas on active brokers are in sync, the first of them leads. Returns an error."""
+        if name in self.image.partitions:
+            return TOPIC_ALREADY_EXISTS
+        isr = tuple(broker for broker in replicas if self.image.is_active(broker))
+        if not isr or not self._is_assignment(replicas):
+            return INVALID_REPLICA_ASSIGNMENT
+        self._host.reached(probes.ELECTED_FIRST)
+        self._commit([PartitionRegistration(name, isr[0], 0, isr, 0, replicas)])
+        return NONE
+
+    def alter_partition(
+        self, broker: int, broker_epoch: int, changes: Iterable[Change]
+    ) -> tuple[str, dict[str, Result]]:
+        """A leader wants other ISRs (KIP-497).
+
+        Returns:
+            The error of the request as a whole, and the results by partition, as `AlterPartitionSender.on_reply`
+            takes them. A result with an error holds nothing else. `NEW_LEADER_ELECTED` is an error, too, though the
+            change was made: it completed a reassignment, and somebody else leads.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None or known.broker_epoch != broker_epoch:
+            self._host.reached(probes.ALTER_STALE_BROKER)
+            return STALE_BROKER_EPOCH, {}
+        results: dict[str, Result] = {}
+        records: list[Record] = []
+        for wanted in changes:
+            name = wanted.partition.name
+            error = self._validation.refusal(broker, wanted)
+            if error:
+                if error in probes.ALTERS:
+                    self._host.reached(probes.ALTERS[error])
+                results[name] = _refused(error)
+                continue
+            state = self.image.partitions[name]
+            change = self._change(state)
+            change.isr = wanted.isr
+            change.recovering = wanted.recovering
+            after = self._add(records, change) or state
+            if after.leader != broker:
+                self._host.reached(probes.ALTER_ELECTS)
+                results[name] = _refused(NEW_LEADER_ELECTED)
+            else:
+                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch)
+        self._commit(records)
+        return NONE, results
+
+    def elect(self, name: str, kind: str, designated: int = NO_LEADER) -> str:
+        """An administrator wants an election; returns an error.
+
+        Args:
+            name: the partition.
+            kind: `PREFERRED`; or, for a partition without a leader, `UNCLEAN`, `DESIGNATED` or one of `LONGEST_LOG`,
+                which begins a recovery and returns.
+            designated: whom to elect, for `DESIGNATED`.
+        """
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if state.leader == state.replicas[0] if kind == PREFERRED else state.leader != NO_LEADER:
+            return ELECTION_NOT_NEEDED
+        if kind in LONGEST_LOG:
+            if self.recovery is None:
+                return UNSUPPORTED_VERSION
+            self.recovery.force(state, LONGEST_LOG[kind])
+            self._count_recoveries(self.recovery)
+            return NONE
+        if kind == DESIGNATED and designated not in state.replicas:
+            return INVALID_REQUEST
+        if kind == DESIGNATED and not self.image.is_active(designated):
+            return ELIGIBLE_LEADERS_NOT_AVAILABLE
+        change = self._change(state)
+        change.election = kind
+        change.designated = designated
+        if not self._commit_change(change):
+            return PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ELIGIBLE_LEADERS_NOT_AVAILABLE
+        return NONE
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every partition is led by its preferred leader."""
+        return all(state.leader == state.replicas[0] for state in self.image.partitions.values())
+
+    def balance(self) -> int:
+        """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``).
+
+        Returns:
+            How many partitions changed.
+        """
+        states = [state for state in self.image.partitions.values() if state.leader != state.replicas[0]]
+        return self._elect_in(states, PREFERRED)
+
+    def check_unclean(self) -> int:
+        """Unclean elections where nobody leads (every ``unclean.leader.election.interval.ms``), if they are allowed.
+
+        Returns:
+            How many partitions changed.
+        """
+        if not (self.unclean_enabled and self._elects_uncleanly):
+            return 0
+        states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
+        return self._elect_in(states, UNCLEAN)
+
+    def _elect_in(self, states: list[PartitionRegistration], kind: str) -> int:
+        records: list[Record] = []
+        for state in states:
+            change = self._change(state)
+            change.election = kind
+            self._add(records, change)
+        self._commit(records)
+        return len(records)
+
+    # Reassignment.
+
+    def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
+        """An administrator wants another assignment (changePartitionReassignment); returns an error."""
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if not self._is_assignment(replicas):
+            return INVALID_REPLICA_ASSIGNMENT
+        change = self._change(state)
+        reassignment.begin(change, replicas)
+        if change.adding:
+            self._host.reached(probes.REASSIGNMENT_BEGINS)
+        self._commit_change(change)
+        return NONE
+
+    def cancel_reassignment(self, name: str) -> str:
+        """An administrator wants the former assignment back (PartitionReassignmentRevert); returns an error."""
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if not state.adding and not state.removing:
+            return NO_REASSIGNMENT_IN_PROGRESS
+        change = self._change(state)
+        error = reassignment.revert(change, unclean=self.unclean_enabled)
+        too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
+        if too_small:
+            self._terms.decides("reassignment_completes")
+        if too_small and self._terms.completion == "min-isr":
+            self._host.reached(probes.CANCEL_REFUSED)
+            return INVALID_REPLICA_ASSIGNMENT
+        if not error:
+            self._commit_change(change)
+        return error
+
+    def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
+        return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= self.image.brokers.keys()
+
+    # Unclean recovery.
+
+    def activate(self) -> None:
+        """This controller became active: recoveries that are wanted begin, from the beginning."""
+        if self.recovery is not None:
+            self.recovery.look()
+            self._count_recoveries(self.recovery)
+
+    def _count_recoveries(self, recovery: UncleanRecovery) -> None:
+        self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
+
+    def log_info(self, info: ReplicaLogInfo) -> None:
+        """A replica tells how far its log goes."""
+        if self.recovery is not None:
+            self.recovery.log_info(info)
+
+    def recovery_timed_out(self, timer: int) -> None:
+        """See `RecoveryHost.recovery_due`."""
+        if self.recovery is not None:
+            self.recovery.timed_out(timer)
+
+    def elect_longest(self, name: str, broker: int) -> None:
+        """A recovery has found the longest log."""
+        change = self._change(self.image.partitions[name])
+        change.election = DESIGNATED
+        change.designated = broker
+        self._commit_change(change)
+
+    # Settings.
+
+    def set(self, key: str, value: Value) -> str:
+        """A dynamic configuration value, or the level of the feature ``eligible.leader.replicas.version``.
+
+        Nothing is elected: a leaderless partition waits for the next event, or for `check_unclean`. Partitions whose
+        ELR is out of date get a new one with their next change, except as rule ``min_isr_change`` says.
+
+        Returns:
+            `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.
+        """
+        if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._has_elr)):
+            return INVALID_UPDATE_VERSION
+        records: list[Record] = [Setting(key, value)]
+        if key == MIN_ISR:
+            for state in self.image.partitions.values():
+                if state.elr or state.last_known_elr:
+                    self._terms.decides("min_isr_change")
+                    enough = len(state.isr) >= min(int(value), len(state.replicas))
+                    if self._clears_elr or (enough and not self._keeps_elr):
+                        self._host.reached(probes.ELR_CLEARED)
+                        records.append(state.relisted(state.isr, (), ()))  # ClearElrRecord
+        self._commit(records)
+        if key == ELR_FEATURE:
+            self._terms = Terms(self._rules, self._host.reached, elr=self.elr_enabled)
+        return NONE
+
+    # Changes and commits.
+
+    def _change(self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None) -> PartitionChange:
+        change = PartitionChange(state, acceptable or self.image.is_active, self.min_isr(state), self._terms)
+        if self.unclean_enabled and self._elects_uncleanly:
+            change.election = UNCLEAN
+        return change
+
+    def _add(self, records: list[Record], change: PartitionChange) -> PartitionRegistration | None:
+        """Put a change into a transaction, if it changes anything."""
+        before, after = change.state, change.build()
+        if after is not None:
+            records.append(after)
+            if not set(after.elr) <= set(before.elr):
+                self._host.reached(probes.ELR_GROWS)
+            if before.elr and not after.elr:
+                self._host.reached(probes.ELR_CLEARED)
+        return after
+
+    def _commit_change(self, change: PartitionChange) -> bool:
+        """Commit a change alone; False if it changes nothing."""
+        records: list[Record] = []
+        self._add(records, change)
+        self._commit(records)
+        return bool(records)
+
+    def _commit(self, records: list[Record]) -> None:
+        if records:
+            for record in records:
+                self.image.replay(record)
+            self._host.append(records)
+            self.activate()
+
+
+def _refused(error: str) -> Result:
+    return error, (), -1, -1

@@ -1,0 +1,166 @@
+"""A partition's log: batches between the log start and the log end offset (LEO).
+
+Kafka classes: LocalLog, UnifiedLog, LogSegment. The log knows nothing of disks: what of it survives a crash is decided
+in `sim.environment.storage`, which holds the same lists.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+
+
+class UnexpectedAppendOffsetError(Exception):
+    """A fetched batch begins (or, by the older check, ends) below the LEO."""
+
+
+class Log:
+    """Batches in offset order.
+
+    Attributes:
+        batches: the batches, oldest first.
+        lasts: their last offsets, strictly ascending; the index for look-ups.
+        log_start: first offset that may be read.
+        leo: offset of the next record. May lie beyond the data after a truncation into a batch (see `truncate_to`).
+        check_first_offset: rule ``append_check``: compare a fetched batch's first offset, not its last.
+    """
+
+    __slots__ = ("batches", "check_first_offset", "lasts", "leo", "log_start")
+
+    def __init__(self, *, check_first_offset: bool = True, log_start: int = 0) -> None:
+        self.batches: list[Batch] = []
+        self.lasts: list[int] = []
+        self.log_start = log_start
+        self.leo = log_start
+        self.check_first_offset = check_first_offset
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Leader epoch of the last record, -1 without one, and the LEO: what logs are compared by."""
+        return (self.batches[-1].leader_epoch if self.batches else -1), self.leo
+
+    def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
+        """Append as leader: records get the next offsets.
+
+        Returns:
+            The new batch.
+        """
+        base = self.leo
+        last = base + count - 1
+        batch = Batch(base, last, leader_epoch, first_id, sequence)
+        self.batches.append(batch)
+        self.lasts.append(last)
+        self.leo = last + 1
+        return batch
+
+    def append(self, batch: Batch) -> None:
+        """Append a fetched batch as follower.
+
+        A first batch that straddles the start of an empty log pulls the log start back (KAFKA-6975).
+
+        Raises:
+            UnexpectedAppendOffsetError: the batch lies below the LEO, as rule ``append_check`` sees it.
+        """
+        base = batch.base_offset
+        last = batch.last_offset
+        if base < self.leo and self.check_first_offset:
+            if self.batches or last < self.leo:
+                raise UnexpectedAppendOffsetError(f"batch {base}-{last} begins below the log end offset {self.leo}")
+            self.log_start = base
+        if last < self.leo:
+            raise UnexpectedAppendOffsetError(f"batch {base}-{last} ends below the log end offset {self.leo}")
+        self.batches.append(batch)
+        self.lasts.append(last)
+        self.leo = last + 1
+
+    def truncate_to(self, offset: int) -> list[Batch]:
+        """Remove everything at and after an offset.
+
+        The whole batch that contains the offset goes, yet the LEO becomes the offset itself: data may end before the
+        LEO (LogSegment.truncateTo, LocalLog.truncateTo). Nothing happens when the offset is at or beyond the LEO.
+
+        Returns:
+            The removed batches, oldest first.
+        """
+        if offset >= self.leo:
+            return []
+        keep = bisect_left(self.lasts, offset)
+        removed = self.batches[keep:]
+        del self.batches[keep:]
+        del self.lasts[keep:]
+        self.leo = max(offset, 0)
+        self.log_start = min(self.log_start, self.leo)
+        return removed
+
+    def truncate_fully(self, offset: int) -> list[Batch]:
+        """Drop all batches and start at an offset (UnifiedLog.truncateFullyAndStartAt).
+
+        Returns:
+            The removed batches, oldest first.
+        """
+        removed = self.batches[:]
+        self.batches.clear()
+        self.lasts.clear()
+        self.log_start = self.leo = offset
+        return removed
+
+    def advance_start(self, offset: int) -> int:
+        """Move the log start up (retention, DeleteRecords); whole batches below it are dropped.
+
+        Returns:
+            How many batches were dropped.
+        """
+        if offset <= self.log_start:
+            return 0
+        self.log_start = offset
+        gone = bisect_left(self.lasts, offset)
+        del self.batches[:gone]
+        del self.lasts[:gone]
+        self.leo = max(self.leo, offset)
+        return gone
+
+    def read(self, offset: int) -> list[Batch]:
+        """Whole batches from the one that contains `offset` (or the next after a gap) to the end."""
+        return self.batches[bisect_left(self.lasts, offset) :]
+
+    def between(self, offset: int, end: int) -> list[Batch]:
+        """Whole batches with records at or above `offset` and below `end`."""
+        lasts, batches = self.lasts, self.batches
+        stop = bisect_left(lasts, end - 1)
+        if stop < len(batches) and batches[stop].base_offset < end:
+            stop += 1
+        return batches[bisect_left(lasts, offset) : stop]
+
+    def read_below(self, offset: int, end: int) -> list[Batch]:
+        """Of the batches of `read` those that end below `end`."""
+        lasts = self.lasts
+        return self.batches[bisect_left(lasts, offset) : bisect_left(lasts, end)]
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether this very batch is in the log."""
+        index = bisect_left(self.lasts, batch.last_offset)
+        return index < len(self.lasts) and self.batches[index] is batch
+
+    def lacking(self, batches: list[Batch]) -> list[Batch]:
+        """Those of some batches that are not in the log; what that costs goes by their number, not by the log's."""
+        if len(batches) * 4 < len(self.batches):
+            return [batch for batch in batches if not self.holds(batch)]
+        held = set(self.batches)
+        return [batch for batch in batches if batch not in held]
+
+    def batch_at(self, offset: int) -> Batch | None:
+        """The batch that holds an offset, None where there is no data."""
+        index = bisect_left(self.lasts, offset)
+        if index == len(self.lasts) or self.batches[index].base_offset > offset:
+            return None
+        return self.batches[index]
+
+    def reload(self) -> None:
+        """Recompute the LEO from the data, as a restart does."""
+        self.leo = self.lasts[-1] + 1 if self.lasts else self.log_start
+        self.leo = max(self.leo, self.log_start)
+
+    def overlaps(self) -> bool:
+        """Whether a batch begins at or below the last offset of the one before it."""
+        return any(batch.base_offset <= last for batch, last in zip(self.batches[1:], self.lasts, strict=False))

@@ -1,0 +1,1 @@
+"""A partition on a broker: as leader, as follower, and fetching."""

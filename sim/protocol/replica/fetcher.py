@@ -1,0 +1,626 @@
+"""A follower's fetcher: truncation and fetching, for all partitions that follow one leader broker.
+
+Kafka classes: AbstractFetcherThread, ReplicaFetcherThread. One request is in flight at a time. Each partition is in
+one of a few states; whatever goes wrong with one delays or fails that one, where the rules do not say that the whole
+thread dies.
+
+With rule ``follower_truncation=on-fetch`` there is no phase of truncation: a follower whose log has an epoch fetches
+at its LEO at once, and each fetch names the latest epoch of its log. A leader that finds another end for that epoch
+answers with the largest epoch that it knows up to there and its end, and no records; the follower truncates as by an
+answer about an epoch's end, and fetches again. The HW of such an answer is ignored (KAFKA-14704).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sim.protocol import probes
+from sim.protocol.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
+from sim.protocol.log.log import UnexpectedAppendOffsetError
+from sim.protocol.messages import (
+    AGREES,
+    EARLIEST,
+    FENCED_LEADER_EPOCH,
+    LATEST,
+    LOG_TRUNCATION,
+    NO_EPOCH,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    UNSUPPORTED_VERSION,
+    Ask,
+    Diverging,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    LeaderAndIsr,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Position,
+)
+from sim.protocol.probes import branch
+
+if TYPE_CHECKING:
+    from sim.protocol.batch import Batch
+    from sim.protocol.replica.replica import Replica
+    from sim.protocol.rules import Rules
+
+Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
+
+
+class State(IntEnum):
+    """What a partition of a fetcher is doing."""
+
+    TRUNCATING = 0
+    FETCHING = 1
+    ASKING_LATEST = 2
+    ASKING_EARLIEST = 3
+    AWAITING = 4
+    """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
+    COMPARING = 5
+    """Fetches, but no fetch of this leader epoch was answered yet that the leader agreed with: what is there may have
+    to go (rule ``follower_truncation=on-fetch``). Kafka calls it fetching.
+    """
+
+
+TRUNCATING: Final = State.TRUNCATING
+FETCHING: Final = State.FETCHING
+AWAITING: Final = State.AWAITING
+COMPARING: Final = State.COMPARING
+FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
+_FETCHES: Final = (FETCHING, AWAITING, COMPARING)
+
+
+class FetcherHost(Protocol):
+    """What a fetcher asks of its broker."""
+
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+        """Send a fetch to the leader broker."""
+
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
+        """Send OffsetsForLeaderEpoch to the leader broker."""
+
+    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+        """Send ListOffsets to the leader broker."""
+
+    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+        """Call `Fetcher.step` at that time."""
+
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+        """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it.
+
+        What that means depends on rule ``follower_truncation``: the log was cut at the HW, or at the end that the
+        leader named. With on-fetch it means that the leader, in this very epoch, answered a fetch without a diverging
+        epoch: from its log start to the fetch offset the follower's log is the leader's, by the epoch that ends it.
+        An answer to a fetch of an earlier leader epoch says nothing of the kind, though it may be processed (rule
+        ``late_reply``). Diverging answers count as questions.
+        """
+
+    def halt(self, reason: str) -> None:
+        """The broker exits."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
+
+class PartitionFetch:
+    """Fetch state of one partition.
+
+    Attributes:
+        replica: the local replica.
+        leader_epoch: the epoch under which the fetcher was started.
+        initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
+        state: what comes next.
+        delayed_until_us: back-off after an error.
+        rounds: questions for an epoch's end that were answered since truncation began.
+    """
+
+    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
+
+    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
+        self.replica = replica
+        self.leader_epoch = leader_epoch
+        self.initial_offset = initial_offset
+        self.state = state
+        self.delayed_until_us = 0
+        self.rounds = 0
+
+
+def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
+    """Whether a LeaderAndIsr makes a follower truncate and fetch anew (Partition.makeFollower).
+
+    Args:
+        rules: its rules, of which ``fetcher_restart`` decides.
+        leader: whom it followed before, 0 for none.
+        leader_epoch: under which it did.
+        decision: the LeaderAndIsr, which names another broker as the leader.
+    """
+    if rules.fetcher_restart == "newer-epoch":
+        return decision.leader_epoch > leader_epoch
+    if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
+        return True
+    return decision.leader != leader
+
+
+def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
+    """Whether a follower that replays another state of its partition stops fetching (in KRaft).
+
+    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
+    (ReplicaManager.applyLocalFollowersDelta).
+    """
+    return decision.leader == 0 or (shutting_down and broker not in decision.isr)
+
+
+def truncation_state(
+    epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
+) -> tuple[int, bool]:
+    """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
+
+    Args:
+        epochs: the follower's own cache.
+        leo: its LEO.
+        initial_offset: its HW when it became follower.
+        reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
+        reply_end: end offset in the reply, -1 if undefined.
+
+    Returns:
+        (offset to truncate to, whether that completes truncation). Incomplete: ask again with the epoch that is
+        then the latest (KIP-279).
+    """
+    if reply_end == UNDEFINED_OFFSET:
+        return min(initial_offset, leo), True
+    if reply_epoch == UNDEFINED_EPOCH:
+        return min(reply_end, leo), True
+    own_epoch, own_end = epochs.end_offset_for(reply_epoch, leo)
+    if own_end == UNDEFINED_OFFSET:
+        return min(reply_end, leo), True
+    if own_epoch != reply_epoch:
+        return min(own_end, leo), False
+    return min(own_end, reply_end, leo), True
+
+
+class Fetcher:
+    """Follows one leader broker.
+
+    Args:
+        leader: id of the leader broker.
+        rules: the follower's rules.
+        host: the follower's broker.
+        backoff_us: ``replica.fetch.backoff.ms`` in us.
+        unclean_election: ``unclean.leader.election.enable``, which spares an out-of-range follower the halt.
+
+    Attributes:
+        partitions: what is followed.
+        failed: partitions that were given up, or fenced, until their next leader change.
+        dead: an error ended the thread (rule ``append_error``).
+        in_flight: the request that is waited for.
+        unclean_election: see above; may change.
+    """
+
+    __slots__ = (
+        "_backoff_us",
+        "_carries_last_epoch",
+        "_checks_fetch_replies",
+        "_checks_truncation_replies",
+        "_delays_truncation",
+        "_falls_back",
+        "_fences_fetches",
+        "_fences_truncation",
+        "_fetches_plainly",
+        "_first_fetch_only",
+        "_host",
+        "_in_session",
+        "_truncates_on_fetch",
+        "_truncates_to_hw",
+        "_with_epoch",
+        "dead",
+        "failed",
+        "in_flight",
+        "leader",
+        "partitions",
+        "rules",
+        "unclean_election",
+    )
+
+    def __init__(
+        self, leader: int, rules: Rules, host: FetcherHost, *, backoff_us: int, unclean_election: bool = False
+    ) -> None:
+        self.leader = leader
+        self.rules = rules
+        self.partitions: dict[str, PartitionFetch] = {}
+        self.failed: set[str] = set()
+        self.dead = False
+        self.in_flight: Request | None = None
+        self._host = host
+        self._backoff_us = backoff_us
+        self.unclean_election = unclean_election
+        self._in_session = False
+        self._truncates_to_hw = rules.follower_truncation == "high-watermark"
+        self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
+        self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
+        # With on-fetch only a leader that compares no epochs is asked.
+        self._with_epoch = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
+        self._falls_back = rules.epoch_request_error == "high-watermark"
+        self._fences_fetches = rules.fetch_fencing == "leader-epoch"
+        self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
+        self._first_fetch_only = rules.session_epoch == "first-fetch"
+        self._fetches_plainly = not (
+            self._truncates_on_fetch or self._carries_last_epoch or (self._fences_fetches and self._first_fetch_only)
+        )
+        self._fences_truncation = rules.truncation_fencing == "yes"
+        self._checks_fetch_replies = rules.late_reply == "leader-epoch"
+        self._checks_truncation_replies = rules.late_reply != "offset"
+
+    def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
+        """Follow with a partition; under an unchanged leader epoch the present state goes on.
+
+        0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1. A request under way stays under
+        way, and its answer may come under the newer epoch.
+        """
+        present = self.partitions.get(replica.name)
+        if present is not None and present.leader_epoch == leader_epoch:
+            return
+        self.failed.discard(replica.name)
+        fetch = PartitionFetch(replica, leader_epoch, replica.hw, TRUNCATING)
+        self.partitions[replica.name] = fetch
+        if self._truncates_to_hw:
+            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
+            self._truncate(fetch, replica.hw, complete=True)
+        elif self._delays_truncation:
+            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
+            fetch.state = AWAITING
+        elif self._truncates_on_fetch and replica.epochs.latest is not None:
+            fetch.state = COMPARING
+        self.step(now_us)
+
+    def remove(self, name: str) -> None:
+        """Stop following with a partition; replies under way no longer concern it."""
+        self.partitions.pop(name, None)
+
+    def step(self, now_us: int) -> None:
+        """Send what comes next, unless a request is in flight (AbstractFetcherThread.doWork)."""
+        if self.in_flight is not None or self.dead:
+            return
+        positions: list[Position] = []
+        fetched_epochs: list[int] = []
+        asks: list[Ask] = []
+        asked_epochs: list[int] = []
+        wake_us = 0
+        for name, fetch in self.partitions.items():
+            if fetch.delayed_until_us > now_us:
+                wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
+                continue
+            epoch = fetch.leader_epoch
+            if fetch.state is FETCHING and self._fetches_plainly:
+                positions.append((name, fetch.replica.log.leo, epoch if self._fences_fetches else NO_EPOCH, NO_EPOCH))
+                fetched_epochs.append(epoch)
+                continue
+            if fetch.state is TRUNCATING:
+                latest = fetch.replica.epochs.latest
+                if latest is not None:
+                    asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
+                    asked_epochs.append(epoch)
+                    continue
+                if not self._fall_back(fetch):
+                    self.step(now_us)
+                    return
+            if fetch.state in _FETCHES:
+                positions.append(self._position(name, fetch))
+                fetched_epochs.append(epoch)
+            else:
+                timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
+                fence = epoch if self._fences_fetches else NO_EPOCH
+                self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
+                return
+        if asks:
+            self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=self._with_epoch)
+        elif positions:
+            self.in_flight = self._host.send_fetch(self, positions, fetched_epochs)
+        elif wake_us:
+            self._host.wake_fetcher(self, wake_us)
+
+    def _position(self, name: str, fetch: PartitionFetch) -> Position:
+        """What a fetch says of a partition.
+
+        Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
+        fetches are as good as without one.
+        """
+        log = fetch.replica.log
+        if fetch.state is AWAITING:
+            return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
+        epoch = last = NO_EPOCH
+        if self._fences_fetches and not (self._first_fetch_only and self._in_session):
+            epoch = fetch.leader_epoch
+        if self._truncates_on_fetch:
+            epochs = fetch.replica.epochs.epochs
+            if epochs:
+                last = epochs[-1]
+        elif self._carries_last_epoch and not self._fences_fetches and log.batches:
+            last = log.batches[-1].leader_epoch
+        return name, log.leo, epoch, last
+
+    def repeats(self, request: Request, log_start: int) -> bool:
+        """Whether an empty answer with the HW that is known here and that log start leads to the same fetch again."""
+        if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self._in_session:
+            return False
+        assert isinstance(request, FetchRequest)
+        position, epoch = request.positions[0], request.leader_epochs[0]
+        fetch = self.partitions.get(position[0])
+        return (
+            fetch is not None
+            and fetch.state is FETCHING
+            and fetch.leader_epoch == epoch
+            and fetch.replica.log.log_start >= log_start
+            and self._position(position[0], fetch) == position
+        )
+
+    def request_failed(self, request: Request, now_us: int) -> None:
+        """The connection broke or the request timed out: retry after the back-off, in a new session.
+
+        It is no reason to truncate, but with rule ``epoch_request_error=high-watermark``.
+        """
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        self._in_session = False
+        self._host.reached(probes.REQUEST_FAILS)
+        for fetch in list(self.partitions.values()):
+            if fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
+                self._host.reached(branch(self.rules, "epoch_request_error"))
+                if self._falls_back:
+                    self._fall_back(fetch)
+            self._delay(fetch, now_us)
+        self.step(now_us)
+
+    # Truncation.
+
+    def on_epoch_end_reply(self, reply: EpochEndReply, now_us: int) -> None:
+        """Truncate as the leader's answers say.
+
+        Raises:
+            ValueError: the reply names a partition that was not asked for.
+        """
+        if reply.request is not self.in_flight:
+            return
+        self.in_flight = None
+        asks = zip(reply.request.asks, reply.request.leader_epochs, strict=True)
+        asked = {name: leader_epoch for (name, _, _), leader_epoch in asks}
+        for name, error, epoch, end_offset in reply.results:
+            if name not in asked:
+                raise ValueError(f"reply for partition {name!r}, which was not asked for")
+            fetch = self.partitions.get(name)
+            if fetch is None or fetch.state is not TRUNCATING:
+                continue
+            if asked[name] != fetch.leader_epoch and self._is_too_late(drops=self._checks_truncation_replies):
+                continue
+            if error == UNSUPPORTED_VERSION:
+                self._fall_back(fetch)
+            elif error:
+                self._host.reached(branch(self.rules, "epoch_request_error"))
+                if self._falls_back:
+                    self._fall_back(fetch)
+                else:
+                    self._on_error(fetch, name, error, asked[name], now_us)
+            elif end_offset == UNDEFINED_OFFSET:
+                fetch.rounds += 1
+                self._fall_back(fetch)
+            else:
+                fetch.rounds += 1
+                self._host.reached(branch(self.rules, "follower_truncation"))
+                replica = fetch.replica
+                offset, complete = truncation_state(
+                    replica.epochs, replica.log.leo, fetch.initial_offset, epoch, end_offset
+                )
+                self._truncate(fetch, offset, complete=complete)
+        self.step(now_us)
+
+    def _is_too_late(self, *, drops: bool) -> bool:
+        """A reply to a request of an earlier leader epoch has come: whether it is dropped for that."""
+        self._host.reached(probes.LATE_REPLY)
+        self._host.reached(branch(self.rules, "late_reply"))
+        return drops
+
+    def _truncates_as_ruled(self, probe: int) -> None:
+        self._host.reached(probe)
+        self._host.reached(branch(self.rules, "follower_truncation"))
+
+    def _fall_back(self, fetch: PartitionFetch) -> bool:
+        """Truncate to the HW that there was when the leader changed: nobody can say where an epoch ended."""
+        if fetch.initial_offset < fetch.replica.log.leo:
+            self._host.reached(probes.FALLS_BACK)
+        return self._truncate(fetch, fetch.initial_offset, complete=True)
+
+    def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> bool:
+        """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
+        try:
+            fetch.replica.truncate_to(offset)
+        except OSError:
+            self._give_up(fetch.replica.name)
+            return False
+        if complete:
+            self._settle(fetch)
+        return True
+
+    def _settle(self, fetch: PartitionFetch) -> None:
+        """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own."""
+        fetch.state = FETCHING
+        rounds, fetch.rounds = fetch.rounds, 0
+        self._host.settled(fetch.replica, fetch.leader_epoch, rounds)
+
+    # Fetching.
+
+    def on_fetch_reply(self, reply: FetchReply, now_us: int) -> None:
+        """Append what came, adopt the leader's HW and log start, and fetch on."""
+        request = reply.request
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        partitions = self.partitions
+        for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
+            name, offset = position[0], position[1]
+            fetch = partitions.get(name)
+            if fetch is None:
+                continue
+            state = fetch.state
+            expected = fetch.initial_offset if state is AWAITING else fetch.replica.log.leo
+            if offset != expected or state not in _FETCHES:
+                continue
+            if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
+                continue
+            _, error, batches, hw, log_start, _, diverging = result
+            replica = fetch.replica
+            if state is not FETCHING and not error and not self._take_first(fetch, diverging, epoch):
+                continue
+            if error:
+                self._on_refused(fetch, position, error, epoch, now_us)
+            elif diverging:
+                self._truncate_on_fetch(fetch, position, diverging, now_us)
+            elif not batches or self._append(name, replica, batches):
+                replica.take(hw, log_start)
+        self._in_session = True
+        self.step(now_us)
+
+    def _on_refused(self, fetch: PartitionFetch, position: Position, error: str, epoch: int, now_us: int) -> None:
+        if self._in_session and position[2] != NO_EPOCH and error in FENCES:
+            self._host.reached(branch(self.rules, "session_epoch"))
+        self._on_error(fetch, position[0], error, epoch, now_us)
+
+    def _take_first(self, fetch: PartitionFetch, diverging: Diverging, asked_epoch: int) -> bool:
+        """Whether to take an answer that may be the one with which truncation is complete.
+
+        A leader that compares no epochs has said nothing: it is asked where the latest epoch ended.
+        """
+        if fetch.state is AWAITING:
+            return self._truncate(fetch, fetch.initial_offset, complete=True)
+        if diverging is None:
+            fetch.state = TRUNCATING
+            return False
+        if diverging == AGREES and asked_epoch == fetch.leader_epoch:
+            self._settle(fetch)
+        return True
+
+    def _truncate_on_fetch(self, fetch: PartitionFetch, position: Position, diverging: Diverging, now_us: int) -> None:
+        """Truncate as the leader's answer to a fetch says (AbstractFetcherThread.truncateOnFetchResponse).
+
+        Whether that was enough, the next fetch tells. If it changed nothing, as when entries of the epoch cache stay
+        that have no data (rule ``truncate_at_leo=keeps-epochs``), the same would go on at the speed of the network: the
+        back-off is observed.
+        """
+        assert diverging
+        self._host.reached(probes.FETCH_DIVERGES)
+        self._host.reached(branch(self.rules, "follower_truncation"))
+        fetch.rounds += 1
+        replica = fetch.replica
+        offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.initial_offset, *diverging)
+        if self._truncate(fetch, offset, complete=False):
+            fetch.state = COMPARING
+            if self._position(replica.name, fetch) == position:
+                self._delay(fetch, now_us)
+
+    def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
+        try:
+            for batch in batches:
+                replica.append_fetched(batch)
+        except (UnexpectedAppendOffsetError, OSError):
+            self._give_up(name)
+            return False
+        return True
+
+    def _give_up(self, name: str) -> None:
+        """An exception while appending or truncating ends the thread, or the partition until its next leader."""
+        self._host.reached(branch(self.rules, "append_error"))
+        if self.rules.append_error == "thread-dies":
+            self._host.reached(probes.FETCHER_DIES)
+            self.dead = True
+        else:
+            self._fail(name)
+
+    # Errors.
+
+    def _on_error(self, fetch: PartitionFetch, name: str, error: str, asked_epoch: int, now_us: int) -> None:
+        probe = (probes.EPOCH_ENDS if fetch.state is TRUNCATING else probes.FETCHES).get(error)
+        if probe is not None:
+            self._host.reached(probe)
+        if error == OFFSET_OUT_OF_RANGE:
+            fetch.state = State.ASKING_LATEST
+        elif error == LOG_TRUNCATION:
+            fetch.state = TRUNCATING
+            fetch.initial_offset = fetch.replica.hw
+        elif error == FENCED_LEADER_EPOCH and asked_epoch == fetch.leader_epoch:
+            self._on_fenced(name, fetch, now_us)
+        else:
+            self._delay(fetch, now_us)
+
+    def _on_fenced(self, name: str, fetch: PartitionFetch, now_us: int) -> None:
+        """The leader knows a newer epoch, and this broker does not yet (AbstractFetcherThread.onPartitionFenced)."""
+        rule = self.rules.fenced_fetcher
+        self._host.reached(branch(self.rules, "fenced_fetcher"))
+        if rule == "retries":
+            self._delay(fetch, now_us)
+        elif rule == "failed":
+            self._fail(name)
+        else:
+            self.remove(name)
+
+    def _fail(self, name: str) -> None:
+        self._host.reached(probes.PARTITION_FAILS)
+        self.remove(name)
+        self.failed.add(name)
+
+    def _delay(self, fetch: PartitionFetch, now_us: int) -> None:
+        fetch.delayed_until_us = now_us + self._backoff_us
+
+    # Out of range.
+
+    def on_list_offsets_reply(self, reply: ListOffsetsReply, now_us: int) -> None:
+        """Go on after OFFSET_OUT_OF_RANGE (AbstractFetcherThread.fetchOffsetAndTruncate).
+
+        The leader ends earlier: halt, or truncate to its LEO without comparing epochs. It begins later: drop
+        everything and start there. Otherwise fetch on from the own LEO.
+        """
+        request = reply.request
+        if request is not self.in_flight:
+            return
+        self.in_flight = None
+        fetch = self.partitions.get(request.name)
+        if fetch is not None and fetch.state in (State.ASKING_LATEST, State.ASKING_EARLIEST):
+            if reply.error:
+                asked_epoch = fetch.leader_epoch if request.leader_epoch == NO_EPOCH else request.leader_epoch
+                self._on_error(fetch, request.name, reply.error, asked_epoch, now_us)
+            elif request.timestamp == LATEST:
+                self._on_latest(fetch, reply.offset)
+            else:
+                self._on_earliest(fetch, reply.offset)
+        self.step(now_us)
+
+    def _on_latest(self, fetch: PartitionFetch, leader_leo: int) -> None:
+        replica = fetch.replica
+        if leader_leo >= replica.log.leo:
+            fetch.state = State.ASKING_EARLIEST
+            return
+        if not self.unclean_election:
+            self._host.reached(branch(self.rules, "out_of_range"))
+        if self.rules.out_of_range == "halts" and not self.unclean_election:
+            self._host.reached(probes.OUT_OF_RANGE_HALTS)
+            self.dead = True
+            self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
+        else:
+            self._host.reached(probes.OUT_OF_RANGE_TRUNCATES)
+            if self._truncate(fetch, leader_leo, complete=False):
+                self._begin_fetching(fetch)
+
+    def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
+        if leader_start > fetch.replica.log.leo:
+            self._host.reached(probes.OUT_OF_RANGE_ANEW)
+            fetch.replica.truncate_fully(leader_start)
+        self._begin_fetching(fetch)
+
+    def _begin_fetching(self, fetch: PartitionFetch) -> None:
+        """What is left was not compared; with on-fetch that comes next, else it counts as complete."""
+        if self._truncates_on_fetch:
+            fetch.state = COMPARING
+        else:
+            self._settle(fetch)

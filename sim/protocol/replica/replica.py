@@ -1,0 +1,148 @@
+"""One replica's data: log, leader-epoch cache and high watermark kept together.
+
+Kafka class: UnifiedLog. `sim.protocol.replica.partition` adds leadership on top of it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+from sim.protocol.log.epochs import EpochCache
+from sim.protocol.log.log import Log
+from sim.protocol.probes import branch
+from sim.protocol.rules import Rules
+
+
+class ReplicaHost(Protocol):
+    """What a replica tells its broker; every call comes after the change."""
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        """A batch entered the log."""
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        """The log was cut at its present LEO, perhaps removing nothing."""
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        """The high watermark has a new value, higher or lower than the previous one."""
+
+    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+        """The log start has a new value; so many batches are gone from the front."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
+
+class Replica:
+    """Log, epoch cache and HW of one partition on one broker.
+
+    Args:
+        name: the partition's name.
+        log: its log, as recovery left it.
+        epochs: its epoch cache.
+        hw: initial HW, clamped to [log start, LEO] (the checkpoint, 0 without an entry).
+        rules: the broker's rules.
+        host: who is told of changes.
+    """
+
+    __slots__ = ("_drops_epochs_at_leo", "epochs", "host", "hw", "log", "name", "rules")
+
+    def __init__(self, name: str, log: Log, epochs: EpochCache, hw: int, rules: Rules, host: ReplicaHost) -> None:
+        self.name = name
+        self.log = log
+        self.epochs = epochs
+        self.hw = min(max(hw, log.log_start), log.leo)
+        self.rules = rules
+        self.host = host
+        self._drops_epochs_at_leo = rules.truncate_at_leo == "drops-epochs"
+
+    def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
+        """Append records as leader; the epoch is noted in the cache first (UnifiedLog.append).
+
+        Returns:
+            The new batch.
+        """
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != leader_epoch:
+            self.epochs.assign(leader_epoch, self.log.leo)
+        batch = self.log.append_new(first_id, count, leader_epoch, sequence)
+        self.host.appended(self, batch)
+        return batch
+
+    def append_fetched(self, batch: Batch) -> None:
+        """Append a fetched batch; its epoch is noted in the cache first, and stays there if the append fails.
+
+        Raises:
+            UnexpectedAppendOffsetError: see `Log.append`.
+        """
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != batch.leader_epoch:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        log = self.log
+        if batch.base_offset < log.leo:
+            self.host.reached(branch(self.rules, "append_check"))
+        log.append(batch)
+        self.host.appended(self, batch)
+
+    def truncate_to(self, offset: int) -> None:
+        """Truncate log and cache; the HW follows the LEO down. Nothing protects what lies below the HW."""
+        log = self.log
+        if offset < log.leo:
+            removed = log.truncate_to(offset)
+            self.epochs.truncate_from_end(offset)
+        else:
+            removed = []
+            if self.epochs.starts and self.epochs.starts[-1] >= log.leo:
+                self.host.reached(branch(self.rules, "truncate_at_leo"))
+            if self._drops_epochs_at_leo:
+                self.epochs.truncate_from_end(log.leo)
+        self.host.truncated(self, removed)
+        if self.hw > log.leo:
+            self.set_hw(log.leo)
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop all data and start anew at an offset; the HW becomes that offset (KAFKA-9491)."""
+        removed = self.log.truncate_fully(offset)
+        self.epochs.clear()
+        self.host.truncated(self, removed)
+        self.set_hw(offset)
+
+    def set_hw(self, hw: int) -> bool:
+        """Set the HW within [log start, LEO]. Not monotonic: a lower HW of a leader is adopted.
+
+        Returns:
+            Whether it changed.
+        """
+        previous, self.hw = self.hw, self._within_log(hw)
+        if self.hw == previous:
+            return False
+        self.host.hw_moved(self, previous)
+        return True
+
+    def advance_log_start(self, offset: int) -> None:
+        """Move the log start up, as far as the HW (retention, DeleteRecords)."""
+        self.take(self.hw, offset)
+
+    def take(self, hw: int, log_start: int) -> None:
+        """Take HW and log start of one answer of the leader, in this order (ReplicaFetcherThread.processPartitionData).
+
+        The host hears of them when both are taken: nobody sees a follower in between, with records below its HW that
+        the leader has deleted.
+        """
+        log = self.log
+        previous, self.hw = self.hw, self._within_log(hw)
+        began, begins = log.log_start, min(log_start, self.hw)
+        dropped = 0
+        if begins > began:
+            dropped = log.advance_start(begins)
+            self.epochs.truncate_from_start(begins)
+        if self.hw != previous:
+            self.host.hw_moved(self, previous)
+        if begins > began:
+            self.host.log_start_moved(self, began, dropped)
+
+    def _within_log(self, hw: int) -> int:
+        log = self.log
+        if hw > log.leo:
+            return log.leo
+        return log.log_start if hw < log.log_start else hw

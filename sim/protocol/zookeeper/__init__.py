@@ -1,0 +1,1 @@
+"""The controller under ZooKeeper: who leads, and who is told."""

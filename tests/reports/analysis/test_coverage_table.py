@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.analysis import coverage_table as coverage
+from scenarios.single.coverage_column import KINDS
+from sim.errors import InputError
+from sim.protocol.probes import PROBES, RULE_BRANCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.reports.conftest import Call
+
+
+def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("coverage", swept)
+    assert (call.code, call.err) == (0, "")
+    lines = call.out.splitlines()
+    words = {line.split()[0] for line in lines if line}
+    never = {line.split()[1] for line in lines if line.startswith("never: ")}
+    foreign = {name for line in lines if line.startswith("of no mode") for name in line.split(": ")[1].split(", ")}
+    assert {probe.name for probe in PROBES} <= words | never | foreign
+    assert "leader-begins" in words - never
+    assert "follower_truncation=high-watermark-delayed" in foreign
+    assert "isr_update=zookeeper-write" not in never
+
+
+def test_every_pair_is_counted_or_named(swept: Path) -> None:
+    report = coverage.read(str(swept))
+    transitions = {probe.name for probe in PROBES if probe.group != RULE_BRANCH}
+    assert {wake.kind for wake in report.wakes} >= {"kill", "power-loss", "cut"}
+    for wake in report.wakes:
+        assert wake.reached.keys() | set(wake.never) == transitions
+        assert wake.reached.keys().isdisjoint(wake.never)
+        assert wake.runs
+    kinds = [*(wake.kind for wake in report.wakes), *report.idle, *report.undrawn]
+    assert sorted(kinds) == sorted(KINDS)
+    assert "zombie" in report.undrawn
+    assert all(set(report.missing) <= set(wake.never) for wake in report.wakes)
+    assert "elected-first" in report.missing  # That is over before the first fault.
+
+
+def test_counts_are_runs_by_mode(swept: Path) -> None:
+    report = coverage.read(str(swept))
+    assert not report.shortcomings
+    assert report.runs == {"hw": 40, "kip101": 40, "kip279": 20, "kip320": 20} | report.runs
+    leadership = report.groups[0]
+    assert leadership.name == "leadership"
+    assert leadership.probes["leader-begins"] == report.runs
+    assert leadership.meaning("leader-begins") == "a broker begins to lead"
+    assert leadership.meaning("of-yesterday") == ""
+
+
+def test_json(highwater: Callable[..., Call], swept: Path) -> None:
+    data = highwater("coverage", swept, "--json").json
+    assert data["schema_version"] == coverage.SCHEMA_VERSION
+    assert data["runs"] == coverage.read(str(swept)).runs
+    kill = next(fault for fault in data["faults"] if fault["kind"] == "kill")
+    assert kill["pairs"]["leader-begins"]
+    assert "elected-first" in kill["never"]
+
+
+def test_names_are_shown_as_they_are(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
+    shutil.copy(swept / "run.json", tmp_path)
+    summary = json.loads((swept / "summary.json").read_text())
+    summary["coverage"]["probes"]["leadership"] |= {"[red]x\x1b[0m": {"hw": 1}, "[link]": {}}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    call = highwater("coverage", tmp_path)
+    assert "[red]x\\x1b[0m" in call.out
+    assert "never: [link]\n" in call.out
+    # It has no rows.
+    assert (call.code, "runs are missing" in call.err) == (3, True)
+
+
+def test_older_sweeps_have_none(tmp_path: Path, swept: Path) -> None:
+    shutil.copy(swept / "run.json", tmp_path)
+    (tmp_path / "summary.json").write_text('{"schema_version": 2, "complete": true}')
+    with pytest.raises(InputError, match="holds no coverage: schema_version 2 had none"):
+        coverage.read(str(tmp_path))
+
+
+def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
+    shutil.copy(swept / "run.json", tmp_path)
+    none: dict[str, object] = {"probes": {}, "faults": {}, "pairs": {}}
+    empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
+    (tmp_path / "summary.json").write_text(json.dumps(empty))
+    with pytest.raises(InputError, match="holds no rows yet"):
+        coverage.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "Missing argument 'DIR'"),
+        (("nowhere",), "cannot read nowhere/run.json"),
+        (("nowhere", "--modes", "hw"), "No such option"),
+    ],
+)
+def test_bad_input_gets_one_message(highwater: Callable[..., Call], words: tuple[str, ...], problem: str) -> None:
+    call = highwater("coverage", *words)
+    assert (call.code, call.out) == (2, "")
+    assert problem in call.err
+    assert len(call.err.splitlines()) == 1

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scenarios.format import catalogue
+from scenarios.format.scenario import Expectation
+from scenarios.single.run import run_row
+from sim.errors import InputError
+
+ROOT = Path(catalogue.__file__).parents[2]
+
+
+def test_names() -> None:
+    files = {file.stem for file in (ROOT / "scenarios/files").iterdir()}
+    assert set(catalogue.names()) == files
+    assert catalogue.names() == sorted(files)
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_bundled_scenario_is_called_like_its_file(name: str) -> None:
+    assert catalogue.load(name).name == name
+
+
+def test_power_may_violate() -> None:
+    assert catalogue.load("power").expect == dict.fromkeys(
+        ("hw", "kip101", "kip279", "kip320", "kraft", "elr", "elr-recovery"), Expectation("may-violate")
+    )
+
+
+DRAWN = ("chaos", "sessions", "partitions", "power", "rolling")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("mode", ["hw", "kip320"])
+def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
+    rows = [run_row(catalogue.load(name), mode, seed) for seed in range(100)]
+    floors = {"batches_acked": 30, "records_acked": 60, "elections": 3, "faults": 5}
+    for column, floor in floors.items():
+        assert statistics.median(row[column] for row in rows) >= floor, column
+    assert sum(row["vacuous"] for row in rows) <= 8  # Of 100; of all, fewer than 5 %.
+    assert sum(row["inside"] for row in rows) >= (60 if name == "power" else 40)
+    assert statistics.median(row["sim_us"] for row in rows) >= 300_000_000
+    assert [row["error"] for row in rows if row["error"]] == []
+
+
+@pytest.mark.parametrize("name", ["chaos", "sessions", "partitions"])
+def test_the_repaired_mode_keeps_its_promise(name: str) -> None:
+    scenario = catalogue.load(name)
+    assert scenario.expect["kip320-repaired"] == Expectation("clean")
+    for seed in range(100):
+        row = run_row(scenario, "kip320-repaired", seed)
+        assert row["expected"], (seed, row["violations_inside"])
+
+
+def test_a_file_of_the_users_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_bytes((ROOT / "scenarios/files/canary.toml").read_bytes())
+    assert catalogue.load(str(file)) == catalogue.load("canary")
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(InputError, match=r"^unknown scenario 'cannary'; did you mean 'canary'\?$"):
+        catalogue.load("cannary")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^no/such\.toml: cannot be read: No such file or directory$"):
+        catalogue.load("no/such.toml")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        catalogue.load(f"{tmp_path}/")
+    (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
+    with pytest.raises(InputError, match=r"latin\.toml: not UTF-8 text$"):
+        catalogue.load(str(tmp_path / "latin.toml"))
+
+
+def python(*code: str, path: Path) -> str:
+    command = [sys.executable, "-W", "error", "-c", "\n".join(code)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=path.parent, env={"PYTHONPATH": str(path)}
+    ).stdout
+
+
+def test_scenarios_load_from_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "highwater.zip"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        for package in ("sim", "faults", "scenarios"):
+            for file in sorted((ROOT / package).rglob("*.*")):
+                bundle.write(file, file.relative_to(ROOT))
+    code = ("from scenarios.format.catalogue import load, names", "print(*(load(name).name for name in names()))")
+    assert python(*code, path=archive).split() == catalogue.names()
+
+
+def test_names_do_without_pydantic() -> None:
+    code = ("import sys", "from scenarios.format.catalogue import names", "names()", "print('pydantic' in sys.modules)")
+    assert python(*code, path=ROOT) == "False\n"

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import pytest
+
+from scenarios.single.convergence import Convergence
+from sim.config import Value
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.producer import Producer, Send
+from sim.hosts.quorum import Quorum
+from sim.protocol.kraft.partition_change import PartitionChange
+from sim.protocol.messages import ProduceRequest
+from sim.protocol.replica.partition import Partition
+from tests.sim.world import World
+
+FIRST_ID = 1 << 40
+
+
+def validate(world: World, seconds: float = 20) -> Convergence:
+    convergence = Convergence(world.cluster, FIRST_ID)
+    convergence.begin()
+    world.run(seconds)
+    return convergence
+
+
+def kind(world: World, convergence: Convergence) -> str:
+    failure = convergence.failure(world.cluster.kernel.now_us)
+    assert failure is not None
+    assert not world.of("converged")
+    return failure.kind
+
+
+def test_a_whole_cluster_proves_it_with_a_write_and_a_read_and_ends_the_run() -> None:
+    world = World().ready()
+    now_us = world.cluster.kernel.now_us
+    convergence = validate(world)
+    assert convergence.converged
+    assert convergence.failure(0) is None
+    assert world.of("ack", record=FIRST_ID)
+    assert world.of("read", record=FIRST_ID)
+    assert world.of("converged")[0]["t"] == world.cluster.kernel.now_us < now_us + 100_000
+
+
+def test_it_waits_for_a_replica_to_come_back() -> None:
+    world = World().ready()
+    world.cluster.kill(3)
+    world.run(30)
+    convergence = Convergence(world.cluster, FIRST_ID)
+    convergence.begin()
+    world.run(20)
+    assert not world.of("ack", record=FIRST_ID)
+    world.cluster.start(3)
+    world.run(20)
+    assert convergence.converged
+
+
+def test_without_a_leader_there_is_no_progress() -> None:
+    world = World().ready()
+    for broker in (1, 2, 3):
+        world.cluster.kill(broker)
+    assert kind(world, validate(world, 60)) == "no-progress"
+
+
+def test_a_replica_that_is_down_or_out_of_the_isr_is_stuck() -> None:
+    world = World().ready()
+    world.cluster.kill(3)
+    assert kind(world, validate(world, 30)) == "stuck-replica"
+    world = World().ready()
+    world.cluster.cut(3, 1)
+    world.write(acks=1, seconds=60)
+    assert world.cluster.control.state.isr == (1, 2)
+    assert kind(world, validate(world)) == "stuck-replica"
+
+
+def test_a_write_that_is_never_acknowledged_is_no_progress() -> None:
+    world = World().ready()
+    world.cluster.cut(1, 1001)
+    assert kind(world, validate(world)) == "no-progress"
+
+
+def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
+    world = World().ready()
+    world.cluster.cut(1, 1003)
+    convergence = validate(world)
+    assert convergence.acked
+    assert kind(world, convergence) == "stuck-replica"
+
+
+def test_a_leader_that_has_not_heard_of_the_latest_decision_does_not_count() -> None:
+    world = World().ready()
+    world.cluster.cut(0, 1)
+    world.decide(1, (1, 2, 3))
+    convergence = validate(world, 4)
+    assert world.of("read", record=FIRST_ID)
+    assert kind(world, convergence) == "no-progress"
+    world.cluster.heal_links()
+    world.run(20)
+    assert convergence.converged
+
+
+# With a quorum.
+
+
+def quorum(mode: str = "kraft", **config: Value) -> World:
+    return World(
+        mode, config={"min.insync.replicas": 2, **{key.replace("_", "."): config[key] for key in config}}
+    ).ready()
+
+
+def detail(world: World, convergence: Convergence) -> str:
+    failure = convergence.failure(world.cluster.kernel.now_us)
+    assert failure is not None
+    return f"{failure.kind}: {failure.detail}"
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
+def test_a_whole_cluster_with_a_quorum(mode: str) -> None:
+    world = quorum(mode)
+    world.cluster.kill(1)
+    world.run(20)
+    world.cluster.start(1)
+    convergence = validate(world)
+    assert convergence.converged
+    assert world.cluster.control.state.isr == (1, 2, 3)
+
+
+def test_a_broker_that_is_fenced_though_it_is_no_replica() -> None:
+    world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
+    assert world.cluster.zombie(4)
+    world.run(1)
+    convergence = validate(world, 30)
+    assert world.of("ack", record=FIRST_ID)
+    assert detail(world, convergence) == (
+        "stuck-replica: at the deadline after healing, fenced or shutting down: [4], behind the metadata log: []"
+    )
+    world.cluster.unzombie(4)
+    world.run(10)
+    assert convergence.converged
+
+
+def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
+    world = quorum()
+    control = world.cluster.control
+    assert isinstance(control, Quorum)
+    control.lag(3, 40_000_000)
+    control.set_config("min.insync.replicas", 3)
+    convergence = validate(world, 30)
+    assert detail(world, convergence).endswith("behind the metadata log: [3]")
+    world.run(30)
+    assert convergence.converged
+
+
+def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartitionChange, "_complete_reassignment", lambda _: None)
+    world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
+    assert world.cluster.reassign((1, 2, 4))
+    world.run(5)
+    convergence = validate(world)
+    assert convergence.acked
+    assert detail(world, convergence) == (
+        "no-progress: at the deadline after healing, a reassignment adds [4] and removes [3]"
+    )
+
+
+def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = quorum()
+    world.cluster.kill(3)
+    world.run(20)
+    monkeypatch.setattr(KRaftBroker, "on_alter_partition_reply", lambda *_: None)
+    monkeypatch.setattr(Partition, "become_leader", lambda *_: None)
+    world.cluster.start(3)
+    convergence = validate(world)
+    assert world.cluster.control.state.isr == (1, 2, 3)
+    assert detail(world, convergence) == (
+        "no-progress: at the deadline after healing, broker 1 waits for an ISR change"
+    )
+
+
+def test_a_write_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Producer, "_time_out", lambda *_: None)
+    world = quorum()
+    world.cluster.producer._in_flight[ProduceRequest(1001, "highwater-0", 1, 1, -1)] = Send(1, 1, -1, 0)
+    assert detail(world, validate(world)) == "no-progress: at the deadline after healing, writes are not answered"

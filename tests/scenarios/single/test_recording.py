@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from faults.plan import FOLLOWERS
+from scenarios.format.catalogue import load
+from scenarios.single import recording
+from scenarios.single.run import run, run_row
+from sim.errors import InputError
+from sim.kernel.streams import Streams
+from tests.plain import needs_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from random import Random
+
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.run import RunResult
+
+RULES = {"isr_join": "leader-epoch-start"}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[Scenario, RunResult]:
+    """A run with everything that a recording has to keep."""
+    scenario = replace(
+        load("power").with_settings({"acks": "all"}),
+        broker_config={2: {"log.flush.interval.messages": 1}},
+        broker_modes={3: "kip101"},
+        strict=True,
+    )
+    for seed in range(100):
+        result = run(scenario, "hw", seed, RULES)
+        if "committed-loss" in result.row["violations"]:
+            return scenario, result
+    raise AssertionError("no seed of a hundred lost anything")
+
+
+@pytest.fixture
+def seed(recorded: tuple[Scenario, RunResult]) -> int:
+    return int(recorded[1].row["seed"])
+
+
+@pytest.fixture
+def data(recorded: tuple[Scenario, RunResult]) -> dict[str, Any]:
+    return json.loads(recording.to_text(recording.to_json(*recorded)))  # type: ignore[no-any-return]
+
+
+def written(folder: Path, data: object) -> Path:
+    file = folder / "plan.json"
+    file.write_text(data if isinstance(data, str) else json.dumps(data))
+    return file
+
+
+@needs_sources
+def test_a_recorded_run_is_the_same_run_without_anything_drawn(
+    recorded: tuple[Scenario, RunResult], data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    call = Streams.__call__
+
+    def noted(self: Streams, name: str) -> Random:
+        drawn.append(name)
+        return call(self, name)
+
+    monkeypatch.setattr(Streams, "__call__", noted)
+    found = recording.read(written(tmp_path, data))
+    assert (found.mode, found.seed, found.rules) == ("hw", recorded[1].row["seed"], RULES)
+    row = run_row(found.scenario, "hw", recorded[1].row["seed"], RULES)
+    then = recorded[1].row
+    assert row["digest"] == found.digest == then["digest"]
+    assert {key: value for key, value in row.items() if key != "replay"} == {
+        key: value for key, value in then.items() if key != "replay"
+    }
+    assert drawn
+    assert not [name for name in drawn if name.startswith(("plan", "fault", "workload", "setting"))]
+
+
+def test_settings_batches_and_faults_have_a_line_each(data: dict[str, Any]) -> None:
+    lines = recording.to_text(data).splitlines()
+    assert sum('"kind": "' in line for line in lines) == len(data["plan"]["faults"]) > 3
+    assert sum('"first_id": ' in line for line in lines) == len(data["sends"]) > 20
+    assert sum('"min.insync.replicas": ' in line for line in lines) == 1
+
+
+def test_a_recorded_run_is_expected_to_show_what_it_showed(data: dict[str, Any], seed: int, tmp_path: Path) -> None:
+    scenario = recording.read(written(tmp_path, data)).scenario
+    assert scenario.recorded is not None
+    assert scenario.recorded.kinds
+    for kinds, mode, expected in (
+        (scenario.recorded.kinds, "hw", True),
+        ((*scenario.recorded.kinds, "no-progress"), "hw", False),
+        ((), "hw", False),
+        ((), "kip101", True),  # Of another mode nothing is known.
+    ):
+        other = replace(scenario, recorded=replace(scenario.recorded, kinds=kinds))
+        assert run_row(other, mode, seed, RULES)["expected"] is expected
+
+
+def test_the_replay_line_names_the_file(data: dict[str, Any], seed: int, tmp_path: Path) -> None:
+    file = written(tmp_path, data)
+    row = run_row(recording.read(file).scenario, "hw", seed, RULES)
+    line = f"highwater run --plan {file} --mode hw --seed {seed} --rule isr_join=leader-epoch-start --strict"
+    assert row["replay"] == line
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_plan_alone_goes_with_a_scenario(data: dict[str, Any], seed: int, tmp_path: Path, version: int) -> None:
+    plan = {**data["plan"], "schema_version": version}
+    if version == 1:
+        plan["faults"] = [
+            {key: value for key, value in fault.items() if key not in ("value", "replicas")} for fault in plan["faults"]
+        ]
+    power = replace(load("power"), source="power")
+    found = recording.read(written(tmp_path, plan), power)
+    assert (found.mode, found.seed) == (None, None)
+    row = run_row(found.scenario, "hw", seed)
+    drawn = run_row(power, "hw", seed)
+    assert (row["plan_hash"], row["digest"], row["expected"]) == (drawn["plan_hash"], drawn["digest"], True)
+    assert row["replay"] == f"highwater run power --plan {tmp_path / 'plan.json'} --mode hw --seed {seed}"
+    with pytest.raises(InputError, match="it holds a plan and no run: name the scenario"):
+        recording.read(written(tmp_path, plan))
+    with pytest.raises(InputError, match="canary draws no faults, so a plan has no place in it"):
+        recording.read(written(tmp_path, plan), load("canary"))
+
+
+def test_a_scripted_run_leaves_an_empty_plan() -> None:
+    canary = load("canary")
+    assert recording.to_json(canary, run(canary, "hw", 0))["faults"] == []
+
+
+def without(key: str) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data.pop(key)
+
+
+def to(value: object, *path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(data: Any) -> None:
+        for key in path[:-1]:
+            data = data[key]
+        data[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (to(99, "schema_version"), "it has schema_version 99; this highwater reads up to 1: update it"),
+        (without("schema_version"), "it has no schema_version: highwater did not write it"),
+        (without("sends"), "'sends' is missing"),
+        (to(1, "sedd"), "unknown key 'sedd'; did you mean 'seed'?"),
+        (to(-1, "seed"), "seed: -1 is not a whole number from 0 to"),
+        (to(True, "seed"), "seed: True is not a whole number"),
+        (to("kip10", "mode"), "mode: unknown mode 'kip10'; did you mean 'kip101'?"),
+        (to(["hw", "kip101"], "mode"), "mode: ['hw', 'kip101'] is no text"),
+        (to("kip10", "broker_modes", "3"), "broker_modes: unknown mode 'kip10'; did you mean 'kip101'?"),
+        (to("kip101", "broker_modes", "x"), "broker_modes: 'x' is no broker"),
+        (to("kip101", "broker_modes", "4"), "there is no broker 4: brokers is 3"),
+        (to("yes", "strict"), "strict: 'yes' is no true or false"),
+        (to("epoch", "rules", "isr_join"), "rules: rule isr_join has no value 'epoch'"),
+        (to(0, "config", "min.insync.replicas"), "config: min.insync.replicas = 0 is not valid"),
+        (to(1, "config", "min.insync.replica"), "unknown configuration key 'min.insync.replica'; did you mean"),
+        (to(["comitted-loss"], "kinds"), "no such kind of violation 'comitted-loss'; did you mean 'committed-loss'?"),
+        (to([], "plan"), "plan: [] is no table"),
+        (to(99, "plan", "schema_version"), "plan: plan has schema_version 99"),
+        (to({}, "plan", "faults"), "plan: {} is no list"),
+        (to("kil", "plan", "faults", 0, "kind"), "plan: fault 0: kind: no such kind of fault 'kil'; did you mean"),
+        (to("5", "plan", "faults", 1, "at_us"), "plan: fault 1: at_us: '5' is not a whole number"),
+        (to(-5, "plan", "faults", 1, "at_us"), "plan: fault 1: at_us: -5 is not a whole number"),
+        (to([7], "plan", "faults", 0, "targets"), "plan: fault 0: 7 is no broker: these are 1 to 3"),
+        (to([], "plan", "faults", 0, "targets"), "plan: fault 0: targets: [] cannot be the targets of"),
+        (to([1, 2, 3, 4], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [1, 2, 3, 4] is not a delay"),
+        (to([-8, 1], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [-8, 1] is not a delay"),
+        (to([-9], "plan", "faults", 0, "targets"), "plan: fault 0: -9 is no broker"),
+        (to({"moment": "ack", "occurrence": 1, "after_us": -1, "until_us": 9}, "plan", "faults", 0, "trigger"),
+         "plan: fault 0: trigger: after_us: -1 is not a whole number from 0"),
+        (to({"moment": "ack", "occurrence": 0, "after_us": 1, "until_us": 9}, "plan", "faults", 0, "trigger"),
+         "plan: fault 0: trigger: occurrence: 0 is not a whole number from 1"),
+        (to(1, "plan", "faults", 0, "target"), "plan: fault 0: unknown key 'target'; did you mean 'targets'?"),
+        (lambda data: data["plan"]["faults"][0].pop("both_ways"), "plan: 'both_ways' is missing"),
+        (to(3, "plan", "faults", 0), "plan: fault 0: 3 is no table"),
+        (to(5, "sends", 0, "acks"), "sends: 5 is not a whole number from -1 to 1"),
+        (to(0, "sends", 1, "first_id"), "sends: batch 1 is out of order: ids and times must ascend"),
+        (lambda data: data["sends"][0].pop("acks"), "sends: batch 0 must have first_id, records, acks, due_us"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_said_in_one_line(
+    data: dict[str, Any], tmp_path: Path, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    change(data)
+    file = written(tmp_path, data)
+    with pytest.raises(InputError) as caught:
+        recording.read(file)
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{file}: ")
+    assert said in problem
+
+
+def test_all_that_is_wrong_is_said_at_once(data: dict[str, Any], tmp_path: Path) -> None:
+    data.update(mode="h", seed="7")
+    del data["first"]
+    with pytest.raises(InputError) as caught:
+        recording.read(written(tmp_path, data))
+    assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "is not JSON"), ("[]", "holds no JSON object"), ("\xff", "is not JSON")]
+)
+def test_what_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=said):
+        recording.read(file)
+    with pytest.raises(InputError, match=r"--plan .*none.json: cannot be read: No such file"):
+        recording.read(tmp_path / "none.json")
+
+
+def test_a_story_of_a_last_replica_is_read_again(tmp_path: Path) -> None:
+    """Its first fault strikes all followers, each after a delay of its own."""
+    scenario = load("elr-chaos")
+    told = []
+    for seed in range(6):
+        result = run(scenario, "elr", seed)
+        told += [
+            fault for fault in result.plan["faults"] if tuple(fault["targets"]) == (FOLLOWERS,) and fault["delays_us"]
+        ]
+        file = written(tmp_path, result.plan)
+        assert recording.read(file, scenario).scenario.recorded.plan.to_json() == result.plan  # type: ignore[union-attr]
+    assert told
+
+
+def test_a_run_of_another_scenario_is_refused(data: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a run of power, not of chaos"):
+        recording.read(written(tmp_path, data), load("chaos"))

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from faults.plan import plan_from_json
+from scenarios.format.catalogue import load
+from scenarios.format.scenario import Expectation, FinalLog, Scenario
+from scenarios.single.rows import COLUMNS
+from scenarios.single.run import _execute, run, run_row
+from sim.config import NEVER
+from sim.errors import InputError
+from sim.hosts.zookeeper import ZooKeeper
+from sim.protocol.modes import mode as mode_named
+from tests.plain import needs_sources
+
+TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
+
+
+def test_the_canary_is_expected_to_fail_and_must_not_when_it_is_repaired() -> None:
+    canary = load("canary")
+    assert run_row(canary, "hw", 1)["expected"]
+    repaired = run_row(canary, "hw", 1, {"follower_truncation": "leader-epoch"})
+    assert (repaired["verdict"], repaired["expected"]) == ("ok", False)
+
+
+def test_brokers_can_have_a_mode_of_their_own() -> None:
+    mixed = load("mixed-versions")
+    assert "committed-loss" in run_row(mixed, "kip320", 1)["violations"]
+    result = run(replace(mixed, broker_modes={}), "kip320", 1)
+    assert (result.row["mode"], result.violations) == ("kip320", [])
+    assert result.row["error"].startswith("not as told: story did not happen: no step 'truncate broker=1 offset=1'")
+
+
+def test_a_final_log_that_is_not_the_story_fails_the_run() -> None:
+    scenario = load("kip101-scenario-1")
+    row = run_row(replace(scenario, final=(FinalLog(2, ("m2",)),)), "kip101", 1)
+    assert row["verdict"] == "error"
+    assert row["error"] == "not as told: final log of broker 2: m1 m2 up to 2, where the story has m2"
+
+
+def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:
+    row = run_row(power, "hw", 3)
+    assert list(row) == list(COLUMNS)
+    assert [type(row[name]) for name in COLUMNS] == [TYPES[kind] for kind in COLUMNS.values()]
+    assert (row["scenario"], row["mode"], row["seed"]) == ("power", "hw", 3)
+
+
+def test_a_row_is_that_of_the_full_result(power: Scenario) -> None:
+    for seed in range(3):
+        result = run(power, "kip101", seed)
+        assert result.row == run_row(power, "kip101", seed)
+        assert result.trace is None
+        kinds = {violation["kind"] for violation in result.violations}
+        assert result.row["violations"] == ",".join(sorted(kinds))
+
+
+def test_a_result_is_plain_data(power: Scenario) -> None:
+    result = run(power, "hw", 3, trace=True)
+    assert result.trace
+    for part in (result.row, result.trace, result.faults, result.probes, result.violations):
+        assert json.loads(json.dumps(part)) == part
+    assert plan_from_json(json.loads(json.dumps(result.plan))).plan_hash() == result.row["plan_hash"]
+    assert result.row["faults"] == sum(fault["effective"] for fault in result.faults)
+    assert result.row["records_acked"] == sum(step["count"] for step in result.trace if step["step"] == "ack")
+
+
+def test_a_seed_means_the_same_plan_and_the_same_settings_in_both_modes(power: Scenario) -> None:
+    for seed in range(10):
+        hw, kip101 = run(power, "hw", seed), run(power, "kip101", seed)
+        assert hw.plan == kip101.plan
+        assert hw.row["plan_hash"] == kip101.row["plan_hash"]
+        assert hw.settings == kip101.settings
+    assert len({run_row(power, "hw", seed)["plan_hash"] for seed in range(10)}) == 10
+
+
+def test_drawn_settings_are_those_of_the_scenario(power: Scenario) -> None:
+    drawn = [run(power, "hw", seed).settings for seed in range(30)]
+    assert {settings["min.insync.replicas"] for settings in drawn} == {1, 2}
+    assert {settings["log.flush.interval.messages"] for settings in drawn} == {NEVER, 1, 10}
+
+
+def test_final_logs_and_files_are_shown(power: Scenario) -> None:
+    result = run(power, "kip101", 1)
+    assert [replica.broker for replica in result.replicas] == list(range(1, len(result.replicas) + 1))
+    for replica in result.replicas:
+        assert replica.running
+        assert replica.leo == replica.batches[-1][1] + 1
+        assert replica.log_start <= replica.high_watermark <= replica.leo
+        assert replica.replication_offset_checkpoint is not None
+        assert replica.leader_epoch_checkpoint == sorted(replica.leader_epoch_checkpoint)
+        assert not replica.clean_shutdown_marker
+
+
+@needs_sources
+def test_an_exception_in_a_run_is_its_verdict(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(ZooKeeper, "end_session", explode)
+    rows = [run_row(power, "hw", seed) for seed in range(8)]
+    failed = [row for row in rows if row["verdict"] == "error"]
+    assert failed
+    for row in failed:
+        assert row["error"].startswith("ZeroDivisionError: boom (at test_run.py:")
+        assert not row["expected"]
+        assert row["replay"]
+
+
+def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ZooKeeper, "on_request", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_row(power, "hw", 1)
+
+
+def test_unknown_modes_and_rules_are_bad_input(power: Scenario) -> None:
+    with pytest.raises(InputError, match="did you mean 'kip101'"):
+        run_row(power, "kip11", 1)
+    with pytest.raises(InputError, match="unknown rule"):
+        run_row(power, "hw", 1, {"truncation": "never"})
+
+
+def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> None:
+    scenario = replace(power, source="my files/power.toml", overrides=("min.insync.replicas=1",), expect={
+        "hw": Expectation("clean")
+    })  # fmt: skip
+    rows = [run_row(scenario, "hw", seed, {"late_reply": "leader-epoch"}) for seed in range(40)]
+    row = next(row for row in rows if not row["expected"])
+    words = shlex.split(row["replay"])
+    assert words[:3] == ["highwater", "replay", "my files/power.toml"]
+    assert words[3:] == [
+        "--mode", "hw", "--seed", str(row["seed"]), "--rule", "late_reply=leader-epoch",
+        "--set", "min.insync.replicas=1", "--expect-digest", row["digest"],
+    ]  # fmt: skip
+    assert all(not row["replay"] for row in rows if row["verdict"] == "ok" and row["expected"])
+
+
+def test_early_warnings_are_kept_and_count_when_asked_for_or_expected() -> None:
+    canary = load("canary")
+    kinds = "candidate-incomplete,global-loss,leader-incomplete"
+    plain = run(canary, "hw", 0)
+    assert (plain.row["violations"], plain.row["warnings"]) == ("committed-loss", kinds)
+    assert sorted(warning["kind"] for warning in plain.warnings) == kinds.split(",")
+    assert all(warning["inside"] for warning in plain.warnings)
+    strict = run_row(replace(canary, strict=True), "hw", 0)
+    assert (
+        strict["violations"]
+        == strict["violations_inside"]
+        == "candidate-incomplete,committed-loss,global-loss,leader-incomplete"
+    )
+    assert (strict["warnings"], strict["digest"], strict["expected"]) == (kinds, plain.row["digest"], True)
+    assert strict["first_violation_us"] < plain.row["first_violation_us"]
+    assert "--strict" in strict["replay"]
+    named = replace(canary, expect={"hw": Expectation("violates", ("candidate-incomplete",))})
+    assert run_row(named, "hw", 0)["violations"] == "candidate-incomplete,committed-loss"
+
+
+def test_labels_and_the_first_violation_are_in_the_row(power: Scenario) -> None:
+    results = [run(power, "hw", seed) for seed in range(60)]
+    violating = [result for result in results if result.violations]
+    assert violating
+    for result in violating:
+        row = result.row
+        assert row["verdict"] == "violation"
+        inside = sorted({entry["kind"] for entry in result.violations if entry["inside"]})
+        assert row["violations_inside"] == ",".join(inside)
+        assert row["first_violation_us"] == min(entry["at_us"] for entry in result.violations)
+        kinds, faults = row["signature"].split("/")
+        assert kinds == row["violations"]
+        assert faults
+    assert all(result.row["first_violation_us"] == -1 for result in results if not result.violations)
+
+
+@pytest.mark.parametrize("ties", ["random", "pct"])
+def test_ties_can_be_broken_otherwise_by_seed(power: Scenario, ties: str) -> None:
+    scenario = replace(power, config={**power.config, "sim.ties": ties})
+    rows = [run_row(scenario, "kip101", seed) for seed in range(4)]
+    assert rows == [run_row(scenario, "kip101", seed) for seed in range(4)]
+    assert not [row["error"] for row in rows if row["error"]]
+
+
+def test_a_run_without_faults_is_clean_and_vacuous(power: Scenario) -> None:
+    assert power.faults is not None
+    row = run_row(replace(power, faults=replace(power.faults, count=(0, 0))), "hw", 1)
+    assert (row["verdict"], row["faults"], row["elections"], row["vacuous"]) == ("ok", 0, 0, True)
+    # Validation's own record is shown to its reader, and also to the consumer if that comes in time.
+    assert row["records_shown"] - row["records_acked"] in (0, 1)
+
+
+def test_brokers_without_a_replica_run_as_far_as_they_are_asked_for(power: Scenario) -> None:
+    def brokers(replicas: int, spare: int) -> list[int]:
+        config = {**power.config, "default.replication.factor": replicas, "sim.spare.brokers": spare}
+        draws = {key: values for key, values in power.draw_config.items() if key not in config}
+        return [view.broker for view in run(replace(power, config=config, draw_config=draws), "hw", 1).replicas]
+
+    assert [brokers(2, 0), brokers(2, 1), brokers(2, 9), brokers(3, 0)] == [[1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3]]
+
+
+def test_brokers_are_upgraded_when_they_start_again() -> None:
+    scenario = load("rolling")
+    upgraded, kept = 0, 0
+    for seed in range(30):
+        one, error = _execute(scenario, "kip320", seed, {}, [])
+        assert not error
+        rules = one.cluster.rules
+        waiting = one.cluster._upgraded
+        assert all(rules[broker] != mode_named("kip320").rules for broker in waiting)
+        assert all(one.cluster._incarnations[broker] == 1 for broker in waiting)
+        kept += len(waiting)
+        upgraded += sum(rules[broker] == mode_named("kip320").rules for broker in rules)
+    assert upgraded > kept > 0
+    one, _ = _execute(scenario, "hw", 1, {}, [])
+    assert set(one.cluster.rules.values()) == {mode_named("hw").rules}
+
+
+def test_every_drawn_scenario_draws_the_same_plan_and_settings_in_every_mode() -> None:
+    for name in ("chaos", "sessions", "partitions", "power", "rolling"):
+        scenario = load(name)
+        for seed in range(5):
+            results = [run(scenario, each, seed) for each in ("hw", "kip320-repaired")]
+            assert results[0].settings == results[1].settings
+            assert results[0].row["plan_hash"] == results[1].row["plan_hash"]
+
+
+def test_a_run_that_uses_up_its_events_is_exhausted(power: Scenario) -> None:
+    whole, other = run(power, "hw", 3, trace=True), power.with_settings({"sim.event.budget": 400})
+    result = run(other, "hw", 3, trace=True)
+    row = result.row
+    assert whole.trace is not None
+    assert whole.row["events"] > 400
+    assert (row["verdict"], row["events"], row["expected"]) == ("exhausted", 400, True)
+    assert row["error"] == f"sim.event.budget: 400 events by {row['sim_us'] / 1e6:.6f} s"
+    assert result.trace == whole.trace[: len(result.trace or ())]
+    assert row == run_row(other, "hw", 3)
+    assert row["replay"].endswith(f"--set sim.event.budget=400 --expect-digest {row['digest']}")
+    assert list(row) == list(COLUMNS)
+    assert 0 < row["window_ms"] < whole.row["window_ms"]
+
+
+def test_time_that_stands_still_uses_up_events(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(control: ZooKeeper, *_: object) -> None:
+        kernel = control._kernel
+        kernel.call_at(kernel.now_us, control.life, lambda _: again(control), None)
+
+    monkeypatch.setattr(ZooKeeper, "end_session", again)
+    rows = [run_row(power.with_settings({"sim.event.budget": 5_000}), "hw", seed) for seed in range(8)]
+    given_up = [row for row in rows if row["verdict"] == "exhausted"]
+    assert given_up
+    assert {row["events"] for row in given_up} == {5_000}
+    assert not [row for row in rows if row["verdict"] == "error"]
+
+
+@pytest.mark.parametrize(("mode", "budget"), [("hw", 100), ("elr", 100), ("elr", 60)])
+def test_a_run_that_uses_up_its_records_is_exhausted(power: Scenario, mode: str, budget: int) -> None:
+    row = run_row(power.with_settings({"sim.record.budget": budget}), mode, 3)
+    assert (row["verdict"], row["records_acked"] + row["records_shown"] <= budget) == ("exhausted", True)
+    assert row["error"].startswith(f"sim.record.budget: {budget} records by ")
+    assert run_row(power, mode, 3)["verdict"] != "exhausted"
+
+
+def test_what_is_too_much_to_draw_is_not_drawn(power: Scenario) -> None:
+    assert power.workload is not None
+    assert power.faults is not None
+    many = (10**9, 10**9)
+    for scenario in (
+        replace(power, workload=replace(power.workload, batches=many)),
+        replace(power, faults=replace(power.faults, count=many)),
+    ):
+        row = run_row(scenario, "hw", 3)
+        assert (row["verdict"], row["events"], row["vacuous"]) == ("exhausted", 0, True)
+
+
+def test_what_a_run_violated_before_it_was_given_up_counts(power: Scenario) -> None:
+    rows = [run_row(power, "hw", seed) for seed in range(40)]
+    diverged = [row for row in rows if "divergence" in row["violations_inside"]]
+    seen = next(row for row in diverged if row["first_violation_us"] < row["sim_us"] - 10_000_000)
+    budget = {"sim.event.budget": seen["events"] - 5}
+    clean = replace(power, expect={"hw": Expectation("clean")}).with_settings(budget)
+    row = run_row(clean, "hw", seen["seed"])
+    assert (row["verdict"], "divergence" in row["violations_inside"]) == ("exhausted", True)
+    assert (row["first_violation_us"], row["expected"]) == (seen["first_violation_us"], False)
+
+
+def test_a_story_that_was_given_up_is_neither_broken_nor_told() -> None:
+    canary = load("canary").with_settings({"sim.event.budget": 50})
+    row = run_row(canary, "hw", 0)
+    assert (row["verdict"], row["violations"], row["expected"]) == ("exhausted", "", True)

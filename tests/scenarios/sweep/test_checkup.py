@@ -1,0 +1,160 @@
+"""Folders that were damaged in every way that came to mind: each is named, each is repaired."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.format.catalogue import load
+from scenarios.sweep import checkup, store
+from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.folder import open_folder
+from scenarios.sweep.local import LocalBackend
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 12)
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three waves of two parts."""
+    output = tmp_path_factory.mktemp("sound") / "out"
+    run_sweep(CANARY, output, LocalBackend(1), chunks=2, wave_units=4)
+    return output
+
+
+@pytest.fixture
+def output(sound: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sound, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def wave(output: Path, index: int = 1) -> Path:
+    waves = sorted((output / "results").glob("wave=*"))
+    return waves[index % len(waves)]
+
+
+def part_of(folder: Path) -> Path:
+    return max(folder.glob("part-*.parquet"))
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+
+
+def change(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]:
+    """Name -> what is done to a folder, the end of what is named for it, what is said of it; `at`: to which wave."""
+    double, manifest, foreign = "part-00007.parquet", "_MANIFEST.json", "is none of the sweep's"
+
+    def here(out: Path) -> Path:
+        return wave(out, at)
+
+    def part(out: Path) -> Path:
+        return part_of(here(out))
+
+    def borrowed(out: Path) -> None:
+        shutil.copy(part_of(wave(out, at + 1)), part(out))
+
+    def alien(out: Path) -> None:
+        shutil.copy(next((FIXTURES / "store-v4").rglob("part-*")), here(out) / double)
+
+    return {
+        "part missing": (lambda out: part(out).unlink(), ".parquet", "is missing"),
+        "part truncated": (lambda out: part(out).write_bytes(b"PAR1"), ".parquet", "has 4 bytes in place of"),
+        "part flipped": (lambda out: flip(part(out)), ".parquet", "differs from what was written"),
+        "part empty": (lambda out: part(out).write_bytes(b""), ".parquet", "has 0 bytes in place of"),
+        "part doubled": (lambda out: shutil.copy(part(out), here(out) / double), double, "is a double of part-"),
+        "part of another wave": (borrowed, ".parquet", ""),
+        "foreign part": (alien, double, foreign),
+        "foreign file": (lambda out: (here(out) / "notes.txt").touch(), "notes.txt", foreign),
+        "foreign file beside waves": (lambda out: (out / "results" / "notes.txt").touch(), "notes.txt", foreign),
+        "wave doubled": (
+            lambda out: shutil.copytree(here(out), out / "results" / "wave=00000000-00009"),
+            manifest,
+            "is of wave=",
+        ),
+        "manifest missing": (lambda out: (here(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
+        "manifest truncated": (lambda out: (here(out) / manifest).write_text("{"), manifest, "is torn or was changed"),
+        "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),
+        "wave missing": (lambda out: shutil.rmtree(here(out)), "", ""),
+        "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing or torn"),
+        "run truncated": (lambda out: (out / "run.json").write_text("{"), "run.json", "is missing or torn"),
+        "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "is of another sweep"),
+        "run with fewer seeds": (lambda out: change(out / "run.json", seeds=[[0, 4]]), "run.json", "fewer seeds"),
+        "summary missing": (lambda out: (out / "summary.json").unlink(), "summary.json", "is missing"),
+        "summary truncated": (lambda out: (out / "summary.json").write_text("{"), "summary.json", "is torn"),
+        "summary of less": (lambda out: change(out / "summary.json", runs=4), "summary.json", "tells of 4 of 12 runs"),
+        "list missing": (lambda out: (out / "violations.jsonl").unlink(), "violations.jsonl", "is missing"),
+    }
+
+
+def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
+    """Do a damage, find it, repair it, and compare the rows."""
+    damage, where, what = damages(at)[name]
+    damage(output)
+    folder = open_folder(output)
+    found = checkup.check(folder)
+    if where or what:
+        assert any(one.where.endswith(where) and what in one.what for one in found.findings), found.findings
+    else:
+        assert (found.findings, found.missing) == ((), 4)
+    assert checkup.repair(folder, found, LocalBackend(1))["complete"]
+    assert checkup.check(folder) == checkup.Checkup((), 0, "")
+    assert store.read_rows(output) == store.read_rows(sound)
+
+
+@pytest.mark.parametrize("name", damages())
+def test_damage_is_named_and_repaired(name: str, sound: Path, output: Path) -> None:
+    damaged_and_repaired(name, 1, sound, output)
+
+
+def test_only_the_damaged_wave_is_run_again(output: Path) -> None:
+    kept = {path: path.stat().st_mtime_ns for path in output.rglob("part-*") if path.parent != wave(output)}
+    flip(wave(output) / "part-00000.parquet")
+    folder = open_folder(output)
+    found = checkup.check(folder)
+    assert found.missing == 4
+    checkup.repair(folder, found, LocalBackend(1))
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_what_others_put_there_is_set_aside(output: Path) -> None:
+    (wave(output) / "thesis.txt").write_text("all of it")
+    flip(wave(output) / "part-00000.parquet")
+    place = wave(output).name
+    folder = open_folder(output)
+    checkup.repair(folder, checkup.check(folder), LocalBackend(1))
+    assert (output / "set-aside" / "results" / place / "thesis.txt").read_text() == "all of it"
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(FIXTURES / f"store-v{version}", output)
+    folder = open_folder(output)
+    assert checkup.check(folder) == checkup.Checkup((), 0, "")
+    (output / "results" / "wave=00000" / "_SUCCESS").unlink()
+    found = checkup.check(folder)
+    assert [str(finding) for finding in found.findings] == ["results/wave=00000 has no _SUCCESS: its rows do not count"]
+    assert found.missing
+    with pytest.raises(InputError, match=r"was made by code .*: only that one repairs it"):
+        checkup.repair(folder, found, LocalBackend(1))
+
+
+def test_what_is_no_sweep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is .* the folder of a sweep"):
+        checkup.check(open_folder(tmp_path))

@@ -1,0 +1,250 @@
+"""All on one session of this machine, made as a sweep makes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.format.catalogue import load
+from scenarios.sweep import spark, store
+from scenarios.sweep.driver import Interrupted, Progress, Sweep, run_sweep
+from scenarios.sweep.folder import open_folder
+from scenarios.sweep.local import LocalBackend
+from scenarios.sweep.spark import SparkBackend
+from scenarios.version import build
+from sim.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from scenarios.format.grid import Grid
+
+POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
+SECRET = "hunter2"  # noqa: S105 - a made-up one
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    before = dict(os.environ)
+    pytest.importorskip("pyspark")
+    conf = {"spark.hadoop.fs.s3a.secret.key": SECRET}
+    session = spark.new_session("local[2]", conf)
+    yield session
+    session.stop()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def backend(session: SparkSession) -> SparkBackend:
+    return SparkBackend()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    output = tmp_path_factory.mktemp("local") / "sweep"
+    run_sweep(POWER, output, LocalBackend(2), chunks=4)
+    return store.read_rows(output)
+
+
+@pytest.mark.parametrize("chunks", [3, 17])
+def test_rows_are_those_of_local_processes(
+    backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, tmp_path: Path
+) -> None:
+    seen: list[Progress] = []
+    whole = run_sweep(POWER, tmp_path, backend, chunks=chunks, report=seen.append)
+    assert whole["complete"]
+    assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
+    assert store.read_rows(tmp_path) == expected
+    assert len(list(tmp_path.glob("results/wave=*-00000/part-*.zstd.parquet"))) == chunks
+
+
+def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session: SparkSession, tmp_path: Path) -> None:
+    grid: Grid = {"min.insync.replicas": (1, 2), "unclean.leader.election.enable": (False, True), "acks": ("1", "all")}
+    sweep = replace(POWER, end_seed=2, grid=grid)
+    run_sweep(sweep, tmp_path / "spark", backend, chunks=3)
+    run_sweep(sweep, tmp_path / "local", LocalBackend(1), chunks=2)
+    assert store.read_rows(tmp_path / "spark") == store.read_rows(tmp_path / "local")
+    frame = session.read.parquet(str(tmp_path / "spark" / "results"))
+    assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
+
+
+def test_credentials_reach_no_file(session: SparkSession, tmp_path: Path) -> None:
+    run_sweep(POWER, tmp_path, SparkBackend("local[2]", {"spark.hadoop.fs.s3a.secret.key": SECRET}), chunks=1)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not any(SECRET.encode() in path.read_bytes() for path in files)
+
+
+def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkBackend, tmp_path: Path) -> None:
+    assert backend.start(open_folder(tmp_path), lambda: None) == 2
+    backend.close()
+    assert session.range(3).count() == 3
+
+
+def test_a_signal_cancels_the_job(
+    backend: SparkBackend, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "STOP_SECONDS", 600)  # Were it not cancelled, the wave would be finished.
+
+    def interrupt() -> None:
+        while not list(tmp_path.glob("results/*/_temporary/*/task_*")):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(Interrupted):
+        run_sweep(replace(POWER, end_seed=4_000), tmp_path, backend, chunks=100, wave_units=4_000)
+    summary = store.read_json(open_folder(tmp_path), "summary.json")
+    assert (summary["complete"], summary["exit_code"], summary["runs"]) == (False, 130, 0)
+    assert {path.name for path in tmp_path.rglob("*")} <= {"run.json", "summary.json", "violations.jsonl", "results"}
+    assert session.range(3).count() == 3
+
+
+def test_other_code_on_workers_is_refused(
+    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark, "code_version", lambda: "c0de")
+    with pytest.raises(UnavailableError, match=r"workers have other code \(.*\) than this \(c0de\)"):
+        run_sweep(POWER, tmp_path, backend, chunks=1)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from scenarios.format.catalogue import load
+from scenarios.sweep.spark import SparkBackend
+from scenarios.sweep.driver import Sweep, run_sweep
+
+sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 200)
+run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=25, wave_units=100)
+"""
+
+
+def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp_path: Path) -> None:
+    sweep = replace(POWER, end_seed=200)
+    output = tmp_path / "output"
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, output], env=environment, stderr=subprocess.DEVNULL)
+    while not list(output.glob("results/*-00000/_MANIFEST.json")):
+        assert driver.poll() is None
+        time.sleep(0.02)
+    driver.kill()
+    driver.wait()
+    assert store.Store(output).missing
+    assert run_sweep(sweep, output, backend, chunks=3)["complete"]
+    run_sweep(sweep, tmp_path / "undisturbed", LocalBackend(2), chunks=4)
+    assert store.read_rows(output) == store.read_rows(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", "local[1,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_local_masters_try_tasks_again(master: str, expected: str) -> None:
+    assert spark._with_retries(master) == expected
+
+
+def test_a_master_is_set_only_if_nothing_else_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert not spark._is_set_elsewhere({"spark.executor.memory": "1g"})
+    assert spark._is_set_elsewhere({"spark.master": "yarn"})
+    with monkeypatch.context() as context:
+        context.setenv("SPARK_REMOTE", "sc://host")
+        assert spark._is_set_elsewhere({})
+    with monkeypatch.context() as context:
+        context.setenv("PYSPARK_SUBMIT_ARGS", "--master yarn pyspark-shell")
+        assert spark._is_set_elsewhere({})
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    defaults = tmp_path / "spark-defaults.conf"
+    defaults.write_text("spark.executor.memory 1g\n# spark.master yarn\n")
+    assert not spark._is_set_elsewhere({})
+    defaults.write_text("spark.master   yarn\n")
+    assert spark._is_set_elsewhere({})
+
+
+def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spark, "find_spec", lambda _: None)
+    with pytest.raises(UnavailableError, match=r"^pyspark is not installed: pip install .*, or .* --local N$"):
+        run_sweep(POWER, tmp_path, SparkBackend(), chunks=1)
+
+
+def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise UnavailableError("Spark needs Java")
+
+    monkeypatch.setattr(spark, "find_java", none)
+    with pytest.raises(UnavailableError, match="Spark needs Java"):
+        spark.new_session("yarn", {})
+
+
+def test_the_reason_is_the_line_that_says_it() -> None:
+    java = (
+        "An error occurred while calling X.\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat"
+    )
+    assert spark._reason(Exception(java)) == "org.apache.spark.SparkException: Could not parse Master URL: 'x'"
+    assert spark._reason(Exception("[CODE] words\nmore")) == "[CODE] words"
+    assert spark._reason(ValueError()) == "ValueError"
+
+
+def test_workers_of_another_build_are_refused_unless_allowed(
+    backend: SparkBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = build()
+    monkeypatch.setattr(spark, "build", lambda: "another build")
+    with pytest.raises(UnavailableError, match=rf"^Spark's workers run another build \({re.escape(here)}\) than this"):
+        backend.start(open_folder(tmp_path), lambda: None)
+    allowed = SparkBackend(mixed_builds=True)
+    assert allowed.start(open_folder(tmp_path), lambda: None) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "E\nModuleNotFoundError: No module named 'sim'\n\tat x",
+            "Spark's workers have no Highwater (No module named 'sim'): ",
+        ),
+        (
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run",
+            "Spark's workers have Python 3.12, this is 3.11: ",
+        ),
+        ("sim.errors.InputError: the sources in /x are not\n\n\tat", "Spark's workers: the sources in /x are not"),
+    ],
+)
+def test_what_keeps_workers_from_running_is_one_line(text: str, line: str) -> None:
+    refusal = spark._worker_refusal(text)
+    assert refusal is not None
+    assert refusal.startswith(line)
+    assert "\n" not in refusal
+
+
+def test_other_failures_of_workers_are_not_explained() -> None:
+    assert spark._worker_refusal("java.io.IOException: lost") is None
+
+
+def test_workers_here_import_what_the_driver_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    monkeypatch.setenv("PYTHONPATH", "/other")
+    spark._import_as_here()
+    assert os.environ["PYTHONPATH"] == f"{Path(spark.__file__).parents[2]}{os.pathsep}/other"
+    assert os.environ["PYTHONSAFEPATH"] == "1"

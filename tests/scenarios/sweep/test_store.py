@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from scenarios.format.catalogue import load
+from scenarios.format.grid import points
+from scenarios.format.scenario import from_json
+from scenarios.single import rows
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.single.run import run_row
+from scenarios.sweep import store
+from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.folder import open_folder
+from scenarios.sweep.local import LocalBackend
+from scenarios.sweep.units import seed_ranges
+from scenarios.version import code_version
+from sim.config import NEVER
+from sim.errors import InputError
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4)
+RUN = {**CANARY.to_json(), "code_version": "c0de"}
+
+
+def rows_of(seeds: range, mode: str = "hw") -> list[Row]:
+    return [run_row(load("canary"), mode, seed) for seed in seeds]
+
+
+def test_code_version_is_that_of_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for package in ("sim", "faults", "scenarios"):
+            for path in (ROOT / package).rglob("*"):
+                if path.suffix in (".py", ".toml"):
+                    file.write(path, path.relative_to(ROOT))
+    script = "import scenarios.version as v; print(v.__file__, v.code_version())"
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, env={"PYTHONPATH": str(archive)}, cwd=tmp_path, capture_output=True, text=True)
+    place, version = done.stdout.split()
+    assert place.startswith(str(archive))
+    assert version == code_version()
+
+
+def swept(output: Path, end_seed: int = 4, **options: Any) -> Path:
+    run_sweep(replace(CANARY, end_seed=end_seed), output, LocalBackend(1), **options)
+    return output
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return swept(tmp_path_factory.mktemp("store") / "expected", wave_units=2, chunks=2)
+
+
+@pytest.fixture
+def output(expected: Path, tmp_path: Path) -> Path:
+    shutil.copytree(expected, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rules": {"follower_truncation": "leader-epoch"}}, 'rules {} there, {"follower_truncation"'),
+        ({"modes": {"canary": ["hw", "kip101"]}}, 'modes {"canary": ["hw"]} there, {"canary": ["hw", "kip101"]} now'),
+        ({"code_version": "f00"}, 'code_version "c0de" there, "f00" now'),
+        ({"scenarios": []}, "scenarios canary there,  now"),
+        ({"scenarios": [{**RUN["scenarios"][0], "brokers": 5}]}, "scenario 'canary' has changed in brokers"),
+    ],
+)
+def test_another_sweep_is_told_by_name(change: dict[str, Any], words: str) -> None:
+    (told,) = store.differences(RUN, {**RUN, **change})
+    assert words in told
+
+
+def test_other_seeds_are_the_same_sweep() -> None:
+    assert not list(store.differences(RUN, {**RUN, "seeds": [[0, 5]]}))
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(InputError, match="is not empty and holds no sweep"):
+        swept(tmp_path)
+    with pytest.raises(InputError, match="cannot write to"):
+        swept(tmp_path / "thesis.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_rows_come_back_sorted_whatever_the_chunks(output: Path) -> None:
+    rows = rows_of(range(4))
+    # A wave without a manifest does not count.
+    store.write_part(open_folder(output), "wave=00c0ffee-00000", 0, rows)
+    assert store.read_rows(output) == {name: [row[name] for row in rows] for name in COLUMNS}
+    assert list(store.read_rows(output, ["digest", "seed"])) == ["digest", "seed"]
+
+
+def waves_of(output: Path) -> list[Path]:
+    return sorted((output / "results").iterdir())
+
+
+def test_a_damaged_wave_does_not_count(output: Path) -> None:
+    part = waves_of(output)[0] / "part-00001.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    found = store.Store(output)
+    assert len(found.rows(["seed"])["seed"]) == 2
+    damage, missing = found.shortcomings()
+    path = part.relative_to(output)
+    assert damage == f"{output}: {path} differs from what was written; the wave does not count"
+    assert missing == f"{output} is not complete: 2 of 4 runs are missing"
+
+
+def test_waves_that_overlap_count_once(output: Path, tmp_path: Path) -> None:
+    """Two drivers, each believing to be alone, did some seeds both."""
+    other = swept(tmp_path / "other", 6, wave_units=3)
+    for wave in waves_of(other):
+        shutil.copytree(wave, output / "results" / wave.name)
+    run = json.loads((output / "run.json").read_text())
+    (output / "run.json").write_text(json.dumps({**run, "seeds": [[0, 6]]}))
+    found = store.Store(output)
+    assert found.rows() == store.read_rows(other)
+    assert not found.missing
+    # If the wave that counted is damaged, the other one takes its place.
+    damaged = next(wave for wave in found.waves if not wave.beside)
+    (output / "results" / damaged.name / next(iter(damaged.parts))).write_bytes(b"")
+    again = store.Store(output)
+    rows = again.rows(["seed", "digest"])
+    assert set(zip(*rows.values(), strict=True)) <= set(
+        zip(*store.read_rows(other, ["seed", "digest"]).values(), strict=True)
+    )
+    assert sorted(rows["seed"]) == [seed for seed in range(6) if again.covered.has(0, seed)]
+
+
+def test_rows_of_one_scenario() -> None:
+    fixture = FIXTURES / "store-v3"
+    every, power = store.read_rows(fixture), store.read_rows(fixture, scenario="power")
+    place = every["scenario"].index("power")
+    assert 0 < place < len(every["seed"])
+    assert power == {name: values[place:] for name, values in every.items()}
+    assert store.read_rows(fixture, ["seed"], "canary") == {"seed": every["seed"][:place]}
+
+
+def test_columns_are_plain(output: Path) -> None:
+    found = store.Store(output).table()
+    assert found.schema.equals(store.schema())
+    assert not any(pa.types.is_dictionary(field.type) for field in found.schema)
+
+
+def test_newer_versions_are_refused(tmp_path: Path) -> None:
+    metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
+    content = io.BytesIO()
+    pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), content)
+    words = f"has schema_version {SCHEMA_VERSION + 1}; this highwater reads up to {SCHEMA_VERSION}"
+    with pytest.raises(InputError, match=f"part-0.parquet {words}"):
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+    (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": SCHEMA_VERSION + 1}))
+    with pytest.raises(InputError, match=f"run.json {words}"):
+        store.read_rows(tmp_path)
+
+
+def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*run.json \(is .* the folder of a sweep\?\): No such file"):
+        store.read_rows(tmp_path)
+    for text, words in (("{", "is not JSON"), ("[]", "no JSON object"), ("{}", "has no schema_version")):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(InputError, match=words):
+            store.Store(tmp_path)
+    content = io.BytesIO()
+    pq.write_table(pa.table({"seed": [1]}), content)
+    with pytest.raises(InputError, match="has no schema_version"):
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_every_version_stays_readable(version: int) -> None:
+    fixture = FIXTURES / f"store-v{version}"
+    whole = store.Store(fixture)
+    run = whole.run
+    assert (run["schema_version"], seed_ranges(run)) == (version, [(0, 3)])
+    assert not whole.shortcomings()
+    assert [from_json(scenario).name for scenario in run["scenarios"]] == ["canary", "power"]
+    found = whole.rows()
+    grid = whole.grid
+    assert list(found) == [*COLUMNS, *grid]
+    assert list(zip(*(found[name] for name in rows.key(grid)), strict=True)) == [
+        (scenario, mode, *point.values(), seed)
+        for scenario in ("canary", "power")
+        for mode in sorted(run["modes"][scenario])
+        for point in points(grid)
+        for seed in range(3)
+    ]
+    summary = store.read_json(whole.folder, "summary.json")
+    assert summary["complete"]
+    assert sum(result["runs"] for result in summary["results"]) == summary["runs"] == len(found["seed"])
+    failing = [json.loads(line) for line in (fixture / "violations.jsonl").read_text().splitlines()]
+    assert len(failing) == sum(verdict != "ok" for verdict in found["verdict"])
+    assert {line["schema_version"] for line in failing} == {version}
+
+
+def test_columns_that_did_not_exist_in_version_1_are_filled() -> None:
+    found = store.read_rows(FIXTURES / "store-v1", ["warnings", "rounds_1"])
+    assert {name: set(values) for name, values in found.items()} == {"warnings": {""}, "rounds_1": {0}}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_columns_that_came_with_version_3_are_filled(version: int) -> None:
+    found = store.read_rows(FIXTURES / f"store-v{version}", ["window_ms", *AVAILABILITY, "coverage"])
+    assert set(found.pop("coverage")) == {""}
+    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_columns_that_came_with_version_4_are_filled(version: int) -> None:
+    names = [*BY_DAMAGE, "last_standing", "under_min_isr_ms", "acks1_hidden_ms"]
+    found = store.read_rows(FIXTURES / f"store-v{version}", names)
+    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+
+
+def test_version_4_tells_modes_with_elr_apart() -> None:
+    found = store.read_rows(FIXTURES / "store-v4", ["mode", *BY_DAMAGE, "last_standing"])
+    for name in BY_DAMAGE:
+        known = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode == "elr"]
+        rest = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode != "elr"]
+        assert set(known) <= {0, 1}
+        assert set(rest) == {UNKNOWN}
+    assert min(found["last_standing"]) >= 0
+
+
+def test_version_5_knows_runs_that_were_given_up() -> None:
+    whole = store.Store(FIXTURES / "store-v5")
+    found = whole.rows(["verdict", "error", "sim.event.budget"])
+    given_up = [place for place, verdict in enumerate(found["verdict"]) if verdict == "exhausted"]
+    assert given_up
+    assert {found["sim.event.budget"][place] for place in given_up} == {900}
+    assert all(found["error"][place].startswith("sim.event.budget: 900 events by ") for place in given_up)
+    results = store.read_json(whole.folder, "summary.json")["results"]
+    assert sum(result["verdicts"]["exhausted"] for result in results) == len(given_up)
+
+
+def test_version_3_has_grid_availability_and_coverage() -> None:
+    fixture = FIXTURES / "store-v3"
+    found = store.read_rows(fixture)
+    assert set(found["log.flush.interval.messages"]) == {1, NEVER}
+    assert min(found["window_ms"]) > 0
+    assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))
+    assert all(int(text, 16) for text in found["coverage"])
+    assert store.read_json(open_folder(fixture), "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}

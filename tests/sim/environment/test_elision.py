@@ -1,0 +1,117 @@
+"""What is left out has its effect at the time at which it would have had it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sim.environment.elision import Fetch, Pings
+from sim.hosts.serving import Serving
+from tests.hunt.elision import FIXED, Compared, compare, scenario_of
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.history.trace import Step
+
+MODES = ("hw", "kip101", "kip320")
+
+
+def world(*, elision: bool, **config: int) -> World:
+    return World("kip320", config={**FIXED, "sim.elision": elision, **config}).ready()
+
+
+def compared(first: int, end: int, *, all_kinds: bool) -> Compared:
+    pairs = [(seed, MODES[seed % len(MODES)]) for seed in range(first, end)]
+    return compare(scenario_of("chaos", all_kinds=all_kinds), pairs)
+
+
+@pytest.mark.parametrize("all_kinds", [False, True])
+def test_histories_of_random_plans_are_equal_with_and_without(all_kinds: bool) -> None:
+    found = compared(0, 150, all_kinds=all_kinds)
+    assert not found.differ
+    assert found.idle[0] == 0 < found.idle[1]
+
+
+def test_a_quiet_cluster_costs_nothing() -> None:
+    quiet = world(elision=True)
+    before = quiet.cluster.kernel.events
+    quiet.run(600)
+    ticking = world(elision=False)
+    ticked = ticking.cluster.kernel.events
+    ticking.run(600)
+    # What is left: the check of balance, metadata that age.
+    assert quiet.cluster.kernel.events - before < 50
+    assert ticking.cluster.kernel.events - ticked > 10_000
+    assert quiet.steps == ticking.steps
+
+
+def learnt(elision: bool) -> list[Step]:
+    """A record is written, and again 0.9 s later: idle followers learn of its HW when their fetches expire."""
+    small = world(elision=elision)
+    small.write(seconds=0.9)
+    small.write(seconds=2)
+    return [step for step in small.of("hw") if not step["leader"]]
+
+
+def expired(elision: bool) -> list[Step]:
+    """A broker is cut off 3 s after a ping."""
+    small = world(elision=elision)
+    small.run(5.753 * 2 + 3)
+    small.cluster.cut(2, 0)
+    small.run(20)
+    return small.of("session-end")
+
+
+def caught_up(elision: bool) -> list[Step]:
+    """A follower is cut off between two writes: until when it was caught up says when it leaves the ISR."""
+    small = world(elision=elision)
+    small.run(10.2)
+    small.cluster.cut(3, 1)
+    small.cluster.cut(1, 3)
+    small.write(seconds=50)
+    return small.of("isr")
+
+
+@pytest.mark.parametrize("story", [learnt, expired, caught_up])
+def test_effects_have_their_times(story: Callable[[bool], list[Step]]) -> None:
+    assert story(True)
+    assert story(True) == story(False)
+
+
+def hw_told_at_once(patch: pytest.MonkeyPatch) -> None:
+    ends = Serving.waits_until
+
+    def waits_until(self: Serving, request: Any, expires_us: int) -> None:
+        ends(self, request, self.kernel.now_us if request.replica >= 0 else expires_us)
+
+    patch.setattr(Serving, "waits_until", waits_until)
+
+
+def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
+    def settle(self: Pings, now_us: int) -> None:
+        self._sessions.heard(self._pinger.node, now_us, 0)
+        next_us = now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
+        self._pinger.ping_again(self._channel, -1, next_us)
+
+    patch.setattr(Pings, "settle", settle)
+
+
+def fetch_ends_one_period_late(patch: pytest.MonkeyPatch) -> None:
+    settle = Fetch.settle
+
+    def late(self: Fetch, now_us: int, *, answered: bool = False) -> None:
+        self._wait_us += 0 if answered else self._wait_us
+        settle(self, now_us, answered=answered)
+
+    patch.setattr(Fetch, "settle", late)
+
+
+@pytest.mark.parametrize("plant", [hw_told_at_once, session_counted_from_the_cut, fetch_ends_one_period_late])
+def test_mistakes_in_what_is_left_out_show_in_histories(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert compared(0, 30, all_kinds=False).differ

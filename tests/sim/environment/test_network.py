@@ -1,0 +1,416 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sim.environment.network import LATENCY_US, Network, Node
+from sim.kernel.scheduler import Kernel, PastEventError, ShuffledKernel
+from sim.kernel.streams import Streams
+from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
+
+END_US = 1_000_000
+
+
+class Peer(Node):
+    """Writes down what arrives, when, and which connections it heard to break."""
+
+    def __init__(self, node: int, kernel: Kernel) -> None:
+        super().__init__(node)
+        self.kernel = kernel
+        self.got: list[Any] = []
+        self.at_us: list[int] = []
+        self.broken: list[int] = []
+        self.came: list[int] = []
+
+    def take(self, message: Any) -> None:
+        self.got.append(message)
+        self.at_us.append(self.kernel.now_us)
+
+    def tell(self, peer: int, message: Any) -> bool:
+        channel = self.reach(peer)
+        if channel is not None:
+            channel.send(channel.target.take, message)  # type: ignore[attr-defined]
+        return channel is not None
+
+    def disconnected(self, peer: int) -> None:
+        self.broken.append(peer)
+
+    def peer_up(self, peer: int) -> None:
+        self.came.append(peer)
+
+
+class Net:
+    """Three peers that are up."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel()
+        self.network = Network(self.kernel, Streams(1))
+        self.one, self.two, self.three = (Peer(node, self.kernel) for node in (1, 2, 3))
+        for peer in (self.one, self.two, self.three):
+            self.network.join(peer)
+
+    def run(self, for_us: int = END_US) -> None:
+        self.kernel.run_until(self.kernel.now_us + for_us)
+
+
+def test_messages_of_one_connection_never_overtake_each_other() -> None:
+    net = Net()
+    for number in range(50):
+        assert net.one.tell(2, number)
+    net.run()
+    assert net.two.got == list(range(50))
+    assert len(set(net.two.at_us)) == 50
+
+
+def test_messages_of_different_connections_do() -> None:
+    net = Net()
+    for number in range(0, 50, 2):
+        net.one.tell(3, number)
+        net.two.tell(3, number + 1)
+    net.run()
+    assert sorted(net.three.got) == list(range(50)) != net.three.got
+
+
+def test_latency_is_within_its_table() -> None:
+    net = Net()
+    for peer in (2, 3):
+        net.one.tell(peer, "hello")
+    net.run()
+    assert all(LATENCY_US[0] <= at_us <= LATENCY_US[-1] for at_us in (*net.two.at_us, *net.three.at_us))
+    net.network.link(1, 2).table = (7,) * 256
+    sent_us = net.kernel.now_us
+    net.one.tell(2, "quickly")
+    net.run()
+    assert net.two.at_us[-1] == sent_us + 7
+
+
+def test_a_cut_loses_what_arrives_in_its_direction_while_it_lasts() -> None:
+    net = Net()
+    net.one.tell(2, "under way")
+    net.network.cut(1, 2)
+    net.two.tell(1, "the other way")
+    net.run(LATENCY_US[-1])
+    net.one.tell(2, "lost")
+    net.run(LATENCY_US[-1])
+    net.network.heal(1, 2)
+    net.one.tell(2, "after")
+    net.run()
+    assert net.two.got == ["after"]
+    assert net.one.got == ["the other way"]
+
+
+def test_a_connection_that_is_opened_over_a_cut_link_works_when_all_cuts_are_healed() -> None:
+    net = Net()
+    net.network.cut(1, 2)
+    net.network.cut(1, 2)
+    net.one.tell(2, "lost")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "lost, too")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "arrives")
+    net.run()
+    assert net.two.got == ["arrives"]
+
+
+def test_a_cut_changes_no_latency() -> None:
+    def arrivals(*, cut: bool) -> list[int]:
+        net = Net()
+        if cut:
+            net.network.cut(1, 2)
+        for number in range(20):
+            net.one.tell(2, number)
+            net.one.tell(3, number)
+        net.run()
+        return net.three.at_us
+
+    assert arrivals(cut=True) == arrivals(cut=False)
+
+
+def test_loss_is_by_chance() -> None:
+    net = Net()
+    net.network.link(1, 2).loss = 500
+    for number in range(100):
+        net.one.tell(2, number)
+    net.run()
+    assert 20 < len(net.two.got) < 80
+
+
+def test_what_is_under_way_dies_with_either_process_and_never_reaches_the_next() -> None:
+    for dies in (1, 2):
+        net = Net()
+        net.one.tell(2, "under way")
+        net.network.leave(net.network.nodes[dies], silently=False)
+        again = Peer(dies, net.kernel)
+        net.network.join(again)
+        net.run()
+        assert net.two.got == again.got == []
+        speaker = again if dies == 1 else net.one
+        assert speaker.tell(2, "anew")
+        net.run()
+        assert net.network.nodes[2].got == ["anew"]  # type: ignore[attr-defined]
+
+
+def test_nobody_can_reach_a_process_that_is_down() -> None:
+    net = Net()
+    net.network.leave(net.two, silently=True)
+    assert not net.one.tell(2, "hello")
+
+
+def test_a_crash_is_noticed_by_connected_peers_and_a_power_loss_only_by_their_timeout() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.run()
+    net.network.leave(net.two, silently=False)
+    net.run()
+    assert (net.one.broken, net.three.broken) == ([2], [])
+    net.one.tell(3, "hello")
+    net.run()
+    net.network.leave(net.three, silently=True)
+    net.run()
+    assert net.one.broken == [2]
+    net.network.join(Peer(3, net.kernel))
+    net.one.timeout_us = 500
+    net.one.tell(3, "hello")
+    net.network.leave(net.network.nodes[3], silently=True)
+    net.run(499)
+    assert net.one.broken == [2]
+    net.run(1)
+    assert net.one.broken == [2, 3]
+
+
+def test_over_a_cut_link_a_crash_goes_unnoticed() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.network.cut(2, 1)
+    net.network.leave(net.two, silently=False)
+    net.run()
+    assert net.one.broken == []
+
+
+def test_timers_of_a_dead_process_never_fire() -> None:
+    net = Net()
+    net.kernel.call_at(10, net.one.life, net.one.take, "timer")
+    net.network.leave(net.one, silently=False)
+    net.run()
+    assert net.one.got == []
+
+
+def test_everybody_hears_who_is_up() -> None:
+    net = Net()
+    assert (net.one.came, net.two.came, net.three.came) == ([1, 2, 3], [2, 3], [3])
+
+
+# Pauses.
+
+
+def test_a_paused_process_is_handed_all_it_missed_in_order_when_it_resumes() -> None:
+    net = Net()
+    net.one.tell(2, "before")
+    net.run()
+    net.network.pause(net.two)
+    net.kernel.call_at(net.kernel.now_us + 5_000, net.two.life, net.two.take, "timer")
+    net.one.tell(2, "first")
+    net.run(4_000)
+    net.run(4_000)
+    net.three.tell(2, "by a connection that was opened meanwhile")
+    net.run()
+    assert net.two.got == ["before"]
+    now_us = net.kernel.now_us
+    net.network.resume(net.two)
+    missed = ["first", "timer", "by a connection that was opened meanwhile"]
+    assert net.two.got == ["before", *missed]
+    assert net.two.at_us[1:] == [now_us] * 3
+    net.one.tell(2, "after")
+    net.run()
+    assert net.two.got[-1] == "after"
+
+
+def test_what_arrives_at_the_instant_of_resuming_does_not_overtake_what_was_held() -> None:
+    net = Net()
+    net.network.link(1, 2).table = (100,) * 256
+    net.network.pause(net.two)
+    net.one.tell(2, "held")
+    net.kernel.call_at(net.kernel.now_us + 101, net.three.life, net.network.resume, net.two)
+    net.one.tell(2, "arrives at the same instant")
+    net.run()
+    assert net.two.got == ["held", "arrives at the same instant"]
+    assert net.two.at_us == [net.two.at_us[0]] * 2
+
+
+def test_pauses_add_up() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.network.pause(net.two)
+    net.one.tell(2, "late")
+    net.run()
+    net.network.resume(net.two)
+    net.run()
+    assert net.two.frozen
+    assert net.two.got == []
+    net.network.resume(net.two)
+    assert not net.two.frozen
+    assert net.two.got == ["late"]
+
+
+def test_a_cut_loses_what_arrives_for_a_paused_process_and_a_pause_outlives_it() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.run()
+    net.network.pause(net.two)
+    net.one.tell(2, "arrived")
+    net.run()
+    net.network.cut(1, 2)
+    net.one.tell(2, "lost")
+    net.run()
+    net.network.heal(1, 2)
+    net.one.tell(2, "after the cut")
+    net.run()
+    assert net.two.got == ["hello"]
+    net.network.cut(1, 2)
+    net.network.resume(net.two)
+    assert net.two.got == ["hello", "arrived", "after the cut"]
+    net.one.tell(2, "cut again")
+    net.run()
+    assert len(net.two.got) == 3
+
+
+def test_a_paused_process_that_dies_does_nothing_any_more() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.one.tell(2, "never")
+    net.kernel.call_at(net.kernel.now_us + 10, net.two.life, net.two.take, "never")
+    net.run()
+    net.network.leave(net.two, silently=True)
+    net.one.tell(2, "nobody there")
+    net.kernel.call_at(net.kernel.now_us + 10, net.two.life, net.two.take, "never")
+    net.run()
+    assert net.two.got == []
+    assert not net.two.frozen
+
+
+def test_a_process_that_ends_itself_while_it_makes_up_for_a_pause_stops_there() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    net.two.perform(lambda _: net.network.leave(net.two, silently=False), None)
+    net.two.perform(net.two.take, "never")
+    net.network.resume(net.two)
+    assert net.two.got == []
+    assert not net.two.life.open
+
+
+def test_a_paused_process_hears_late_who_is_up_and_which_connections_broke() -> None:
+    net = Net()
+    net.one.tell(2, "hello")
+    net.two.tell(1, "hello")
+    net.run()
+    net.network.pause(net.two)
+    net.network.leave(net.one, silently=False)
+    late = Peer(4, net.kernel)
+    net.network.join(late)
+    net.run()
+    assert (net.two.broken, 4 in net.two.came) == ([], False)
+    net.network.resume(net.two)
+    assert (net.two.broken, 4 in net.two.came) == ([1], True)
+
+
+# Links that got worse.
+
+
+def test_a_slow_link_takes_longer_in_its_direction_and_keeps_the_order() -> None:
+    net = Net()
+    net.network.slow(1, 2, 500_000)
+    sent_us = net.kernel.now_us
+    net.one.tell(2, "slow")
+    net.two.tell(1, "quick")
+    net.network.slow(1, 2, -500_000)
+    net.one.tell(2, "quick, yet behind")
+    net.run()
+    assert net.two.got == ["slow", "quick, yet behind"]
+    assert min(net.two.at_us) >= sent_us + 500_000 + LATENCY_US[0]
+    assert net.one.at_us[0] <= sent_us + LATENCY_US[-1]
+    assert net.network.link(1, 2).table == LATENCY_US
+
+
+def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
+    net = Net()
+    net.network.lossy(1, 2, 300)
+    for number in range(400):
+        net.one.tell(2, number)
+        net.one.tell(3, number)
+    net.run()
+    assert 200 < len(net.two.got) < 340
+    assert net.two.got == sorted(net.two.got)
+    assert len(net.three.got) == 400
+    net.network.lossy(1, 2, -300)
+    net.one.tell(2, "safe")
+    net.run()
+    assert net.two.got[-1] == "safe"
+    assert net.network.loss == 0
+
+
+class Request:
+    """Something that its sender repeats."""
+
+    def __init__(self, copy_of: Request | None = None) -> None:
+        self.copy_of = copy_of
+
+    def again(self) -> Request:
+        return Request(self)
+
+
+class Server(Peer):
+    """Takes requests that their senders repeat."""
+
+    def on_produce(self, request: Request) -> None:
+        self.take(request)
+
+
+def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_the_first() -> None:
+    kernel = Kernel()
+    network = Network(kernel, Streams(1))
+    one, two = Peer(1, kernel), Server(2, kernel)
+    network.join(one)
+    network.join(two)
+    network.resend(1, 2, 1_000)
+    channel = one.reach(2)
+    assert channel is not None
+    request = Request()
+    channel.send(two.on_produce, request)
+    channel.send(two.take, "a reply")
+    kernel.run_until(2 * END_US)
+    assert len(two.got) == 3
+    assert two.got[0] is request
+    assert two.got[1] == "a reply"
+    assert two.got[2].copy_of is request
+    network.resend(1, 2, -1_000)
+    channel.send(two.on_produce, request)
+    kernel.run_until(5 * END_US)
+    assert len(two.got) == 4
+
+
+def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
+    control = ControlBatch(2)
+    control.requests.append(LeaderAndIsrRequest(1, 5, LeaderAndIsr("p", 2, 0, (2,), 0, (2,))))
+    sent: tuple[Any, ...] = (ProduceRequest(1_001, "p", 7, 3, -1, (8, 0, 4)), control)
+    for request in sent:
+        copy = request.again()
+        assert copy is not request
+        assert type(copy) is type(request)
+        for name in type(request).__slots__:
+            assert getattr(copy, name) == getattr(request, name), name
+
+
+@pytest.mark.parametrize("kernel", [Kernel(), ShuffledKernel(random.Random(1))])
+def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel) -> None:
+    network = Network(kernel, Streams(1))
+    one, two = Peer(1, kernel), Peer(2, kernel)
+    network.join(one)
+    network.join(two)
+    kernel.run_until(END_US)
+    network.slow(1, 2, -5_000)
+    with pytest.raises(PastEventError, match=r"take of node 2 asks .* before now \(1000000 us\)"):
+        one.tell(2, "early")

@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.config import NEVER, resolve
+from sim.environment.storage import PeriodicFile, RecoveryError, Storage
+from sim.hosts.settings import broker_settings
+from sim.protocol.batch import Batch
+from sim.protocol.messages import NO_BROKER_EPOCH
+from sim.protocol.modes import MODES
+from sim.protocol.replica.replica import Replica
+
+if TYPE_CHECKING:
+    from sim.config import Value
+    from sim.protocol.rules import Rules
+
+KIP101 = MODES["kip101"].rules
+KRAFT = MODES["kraft"].rules
+SECOND_US = 1_000_000
+DURABLE_AFTER_US = 35 * SECOND_US
+"""Write-back is due after 30 s and runs every 5 s."""
+
+
+class Machine:
+    """A machine with one process on it at a time; does with storage what a broker does."""
+
+    def __init__(self, rules: Rules = KIP101, **config: Value) -> None:
+        keys = {key.replace("_", "."): value for key, value in config.items()}
+        self.storage = Storage(broker_settings(resolve(keys)).storage)
+        self.rules = rules
+        self.now_us = 0
+        self.next_id = 0
+        self.epoch = 0
+        self.start()
+
+    def start(self) -> None:
+        log, epochs, hw = self.storage.recover(self.rules)
+        self.replica = Replica("t-0", log, epochs, hw, self.rules, self)
+        self.storage.begin_checkpoints(self.now_us)
+
+    # The replica's host.
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        self.storage.appended(batch, self.now_us)
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        self.storage.truncated(len(removed), self.now_us)
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        self.storage.hw_file.catch_up(previous, self.now_us)
+
+    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+        self.storage.front_dropped(dropped, previous, self.now_us)
+
+    def reached(self, probe: int) -> None:
+        pass
+
+    # What happens.
+
+    def write(self, count: int = 1, seconds: float = 1) -> None:
+        self.replica.append_new(self.next_id, count, self.epoch)
+        self.next_id += count
+        self.wait(seconds)
+
+    def wait(self, seconds: float) -> None:
+        self.now_us += int(seconds * SECOND_US)
+
+    def kill(self) -> None:
+        self.storage.process_ended(self.replica.hw, self.now_us)
+
+    def lose_power(self) -> list[Batch]:
+        self.kill()
+        return self.storage.power_lost(self.now_us)
+
+    def shut_down(self) -> None:
+        self.kill()
+        self.storage.close_cleanly(self.replica.hw)
+
+    @property
+    def bases(self) -> list[int]:
+        return [batch.base_offset for batch in self.replica.log.batches]
+
+
+# Page cache and disk.
+
+
+def test_the_page_cache_survives_a_kill_and_not_a_power_loss() -> None:
+    machine = Machine()
+    for _ in range(3):
+        machine.write()
+    machine.kill()
+    machine.start()
+    assert machine.bases == [0, 1, 2]
+    assert [batch.base_offset for batch in machine.lose_power()] == [0, 1, 2]
+    machine.start()
+    assert (machine.bases, machine.replica.log.leo) == ([], 0)
+
+
+def test_write_back_saves_what_has_been_dirty_for_long() -> None:
+    machine = Machine()
+    machine.write(seconds=DURABLE_AFTER_US / SECOND_US)
+    machine.write(seconds=29)
+    assert [batch.base_offset for batch in machine.lose_power()] == [1]
+
+
+@pytest.mark.parametrize(("interval", "lost"), [(1, []), (2, [6]), (5, [5, 6]), (NEVER, [0, 2, 4, 5, 6])])
+def test_flushes_save_what_was_written_before(interval: int, lost: list[int]) -> None:
+    machine = Machine(log_flush_interval_messages=interval)
+    for count in (2, 2, 1, 1, 1):
+        machine.write(count)
+    assert [batch.base_offset for batch in machine.lose_power()] == lost
+
+
+def test_a_roll_saves_the_segments_before() -> None:
+    machine = Machine(log_segment_bytes=300, sim_record_bytes=100)
+    for _ in range(5):
+        machine.write()
+    assert machine.storage.segments == [0, 3]
+    assert machine.storage.recovery_point == 3
+    assert [batch.base_offset for batch in machine.lose_power()] == [3, 4]
+
+
+def test_a_controlled_shutdown_saves_everything() -> None:
+    machine = Machine()
+    machine.write(3)
+    machine.shut_down()
+    assert machine.storage.power_lost(machine.now_us) == []
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_corrupt_tail_costs_the_newest_batches_whether_synced_or_not(synced: bool) -> None:
+    machine = Machine(log_flush_interval_messages=1 if synced else NEVER)
+    for _ in range(4):
+        machine.write(2)
+    machine.kill()
+    assert machine.storage.synced == (4 if synced else 0)
+    assert [batch.base_offset for batch in machine.storage.corrupt_tail(3)] == [2, 4, 6]
+    assert machine.storage.synced == int(synced)
+    machine.start()
+    assert (machine.bases, machine.replica.log.leo, machine.storage.recovery_point) == ([0], 2, 0)
+    machine.write()
+    assert len(machine.lose_power()) == (0 if synced else 2)
+
+
+def test_a_corrupt_tail_may_reach_into_older_segments() -> None:
+    machine = Machine(log_segment_bytes=300, sim_record_bytes=100)
+    for _ in range(8):
+        machine.write()
+    assert machine.storage.segments == [0, 3, 6]
+    machine.kill()
+    assert len(machine.storage.corrupt_tail(6)) == 6
+    machine.start()
+    assert (machine.bases, machine.storage.segments) == ([0, 1], [0])
+    assert len(machine.storage.corrupt_tail(99)) == 2
+    machine.start()
+    assert machine.replica.log.leo == 0
+
+
+def test_after_a_clean_shutdown_no_tail_is_looked_at() -> None:
+    machine = Machine()
+    machine.write()
+    machine.shut_down()
+    assert machine.storage.corrupt_tail(1) == []
+
+
+def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
+    machine = Machine()
+    machine.write(5)
+    machine.replica.set_hw(5)
+    machine.shut_down()
+    machine.storage = machine.storage.anew()
+    machine.start()
+    assert (machine.bases, machine.replica.log.leo, machine.replica.hw) == ([], 0, 0)
+    assert machine.storage.epoch_checkpoint.entries == []
+    assert machine.storage.recovery_point_file.content is None
+
+
+def test_a_broker_that_knew_of_no_partition_leaves_the_hw_file_alone_when_it_is_shut_down() -> None:
+    machine = Machine()
+    machine.write(5)
+    machine.replica.set_hw(3)
+    machine.shut_down()
+    machine.replica.set_hw(5)
+    machine.storage.close_cleanly(None)
+    assert machine.storage.hw_file.content == 3
+    assert machine.storage.clean_shutdown
+
+
+def test_the_marker_carries_the_broker_epoch_until_logs_are_loaded() -> None:
+    machine = Machine()
+    machine.storage.close_cleanly(0, 7)
+    assert machine.storage.clean_broker_epoch == 7
+    machine.start()
+    assert machine.storage.clean_broker_epoch == NO_BROKER_EPOCH
+    machine.storage.close_cleanly(0)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, NO_BROKER_EPOCH)
+
+
+def test_a_disk_that_replaces_another_has_no_marker() -> None:
+    machine = Machine()
+    machine.storage.close_cleanly(0, 7)
+    other = machine.storage.anew()
+    assert (other.clean_shutdown, other.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+
+
+def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
+    machine = Machine()
+    machine.write(3)
+    machine.storage.delete_log(machine.rules)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+
+
+def test_who_stops_before_its_logs_are_loaded_puts_back_the_marker_that_was_there() -> None:
+    machine = Machine(KRAFT)
+    machine.storage.close_cleanly(0, 7)
+    machine.storage.close_unloaded(KRAFT, 8)
+    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, 8)
+
+
+@pytest.mark.parametrize(("rule", "trusted"), [("always", True), ("loaded-only", False)])
+def test_whether_it_leaves_one_that_lies_is_a_rule(rule: str, *, trusted: bool) -> None:
+    rules = KRAFT.override({"clean_shutdown_file": rule})
+    machine = Machine(rules)
+    machine.write(seconds=DURABLE_AFTER_US / SECOND_US)
+    machine.write()
+    assert machine.lose_power()
+    machine.storage.epoch_checkpoint.write([])
+    machine.storage.close_unloaded(rules, 8)
+    assert machine.storage.clean_broker_epoch == (8 if trusted else NO_BROKER_EPOCH)
+    machine.start()
+    assert machine.bases == [0]
+    # Nobody has looked at what is there: it is not scanned, and the epochs that it names are not taken.
+    assert machine.storage.recovery_point == (1 if trusted else 0)
+    assert machine.replica.epochs.entries == ([] if trusted else [(0, 0)])
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 4)),
+        st.tuples(st.just("wait"), st.integers(1, 40)),
+        st.tuples(st.just("epoch"), st.just(0)),
+        st.tuples(st.sampled_from(["truncate", "start", "hw"]), st.integers(0, 9)),
+        st.tuples(st.sampled_from(["kill", "shut down", "lose power"]), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@given(ACTIONS, st.sampled_from([1, 3, 10, NEVER]), st.sampled_from([300, 1_000_000]))
+def test_what_survives_any_history(history: list[tuple[str, int]], interval: int, segment: int) -> None:
+    machine = Machine(log_flush_interval_messages=interval, log_segment_bytes=segment)
+    written_us: dict[Batch, int] = {}
+    for action, number in history:
+        log = machine.replica.log
+        if action == "write":
+            machine.write(number)
+            written_us[log.batches[-1]] = machine.now_us - SECOND_US
+        elif action == "wait":
+            machine.wait(number)
+        elif action == "epoch":
+            machine.epoch += 1
+        elif action == "truncate":
+            machine.replica.truncate_to(max(0, log.leo - number))
+        elif action == "hw":
+            machine.replica.set_hw(log.log_start + number)
+        elif action == "start":
+            machine.replica.advance_log_start(log.log_start + number)
+        else:
+            before, start, clean = list(log.batches), log.log_start, action == "shut down"
+            lost: list[Batch] = []
+            if action == "kill":
+                machine.kill()
+            elif clean:
+                machine.shut_down()
+            else:
+                lost = machine.lose_power()
+            checkpoints = [file.content for file in (machine.storage.hw_file, machine.storage.log_start_file)]
+            machine.start()
+            log = machine.replica.log
+            assert log.batches + lost == before
+            assert all(machine.now_us - written_us[batch] < DURABLE_AFTER_US for batch in lost)
+            assert not (lost and interval == 1)
+            assert (checkpoints[1] or 0) <= log.log_start <= start
+            assert machine.replica.hw == min(max(checkpoints[0] or 0, log.log_start), log.leo)
+            epochs = machine.replica.epochs
+            assert all(log.log_start <= offset <= log.leo for offset in epochs.starts)
+            for batch in log.batches:
+                if batch.base_offset >= log.log_start:
+                    assert epochs.epoch_for_offset(batch.base_offset) == batch.leader_epoch
+            entries, hw = epochs.entries, machine.replica.hw
+            machine.kill()
+            machine.start()  # Recovery of what was just recovered changes nothing.
+            assert (machine.replica.log.batches, machine.replica.log.leo) == (log.batches, log.leo)
+            assert (machine.replica.epochs.entries, machine.replica.hw) == (entries, hw)
+
+
+# Files.
+
+
+def test_a_periodic_file_says_what_held_at_its_last_write() -> None:
+    file = PeriodicFile(5)
+    file.catch_up(1, 100)
+    assert file.content is None
+    file.begin(100)
+    file.catch_up(1, 104)
+    assert file.content is None
+    file.catch_up(1, 105)
+    file.catch_up(2, 109)
+    assert file.content == 1
+    file.catch_up(3, 121)
+    assert file.content == 3
+    file.end()
+    file.catch_up(4, 999)
+    assert file.content == 3
+
+
+def test_the_high_watermark_file_lags_behind_and_a_shutdown_writes_it() -> None:
+    machine = Machine()
+    machine.write(4, seconds=0)
+    machine.replica.set_hw(1)
+    machine.wait(6)
+    machine.replica.set_hw(3)
+    machine.kill()
+    machine.start()
+    assert machine.replica.hw == 1
+    machine.replica.set_hw(4)
+    machine.shut_down()
+    machine.start()
+    assert machine.replica.hw == 4
+
+
+def test_the_marker_is_written_by_a_shutdown_and_removed_by_a_start() -> None:
+    machine = Machine()
+    assert not machine.storage.clean_shutdown
+    machine.kill()
+    assert not machine.storage.clean_shutdown
+    machine.start()
+    machine.shut_down()
+    assert machine.storage.clean_shutdown
+    machine.start()
+    assert not machine.storage.clean_shutdown
+
+
+def test_epochs_missing_from_the_file_are_taken_from_the_batches() -> None:
+    machine = Machine()
+    machine.write()
+    machine.epoch = 3
+    machine.write()
+    machine.storage.epoch_checkpoint.write([(0, 0)])
+    machine.kill()
+    machine.start()
+    assert machine.replica.epochs.entries == [(0, 0), (3, 1)]
+
+
+def test_epochs_of_a_lost_tail_are_dropped() -> None:
+    machine = Machine()
+    machine.write(seconds=40)
+    machine.epoch = 3
+    machine.write()
+    machine.lose_power()
+    assert machine.storage.epoch_checkpoint.entries == [(0, 0), (3, 1)]
+    machine.start()
+    assert machine.replica.epochs.entries == [(0, 0)]
+
+
+@pytest.mark.parametrize(("end", "rule", "fails"), [
+    ("kill", "fails", True), ("kill", "passes", False), ("shut_down", "fails", False),
+])  # fmt: skip
+def test_overlapping_offsets_fail_recovery_after_an_unclean_end(end: str, rule: str, fails: bool) -> None:
+    machine = Machine(MODES["hw"].rules.override({"overlap_recovery": rule}))
+    machine.write(4)
+    machine.replica.append_fetched(Batch(2, 6, 1, 50))
+    getattr(machine, end)()
+    if fails:
+        with pytest.raises(RecoveryError, match="no larger than the last offset"):
+            machine.start()
+    else:
+        machine.start()
+        assert machine.replica.log.leo == 7

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from sim.history.coverage import WAKE_US, Coverage
+from sim.kernel.scheduler import ALWAYS, Kernel
+from sim.protocol.modes import MODES
+from sim.protocol.probes import BRANCHES, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS, branch
+
+KINDS = {"kill": 0, "cut": 1}
+
+
+def bits(coverage: Coverage, effective: tuple[str, ...] = ()) -> str:
+    """All bits, in three parts."""
+    width = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
+    return f"{coverage.bits(KINDS, effective):0{width}b}"
+
+
+def wake(coverage: Coverage, kind: str) -> bool:
+    """Whether a leader began in the wake of a kind of fault."""
+    start = len(PROBES) + len(KINDS) + KINDS[kind] * TRANSITIONS
+    return bits(coverage)[start + LEADER_BEGINS] == "1"
+
+
+def wait(kernel: Kernel, for_us: int) -> None:
+    kernel.call_at(kernel.now_us + for_us, ALWAYS, lambda _: None, None)
+    kernel.run_until(kernel.now_us + for_us)
+
+
+def test_names_are_unique_and_numbers_dense() -> None:
+    assert len({probe.name for probe in PROBES}) == len(PROBES)
+    assert all(probe.meaning for probe in PROBES)
+    assert sorted(BRANCHES.values()) == list(range(TRANSITIONS, len(PROBES)))
+    assert [probe.group == RULE_BRANCH for probe in PROBES] == [number >= TRANSITIONS for number in range(len(PROBES))]
+
+
+def test_a_branch_is_that_of_the_rules() -> None:
+    assert PROBES[branch(MODES["hw"].rules, "isr_join")].name == "isr_join=high-watermark"
+    assert PROBES[branch(MODES["kip320"].rules, "isr_join")].name == "isr_join=leader-epoch-start"
+
+
+def test_nothing_was_reached_at_first() -> None:
+    assert "1" not in bits(Coverage(Kernel()))
+
+
+def test_a_probe_is_one_bit() -> None:
+    coverage = Coverage(Kernel())
+    coverage.reached(LEADER_BEGINS)
+    coverage.reached(LEADER_BEGINS)
+    coverage.spared(coverage.strikes("kill"))
+    coverage.strikes("cut")
+    found = bits(coverage, effective=("cut",))
+    assert [index for index, bit in enumerate(found) if bit == "1"] == [LEADER_BEGINS, len(PROBES) + 1]
+
+
+def test_a_step_is_in_the_wake_of_the_last_fault_for_a_while() -> None:
+    kernel = Kernel()
+    coverage = Coverage(kernel)
+    coverage.reached(LEADER_BEGINS)
+    coverage.strikes("kill")
+    assert not wake(coverage, "kill")
+    wait(kernel, WAKE_US)
+    coverage.reached(LEADER_BEGINS)
+    assert wake(coverage, "kill")
+    coverage.strikes("cut")
+    wait(kernel, WAKE_US + 1)
+    coverage.reached(LEADER_BEGINS)
+    assert not wake(coverage, "cut")
+
+
+def test_a_fault_without_effect_has_no_wake() -> None:
+    coverage = Coverage(Kernel())
+    coverage.strikes("kill")
+    coverage.spared(coverage.strikes("cut"))
+    coverage.reached(LEADER_BEGINS)
+    assert wake(coverage, "kill")
+    assert not wake(coverage, "cut")
+
+
+def test_branches_are_in_no_wake() -> None:
+    coverage = Coverage(Kernel())
+    coverage.strikes("kill")
+    coverage.reached(TRANSITIONS)
+    assert bits(coverage).count("1") == 1

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING
+from sim.protocol.messages import MetadataReply, MetadataRequest
+from tests.sim.world import World
+
+
+def shown(world: World) -> list[tuple[int, int]]:
+    return [(step["record"], step["offset"]) for step in world.of("read")]
+
+
+def test_it_is_shown_what_lies_below_the_high_watermark_and_no_more() -> None:
+    world = World(config={"replica.socket.timeout.ms": 2_000}).ready()
+    world.write(2)
+    world.cluster.cut(2, 1)
+    world.write(3)
+    assert shown(world) == [(0, 0)]
+    world.cluster.heal_links()
+    world.run(5)
+    assert shown(world) == [(0, 0), (2, 2)]
+    assert world.cluster.consumer.at.offset == 5
+
+
+def test_it_follows_the_leader_and_repeats_nothing() -> None:
+    world = World().ready()
+    world.write()
+    world.cluster.kill(1)
+    world.run(30)
+    world.write()
+    assert shown(world) == [(0, 0), (1, 1)]
+
+
+def test_a_pause_is_made_up_for() -> None:
+    world = World().ready()
+    world.cluster.consumer.pause()
+    world.write()
+    world.write()
+    assert shown(world) == []
+    world.cluster.consumer.resume()
+    world.run()
+    assert shown(world) == [(0, 0), (1, 1)]
+
+
+def test_from_inside_a_batch_it_shows_the_rest_of_it() -> None:
+    world = World().ready()
+    world.cluster.consumer.pause()
+    world.write(4)
+    world.cluster.consumer.seek(2)
+    world.cluster.consumer.resume()
+    world.run()
+    assert [(step["record"], step["offset"], step["last"]) for step in world.of("read")] == [(2, 2, 3)]
+
+
+@pytest.mark.parametrize(("policy", "after"), [("earliest", [(2, 2), (3, 3)]), ("latest", [(3, 3)]), ("none", [])])
+def test_out_of_range_is_reported_and_reset_as_configured(policy: str, after: list[tuple[int, int]]) -> None:
+    world = World(config={"auto.offset.reset": policy}).ready()
+    world.cluster.consumer.pause()
+    for _ in range(3):
+        world.write()
+    leader = world.cluster.running[1].partition
+    assert leader is not None
+    leader.advance_log_start(2)
+    world.cluster.consumer.resume()
+    world.run()
+    world.write()
+    assert [step["offset"] for step in world.of("out-of-range")] == [0]
+    assert shown(world) == after
+
+
+def test_it_asks_for_the_end_offset_at_intervals() -> None:
+    world = World(config={"sim.end.offsets.interval.ms": 2_000}).ready()
+    world.write(3)
+    world.cluster.consumer.ask_regularly()
+    world.run(5)
+    answers = world.of("end-offset")
+    assert [(step["offset"], step["leader_epoch"]) for step in answers] == [(3, 0)] * 3
+    assert all(0 < step["t"] - step["asked_at"] < 10_000 for step in answers)
+
+
+def test_an_end_offset_that_goes_back_is_seen() -> None:
+    world = World("hw", first=2).ready()  # The controller: broker 3 could not tell broker 2 anything.
+    cluster = world.cluster
+    world.write(seconds=0)
+    world.until("ack")
+    cluster.consumer.ask_end_offset()
+    world.until("end-offset", offset=1)
+    assert cluster.journal.ledger.violations == []
+    cluster.cut(3, 2)  # Broker 2 has heard of no high watermark, and none of its followers will fetch.
+    cluster.kill(1)
+    world.run(25)
+    cluster.consumer.ask_end_offset()
+    world.until("end-offset", offset=0)
+    assert [violation.kind for violation in cluster.journal.ledger.violations] == ["hw-regression"]
+
+
+CUT: dict[str, int | str] = {
+    "unclean.leader.election.enable": True,
+    "replica.lag.time.max.ms": 2_000,
+    "auto.offset.reset": "earliest",
+}
+
+
+def truncated(mode: str, policy: str, *, refill: int = 3) -> World:
+    """Records 0 and 1 were read; 1 was on broker 1 only. Broker 2 is elected without it, and written to."""
+    world = World(mode, brokers=2, config={**CUT, "auto.offset.reset": policy}).ready()
+    world.write()
+    world.cluster.cut(2, 1)
+    world.run(10)
+    world.write()
+    assert shown(world) == [(0, 0), (1, 1)]
+    world.cluster.consumer.pause()
+    world.cluster.kill(1)
+    world.run(30)
+    for _ in range(refill):
+        world.write()
+    world.cluster.heal_links()
+    world.cluster.consumer.resume()
+    world.run(5)
+    return world
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest"])
+def test_after_a_truncation_it_goes_back_to_where_the_logs_part(policy: str) -> None:
+    world = truncated("kip320", policy)
+    assert [(step["position"], step["offset"]) for step in world.of("rewind")] == [(2, 1)]
+    assert shown(world) == [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)]
+
+
+def test_without_validation_it_misses_what_was_written_behind_its_position() -> None:
+    world = truncated("kip279", "earliest")
+    assert not world.of("rewind")
+    assert shown(world) == [(0, 0), (1, 1), (3, 2), (4, 3)]
+
+
+def test_without_a_policy_the_application_is_told_where_the_logs_part_and_seeks() -> None:
+    world = truncated("kip320", "none")
+    (told,) = world.of("truncation-detected")
+    assert (told["offset"], told["divergent_offset"], told["leader_epoch"]) == (2, 1, 0)
+    assert shown(world) == [(0, 0), (1, 1)]
+    world.cluster.consumer.seek(told["divergent_offset"], told["leader_epoch"])
+    world.run()
+    assert shown(world)[2:] == [(2, 1), (3, 2), (4, 3)]
+    assert len(world.of("truncation-detected")) == 1
+
+
+def test_a_leader_that_ends_before_its_position_puts_it_out_of_range_without_validation() -> None:
+    world = truncated("kip279", "earliest", refill=0)
+    assert [step["offset"] for step in world.of("out-of-range")] == [2]
+    assert [step["offset"] for step in world.of("reset")] == [0]
+    assert shown(world) == [(0, 0), (1, 1), (0, 0)]
+
+
+def test_with_validation_it_is_not_put_out_of_range() -> None:
+    world = truncated("kip320", "latest", refill=0)
+    assert not world.of("out-of-range")
+    assert world.cluster.consumer.at.offset == 1
+
+
+def test_it_restarts_at_the_committed_offset_and_asks_about_its_epoch() -> None:
+    world = World("kip320", config={"auto.offset.reset": "none"}).ready()
+    consumer = world.cluster.consumer
+    world.write(2)
+    consumer.commit()
+    world.write()
+    consumer.restart()
+    world.run()
+    assert [(step["offset"], step["leader_epoch"]) for step in world.of("commit")] == [(2, 0)]
+    assert [step["offset"] for step in world.of("restart-consumer")] == [2]
+    assert shown(world) == [(0, 0), (2, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(("policy", "after"), [("earliest", [(0, 0)]), ("latest", []), ("none", [])])
+def test_without_a_committed_offset_it_restarts_by_the_policy(policy: str, after: list[tuple[int, int]]) -> None:
+    world = World("kip320", config={"auto.offset.reset": policy}).ready()
+    world.write()
+    world.cluster.consumer.restart()
+    world.run()
+    assert shown(world)[1:] == after
+    assert world.cluster.consumer.raised == (policy == "none")
+
+
+def test_a_seek_to_an_epoch_ahead_of_the_metadata_waits_for_it() -> None:
+    world = World("kip320").ready()
+    consumer = world.cluster.consumer
+    world.write()
+    before = consumer.leader_epoch
+    consumer.seek(1, before + 1)
+    world.run(3)
+    assert consumer.leader == 0
+    world.cluster.kill(1)
+    world.run(30)
+    world.write()
+    assert consumer.leader_epoch > before
+    assert shown(world) == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("newest-epoch", (2, 5)), ("latest-received", (1, 4))])
+def test_which_metadata_is_kept(rule: str, kept: tuple[int, int]) -> None:
+    consumer = World("kip320", rules={"client_metadata": rule}).ready().cluster.consumer
+    for leader, epoch in ((2, 5), (1, 4)):
+        consumer._asked = MetadataRequest(consumer.node, consumer.topic)
+        consumer.on_metadata_reply(MetadataReply(consumer._asked, leader, epoch))
+    assert (consumer.leader, consumer.leader_epoch) == kept
+
+
+@pytest.mark.parametrize(("mode", "carried"), [("kip320", 0), ("kip279", -1)])
+def test_whose_requests_carry_the_leader_epoch(mode: str, carried: int) -> None:
+    world = World(mode).ready()
+    fetch = world.cluster.consumer._fetch
+    assert fetch is not None
+    assert fetch.positions[0][2] == carried
+
+
+@pytest.mark.parametrize(("version", "state"), [(3, AWAIT_VALIDATION), (2, FETCHING)])
+def test_a_leader_of_an_older_release_is_not_asked(version: int, state: str) -> None:
+    world = World("kip320").ready()
+    consumer = world.cluster.consumer
+    for broker in world.cluster.running.values():
+        broker.epoch_end_version = version
+    world.write()
+    consumer.seek(0, 0)
+    assert consumer.at.state == state
+    world.run()
+    assert shown(world) == [(0, 0), (0, 0)]
+
+
+def test_the_offset_for_a_time() -> None:
+    world = World("kip320").ready()
+    world.write(3)
+    world.write(3)
+    for record in (0, 4, 9):
+        world.cluster.consumer.offset_for_time(record)
+        world.run()
+    assert [(step["record"], step["offset"]) for step in world.of("offset-for-time")] == [(0, 0), (4, 4), (9, -1)]

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.hosts.producer import Send
+from tests.sim.world import SECOND_US, World
+
+
+def test_batches_are_sent_at_their_times_and_in_order() -> None:
+    world = World().ready()
+    now_us = world.cluster.kernel.now_us
+    world.cluster.producer.schedule([Send(number, 1, -1, now_us + number * SECOND_US) for number in range(3)])
+    world.run(1.5)
+    assert [step["record"] for step in world.of("ack")] == [0, 1]
+    world.run(1)
+    assert [step["record"] for step in world.of("ack")] == [0, 1, 2]
+    assert world.cluster.producer.idle
+
+
+def test_no_more_requests_are_in_flight_than_allowed() -> None:
+    world = World(config={"max.in.flight.requests.per.connection": 2}).ready()
+    world.cluster.cut(2, 1)
+    world.cluster.cut(3, 1)
+    for _ in range(5):
+        world.write(seconds=0)
+    world.run(1)
+    assert len(world.of("append", broker=1)) == 2
+
+
+@pytest.mark.parametrize(("acks", "acked"), [(0, []), (1, [0]), (-1, [])])
+def test_what_acks_wait_for(acks: int, acked: list[int]) -> None:
+    world = World().ready()
+    world.cluster.cut(2, 1)
+    world.write(acks=acks)
+    assert [step["record"] for step in world.of("ack")] == acked
+    assert world.logs[0] == [0]
+    assert world.cluster.producer.idle == (acks != -1)
+
+
+def test_after_a_failover_unanswered_batches_are_sent_again() -> None:
+    world = World().ready()
+    world.cluster.kill(1)
+    world.write()
+    world.write()
+    assert not world.of("ack")
+    world.run(30)
+    assert [step["record"] for step in world.of("ack")] == [0, 1]
+    assert world.of("append", broker=2, record=0)
+
+
+def test_a_retry_whose_first_copy_survived_is_appended_twice() -> None:
+    world = World().ready()
+    world.cluster.cut(1, 1001)
+    world.write()
+    assert world.logs[0] == [0]
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[0, 0]] * 3
+    assert [step["offset"] for step in world.of("ack", record=0)] == [1]
+
+
+def test_acks_0_is_never_sent_again() -> None:
+    world = World().ready()
+    world.cluster.cut(1001, 1)
+    world.write(acks=0)
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[]] * 3
+
+
+def test_a_batch_is_given_up_after_its_delivery_timeout() -> None:
+    world = World(config={"delivery.timeout.ms": 40_000}).ready()
+    world.cluster.cut(1001, 1)
+    world.write(seconds=35)
+    world.write(seconds=0)
+    world.cluster.heal_links()
+    world.run(60)
+    assert [step["record"] for step in world.of("ack")] == [1]
+
+
+def test_refusals_are_retried_until_the_isr_is_large_enough() -> None:
+    world = World(brokers=2, config={"min.insync.replicas": 2}).ready()
+    world.cluster.kill(2)
+    world.run(30)
+    world.write(seconds=5)
+    assert not world.of("ack")
+    assert world.logs[0] == []
+    world.cluster.start(2)
+    world.run(10)
+    assert [step["record"] for step in world.of("ack")] == [0]
+    assert world.logs == [[0]] * 2
+
+
+IDEMPOTENT: dict[str, bool] = {"enable.idempotence": True}
+
+
+def test_an_idempotent_producer_repeats_without_doubling() -> None:
+    world = World(config=IDEMPOTENT).ready()
+    world.cluster.cut(1, 1001)
+    world.write()
+    assert world.logs[0] == [0]
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[0]] * 3
+    assert [step["offset"] for step in world.of("ack", record=0)] == [0]
+
+
+def test_where_brokers_ignore_producer_ids_it_does_double() -> None:
+    world = World(config=IDEMPOTENT, rules={"producer_dedup": "no"}).ready()
+    world.cluster.cut(1, 1001)
+    world.write()
+    world.cluster.heal_links()
+    world.run(60)
+    assert world.logs == [[0, 0]] * 3
+
+
+def test_after_a_failover_an_idempotent_producer_goes_on_in_order() -> None:
+    world = World(config=IDEMPOTENT).ready()
+    world.write(2)
+    world.cluster.kill(1)
+    for count in (1, 3, 1):
+        world.write(count, seconds=0)
+    world.run(30)
+    assert world.logs[1] == list(range(7))
+    assert not world.of("producer-id")
+
+
+@pytest.mark.parametrize(
+    ("recovery", "acked", "producer"), [("epoch-bump", [0, 5, 6, 7], (1, 1)), ("new-producer-id", [0, 5, 7], (2, 0))]
+)
+def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
+    recovery: str, acked: list[int], producer: tuple[int, int]
+) -> None:
+    config = {**IDEMPOTENT, "unclean.leader.election.enable": True, "replica.lag.time.max.ms": 2_000}
+    world = World(brokers=2, config=config, rules={"producer_recovery": recovery}).ready()
+    world.write(5, acks=1)  # Something for the log to know the producer by.
+    world.cluster.cut(2, 1)
+    world.run(10)
+    world.write(acks=1)
+    world.cluster.kill(1)
+    world.run(30)
+    world.write(seconds=5)
+    world.write(seconds=5)
+    assert [(step["producer_id"], step["producer_epoch"]) for step in world.of("producer-id")] == [producer]
+    assert [step["record"] for step in world.of("ack")] == acked
+
+
+def test_a_request_to_a_former_leader_times_out_though_the_present_one_answers() -> None:
+    world = World().ready()
+    world.cluster.cut(1, 1001)
+    lost = world.write(seconds=0.01)
+    world.cluster.lose_power(1)
+    world.run(20)
+    assert world.of("elected", broker=2)
+    for _ in range(4):
+        world.write(seconds=4)
+    acked = [step["record"] for step in world.of("ack")]
+    assert acked.index(lost) > 0
+    assert world.cluster.producer.idle

@@ -1,0 +1,253 @@
+"""The quorum and its brokers together: registration, sessions, replay, ISR changes, failover."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.config import Value
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.quorum import Quorum
+from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
+from tests.sim.world import World
+
+
+def kraft(mode: str = "kraft", **more: int) -> World:
+    """Three brokers, min.insync.replicas 2, no rebalancing."""
+    config = {"min.insync.replicas": 2, "auto.leader.rebalance.enable": False, "replica.lag.time.max.ms": 10_000}
+    return World(mode, config={**config, **{key.replace("_", "."): value for key, value in more.items()}}).ready()
+
+
+def quorum(world: World) -> Quorum:
+    assert isinstance(world.cluster.control, Quorum)
+    return world.cluster.control
+
+
+def process(world: World, broker: int) -> KRaftBroker:
+    one = world.cluster.running[broker]
+    assert isinstance(one, KRaftBroker)
+    return one
+
+
+def state(world: World) -> PartitionRegistration:
+    found = world.cluster.control.state
+    assert isinstance(found, PartitionRegistration)
+    return found
+
+
+def changes(world: World, broker: int) -> list[BrokerRegistration]:
+    return [one for one in quorum(world).log if isinstance(one, BrokerRegistration) and one.broker == broker]
+
+
+def test_a_broker_is_fenced_until_its_logs_are_loaded_and_it_has_read_of_its_registration() -> None:
+    world = World("kraft")
+    world.run(0.1)  # Logs are loaded after 0.2 s.
+    assert [one.fenced for one in changes(world, 1)] == [True]
+    assert not world.of("recovered")
+    world.run(0.3)
+    assert [one.fenced for one in changes(world, 1)] == [True, False]
+    assert [step["broker"] for step in world.of("unfenced")] == [1, 2, 3]
+    assert (state(world).leader, state(world).isr) == (1, (1, 2, 3))
+    assert all(process(world, broker).image.offset == len(quorum(world).log) for broker in (1, 2, 3))
+
+
+def test_a_session_ends_nine_seconds_after_the_last_heartbeat_that_would_have_arrived() -> None:
+    world = kraft()
+    world.run(20)
+    assert 1 in world.cluster.network.idle.pings  # Heartbeats are left out by now.
+    world.cluster.kill(1)
+    killed_us = world.cluster.kernel.now_us
+    world.run(12)
+    (fenced,) = world.of("session-end", broker=1)
+    assert 7_000_000 < fenced["t"] - killed_us <= 9_000_000
+    assert (state(world).leader, state(world).isr, state(world).leader_epoch) == (2, (2, 3), 1)
+
+
+def test_a_process_that_is_soon_back_waits_for_the_session_of_its_predecessor() -> None:
+    world = kraft()
+    world.run(20)
+    world.cluster.kill(2)
+    world.cluster.start(2)
+    world.run(5)
+    assert len(changes(world, 2)) == 2  # The first registration, unfenced.
+    world.run(15)
+    assert [one.fenced for one in changes(world, 2)] == [True, False, True, True, False]
+    assert changes(world, 2)[-1].incarnation == 2
+    assert state(world).isr == (1, 2, 3)
+    assert state(world).leader_epoch == 0  # A smaller ISR raises no leader epoch from 3.6 on.
+
+
+def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
+    world = kraft("elr")
+    world.run(20)
+    epoch = process(world, 1).broker_epoch
+    world.cluster.shut_down(1)
+    world.run(5)
+    assert 1 not in world.cluster.running
+    assert (state(world).leader, state(world).isr, state(world).elr) == (2, (2, 3), ())
+    storage = world.cluster.storages[1]
+    assert (storage.clean_shutdown, storage.clean_broker_epoch) == (True, epoch)
+    world.cluster.shut_down(2)
+    world.run(5)
+    assert (state(world).isr, state(world).elr) == ((3,), (2,))
+    world.cluster.start(2)
+    world.run(1)
+    assert state(world).isr == (2, 3)
+    assert storage.clean_broker_epoch == epoch
+
+
+@pytest.mark.parametrize(("kill", "elr"), [(True, ()), (False, (2,))])
+def test_only_who_went_cleanly_stays_eligible(kill: bool, elr: tuple[int, ...]) -> None:
+    world = kraft("elr")
+    world.run(20)
+    stop = world.cluster.kill if kill else world.cluster.shut_down
+    world.cluster.kill(1)
+    world.run(12)
+    stop(2)
+    world.run(12)
+    assert (state(world).isr, state(world).elr) == ((3,), (2,))
+    world.cluster.cut(2, 3)  # It cannot catch up.
+    world.cluster.start(2)
+    world.run(1)
+    assert state(world).elr == elr
+
+
+def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
+    world = kraft()
+    world.run(20)
+    world.cluster.cut(0, 3)
+    assert world.cluster.control.prefer() is False  # It leads already.
+    for broker in (1, 2):
+        quorum(world).expire(broker)
+        world.run(3)
+    assert not world.of("follow", broker=3)[1:]
+    world.cluster.heal_links()
+    world.run(3)
+    assert process(world, 3).image.offset == len(quorum(world).log)
+    follows = world.of("follow", broker=3)[1:]
+    assert [step["leader_epoch"] for step in follows] == [state(world).leader_epoch]
+    assert state(world).leader_epoch > 1
+
+
+def test_a_broker_whose_requests_do_not_arrive_reads_nothing() -> None:
+    world = kraft()
+    world.run(20)
+    world.cluster.cut(3, 0)
+    before = process(world, 3).image.offset
+    quorum(world).expire(2)
+    world.run(5)
+    assert process(world, 3).image.offset == before
+    assert process(world, 1).image.offset > before
+
+
+def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
+    world = kraft()
+    world.run(20)
+    world.cluster.kill(2)
+    world.run(5)
+    assert world.cluster.move_controller()
+    assert not world.cluster.move_controller()  # Nobody is active just now.
+    world.run(8)
+    assert quorum(world).epoch == 2
+    assert not world.of("session-end", broker=2)  # Nine seconds after its predecessor's.
+    world.run(4)
+    assert state(world).isr == (1, 3)
+    assert quorum(world).active.image.offset == len(quorum(world).log)
+
+
+def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> None:
+    world = kraft()
+    world.run(20)
+    assert world.cluster.pause_controller(0)
+    length = len(quorum(world).log)
+    assert not quorum(world).expire(2)
+    assert not quorum(world).prefer()
+    world.cluster.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
+    world.run(2)
+    assert len(quorum(world).log) == length
+    world.cluster.resume_controller(0)
+    world.run(2)
+    assert quorum(world).epoch == 2
+    assert len(quorum(world).log) == length + 1
+    assert process(world, 1).settings.min_insync_replicas == 1
+
+
+def test_an_isr_change_that_got_lost_is_asked_for_again() -> None:
+    world = kraft(controller_socket_timeout_ms=5_000)
+    world.run(20)
+    world.cluster.cut(1, 3)
+    world.write(seconds=0.1)
+    world.run(9)
+    world.cluster.cut(1, 0)
+    world.run(6)  # The leader has found the laggard, and nobody heard it.
+    assert state(world).isr == (1, 2, 3)
+    world.cluster.heal(1, 0)
+    world.run(5)
+    assert state(world).isr == (1, 2)
+
+
+def test_a_fenced_broker_does_not_join_the_isr() -> None:
+    world = kraft()
+    world.run(20)
+    world.cluster.zombie(3)  # Its heartbeats do not arrive; it fetches on.
+    world.run(5)
+    assert state(world).isr == (1, 2)
+    world.write()
+    assert world.logs[2] == world.logs[0]
+    world.cluster.unzombie(3)
+    world.run(3)
+    assert state(world).isr == (1, 2, 3)
+
+
+def test_a_reassignment_moves_the_replica_and_its_log_is_deleted() -> None:
+    world = World("kraft", brokers=4, config={"default.replication.factor": 3}).ready()
+    world.write()
+    assert world.cluster.reassign((4, 2, 3))
+    world.run(3)
+    assert (state(world).replicas, state(world).leader, state(world).adding, state(world).removing) == (
+        (4, 2, 3), state(world).isr[0], (), ()
+    )  # fmt: skip
+    assert 1 not in state(world).isr
+    assert world.of("deleted", broker=1)
+    assert world.logs[0] == []
+    assert world.logs[3] == world.logs[1]
+
+
+def test_the_preferred_leader_is_gone_back_to() -> None:
+    world = World("kraft", config={"leader.imbalance.check.interval.seconds": 30}).ready()
+    quorum(world).expire(1)
+    world.run(5)
+    assert state(world).leader == 2
+    world.run(30)
+    assert state(world).leader == 1
+
+
+def test_a_heartbeat_that_is_left_out_tells_how_far_the_broker_has_read() -> None:
+    world = kraft()
+    world.run(20)
+    quorum(world).expire(3)  # Records that nobody's heartbeat has told of.
+    world.run(10)
+    world.cluster.shut_down(1)  # It waits until the others have read that it goes.
+    world.run(5)
+    assert 1 not in world.cluster.running
+    assert state(world).leader == 2
+
+
+def test_who_waits_for_an_administrator_is_counted() -> None:
+    config: dict[str, Value] = {"min.insync.replicas": 2, "unclean.recovery.strategy": "None"}
+    world = World("elr-recovery", config=config).ready()
+    for broker in (1, 2, 3):
+        world.cluster.kill(broker)
+    world.run(12)
+    for broker in (1, 2, 3):  # All of them unclean: nobody is electable.
+        world.cluster.start(broker)
+    world.run(5)
+    assert (state(world).leader, state(world).isr, state(world).elr) == (0, (), ())
+    series = world.cluster.journal.metrics.series()
+    assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 1
+    assert series["ElectableLeaders"][-1][1] == 0
+    assert quorum(world).elect_leader("LONGEST_LOG_BALANCED")
+    world.run(310)
+    assert state(world).leader > 0
+    series = world.cluster.journal.metrics.series()
+    assert series["UncleanRecoveryFinishedCount"][-1][1] == 1
+    assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 0

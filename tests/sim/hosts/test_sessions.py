@@ -1,0 +1,131 @@
+"""Sessions that pings do not keep: they end when they would end if every ping were simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim.hosts.consumer import Consumer
+from sim.kernel.scheduler import SHIFT
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from sim.config import Value
+    from sim.history.trace import Step
+
+FIXED: dict[str, Value] = {"sim.network.latency": "fixed"}
+
+
+def sessions(mode: str, *, elision: bool, **config: Value) -> tuple[World, list[Step]]:
+    small = World(mode, config={**FIXED, "sim.elision": elision, **config}).ready()
+    small.run(60)
+    return small, small.of("session-end")
+
+
+@pytest.mark.parametrize(
+    ("mode", "timeout", "interval"),
+    [
+        ("kip320", "zookeeper.session.timeout.ms", "sim.heartbeat.interval.ms"),
+        ("elr", "broker.session.timeout.ms", "broker.heartbeat.interval.ms"),
+    ],
+)
+@pytest.mark.parametrize(("timeout_ms", "interval_ms", "ends"), [(9_000, 8_999, False), (9_000, 9_001, True)])
+def test_a_session_ends_where_its_timeout_is_shorter_than_the_interval(
+    mode: str, timeout: str, interval: str, timeout_ms: int, interval_ms: int, ends: bool
+) -> None:
+    config = {timeout: timeout_ms, interval: interval_ms}
+    small, found = sessions(mode, elision=True, **config)
+    other, real = sessions(mode, elision=False, **config)
+    assert small.steps == other.steps
+    assert found == real
+    assert bool(found) is ends
+
+
+def test_a_broker_pings_three_times_in_a_session_unless_told_otherwise() -> None:
+    small, found = sessions("kip320", elision=False, **{"zookeeper.session.timeout.ms": 6_000})
+    assert not found
+    assert small.cluster.settings[1].ping_us == 2_000_000
+
+
+def test_a_slow_link_may_cost_the_session_with_the_first_ping_that_takes_long() -> None:
+    """The ping before it took no time."""
+    found = []
+    for elision in (True, False):
+        config: dict[str, Value] = {**FIXED, "sim.elision": elision}
+        config |= {"zookeeper.session.timeout.ms": 6_000, "sim.heartbeat.interval.ms": 5_000}
+        small = World("kip320", config=config).ready()
+        small.run(12)
+        small.cluster.worsen("slow", 2, 0, 2_000_000)
+        small.run(60)
+        found.append(small.steps)
+        assert [step["broker"] for step in small.of("session-end")] == [2]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("later", range(5))
+@pytest.mark.parametrize("stops", [1, 2])
+def test_a_heartbeat_under_way_tells_what_was_so_when_it_was_sent(stops: int, later: int) -> None:
+    """Broker 2 has slow links. It is itself to stop, or a leader, who may when all others have replayed its leave."""
+    found = []
+    for elision in (True, False):
+        small = World("kraft", config={**FIXED, "sim.elision": elision, "broker.heartbeat.interval.ms": 2_500}).ready()
+        small.cluster.worsen("slow", 2, 0, 2_000_000)
+        small.cluster.worsen("slow", 0, 2, 700_000)
+        small.run(20 + later / 2)
+        small.cluster.shut_down(stops)
+        small.run(20)
+        found.append(small.steps)
+        assert small.of("shutdown", broker=stops)
+    assert found[0] == found[1]
+
+
+def test_a_fetch_of_a_consumer_that_was_sent_again_is_not_given_up_for_an_older_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for elision in (True, False):
+        small = World("kip320", config={**FIXED, "sim.elision": elision, "request.timeout.ms": 5_000}).ready()
+        small.write(seconds=2)
+        small.cluster.network.lose(1)
+        small.cluster.consumer.restart()
+        small.run(0.1)
+        small.cluster.network.lose(0)
+        given_up: list[int] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Consumer, "connection_lost", lambda self, given_up=given_up: given_up.append(self.node))
+            small.run(20)
+        found.append(given_up)
+    assert found == [[], []]
+
+
+@pytest.mark.parametrize(("age_ms", "next_ms"), [(1, 1_001), (100, 1_100), (1_000, 2_000), (1_700, 1_700)])
+def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: int) -> None:
+    small = World("kip320", config={**FIXED, "metadata.max.age.ms": age_ms}).run()
+    small.cluster.producer.begin()
+    calls = small.cluster.kernel._entries.items()
+    assert [key >> SHIFT for key, call in calls if call[1] == small.cluster.producer._age] == [next_ms * 1_000]
+
+
+@pytest.mark.parametrize("mode", ["kip320", "elr"])
+@pytest.mark.parametrize("seconds", range(0, 18, 3))
+def test_sessions_that_end_at_once_end_in_order(mode: str, seconds: int) -> None:
+    """The control plane stood still: all sessions get their full timeout, and two brokers are gone."""
+    found = []
+    for elision in (True, False):
+        small = World(mode, brokers=4, config={**FIXED, "sim.elision": elision}).ready()
+        cluster = small.cluster
+        cluster.kill(3)
+        small.run(1.3)
+        cluster.start(3)  # Its sessions begin when others are older.
+        small.run(40 + seconds)
+        cluster.pause(0)
+        for broker in (4, 2, 3):
+            cluster.kill(broker)
+        cluster.resume(0)
+        small.run(30)
+        found.append(small.steps)
+        ends = small.of("session-end")[-3:]
+        assert [step["broker"] for step in ends] == [2, 3, 4]
+        assert len({step["t"] for step in ends}) == 1
+    assert found[0] == found[1]

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log, UnexpectedAppendOffsetError
+
+COUNTS = st.integers(1, 5)
+
+
+class LogModel(RuleBasedStateMachine):
+    """A log against a flat list of (offset, record, batch) and two numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = Log()
+        self.model: list[tuple[int, int, int]] = []
+        self.start = self.leo = self.next_id = self.batches = 0
+
+    def _add(self, count: int) -> None:
+        self.batches += 1
+        self.model += [(self.leo + position, self.next_id + position, self.batches) for position in range(count)]
+        self.leo += count
+        self.next_id += count
+
+    @rule(count=COUNTS)
+    def append_as_leader(self, count: int) -> None:
+        assert self.log.append_new(self.next_id, count, 0).base_offset == self.leo
+        self._add(count)
+
+    @rule(count=COUNTS)
+    def append_as_follower(self, count: int) -> None:
+        self.log.append(Batch(self.leo, self.leo + count - 1, 0, self.next_id))
+        self._add(count)
+
+    @rule(back=st.integers(0, 8))
+    def truncate(self, back: int) -> None:
+        offset = max(0, self.leo - back)
+        gone = {batch for at, _, batch in self.model if at >= offset}
+        removed = self.log.truncate_to(offset)
+        assert len(removed) == len(gone)
+        self.model = [entry for entry in self.model if entry[2] not in gone]
+        self.leo = offset
+        self.start = min(self.start, offset)
+
+    @rule(ahead=st.integers(0, 4))
+    def truncate_fully(self, ahead: int) -> None:
+        self.log.truncate_fully(self.leo + ahead)
+        self.model = []
+        self.leo += ahead
+        self.start = self.leo
+
+    @precondition(lambda self: self.leo > self.start)
+    @rule(data=st.data())
+    def move_start(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.start, self.leo))
+        kept = {batch for at, _, batch in self.model if at >= offset}
+        self.log.advance_start(offset)
+        self.model = [entry for entry in self.model if entry[2] in kept]
+        self.start = offset
+
+    @rule()
+    def restart(self) -> None:
+        self.log.reload()
+        self.leo = max(self.start, self.model[-1][0] + 1 if self.model else self.start)
+
+    @invariant()
+    def holds_what_the_model_holds(self) -> None:
+        log = self.log
+        found = [
+            (batch.base_offset + position, record)
+            for batch in log.batches
+            for position, record in enumerate(batch.ids())
+        ]
+        assert found == [(offset, record) for offset, record, _ in self.model]
+        assert (log.log_start, log.leo) == (self.start, self.leo)
+        assert log.lasts == [batch.last_offset for batch in log.batches]
+
+    @invariant()
+    def finds_what_the_model_finds(self) -> None:
+        at = {offset: record for offset, record, _ in self.model}
+        for offset in range(self.leo + 2):
+            batch = self.log.batch_at(offset)
+            assert (None if batch is None else batch.first_id + offset - batch.base_offset) == at.get(offset)
+            rest = [record for batch in self.log.read(offset) for record in batch.ids()]
+            assert [record for record in rest if record in at.values()] == rest
+            assert set(rest) >= {record for at, record, _ in self.model if at >= offset}
+
+    @invariant()
+    def finds_batches_without_looking_at_all(self) -> None:
+        log = self.log
+        strangers = [Batch(batch.base_offset, batch.last_offset, 0, batch.first_id) for batch in log.batches]
+        assert all(map(log.holds, log.batches))
+        assert not any(map(log.holds, strangers))
+        for few in (1, len(strangers)):
+            assert log.lacking([*log.batches[:1], *strangers[:few]]) == strangers[:few]
+        for offset in range(self.leo + 1):
+            for end in range(offset + 1, self.leo + 2):
+                rest = log.read(offset)
+                assert log.between(offset, end) == [batch for batch in rest if batch.base_offset < end]
+                assert log.read_below(offset, end) == [batch for batch in rest if batch.last_offset < end]
+
+
+TestLog = LogModel.TestCase
+TestLog.settings = settings(max_examples=60, stateful_step_count=20)
+
+
+def test_truncation_into_a_batch_takes_all_of_it_and_leaves_the_leo_beyond_the_data() -> None:
+    log = Log()
+    log.append_new(0, 10, 0)
+    log.append_new(10, 10, 0)
+    assert [batch.base_offset for batch in log.truncate_to(15)] == [10]
+    assert (log.leo, log.lasts) == (15, [9])
+    log.reload()
+    assert log.leo == 10
+
+
+def test_what_a_follower_takes_below_its_leo_depends_on_the_offset_that_is_checked() -> None:
+    by_first, by_last = Log(), Log(check_first_offset=False)
+    for log in (by_first, by_last):
+        log.append_new(0, 20, 0)
+    with pytest.raises(UnexpectedAppendOffsetError, match="10-24 begins below the log end offset 20"):
+        by_first.append(Batch(10, 24, 1, 30))
+    by_last.append(Batch(10, 24, 1, 30))
+    assert by_last.overlaps()
+    assert not by_first.overlaps()
+    with pytest.raises(UnexpectedAppendOffsetError, match="ends below"):
+        by_last.append(Batch(15, 23, 2, 60))
+
+
+def test_a_first_batch_that_straddles_the_start_pulls_it_back() -> None:
+    log = Log(log_start=5)
+    log.append(Batch(3, 7, 0, 0))
+    assert (log.log_start, log.leo) == (3, 8)
+
+
+def test_the_start_may_lie_inside_a_batch() -> None:
+    log = Log()
+    log.append_new(0, 4, 0)
+    assert log.advance_start(2) == 0
+    assert log.advance_start(2) == 0
+    assert log.advance_start(4) == 1
+    assert (log.log_start, log.leo, log.batches) == (4, 4, [])
+
+
+def test_truncation_below_the_start_takes_the_start_along() -> None:
+    log = Log()
+    log.append_new(0, 4, 0)
+    log.advance_start(2)
+    log.truncate_to(1)
+    assert (log.log_start, log.leo) == (1, 1)

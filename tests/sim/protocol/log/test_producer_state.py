@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.protocol.batch import NO_SEQUENCE, Batch
+from sim.protocol.log.producer_state import RETAINED, check, latest_batches
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, ProduceRequest
+from sim.protocol.modes import MODES
+from sim.protocol.replica.partition import Partition
+from tests.sim.protocol.recording import KIP101, Recorder, decision, partition
+
+
+def log(*sequences: tuple[int, int, int], count: int = 2) -> list[Batch]:
+    """Batches of two records, with these sequences."""
+    return [
+        Batch(count * place, count * place + count - 1, 0, 100 + count * place, sequence)
+        for place, sequence in enumerate(sequences)
+    ]
+
+
+def test_the_last_five_batches_of_the_latest_epoch_are_known() -> None:
+    batches = log((1, 0, 0), *((1, 1, 2 * number) for number in range(RETAINED + 1)), (2, 0, 0), NO_SEQUENCE)
+    assert [batch.base_sequence for batch in latest_batches(batches, 1)] == [10, 8, 6, 4, 2]
+    assert [batch.base_sequence for batch in latest_batches(batches[:3], 1)] == [2, 0]
+    assert latest_batches(batches, 3) == []
+
+
+@pytest.mark.parametrize(
+    ("sequence", "error", "repeats"),
+    [
+        ((1, 3, 4), NONE, None),
+        ((1, 3, 2), NONE, 1),
+        ((1, 3, 0), NONE, 0),
+        ((1, 3, 1), OUT_OF_ORDER_SEQUENCE_NUMBER, None),
+        ((1, 3, 6), OUT_OF_ORDER_SEQUENCE_NUMBER, None),
+        ((1, 2, 4), INVALID_PRODUCER_EPOCH, None),
+        ((1, 4, 0), NONE, None),
+        ((1, 4, 4), OUT_OF_ORDER_SEQUENCE_NUMBER, None),
+        ((2, 0, 7), NONE, None),
+    ],
+)
+def test_what_becomes_of_a_batch(sequence: tuple[int, int, int], error: str, repeats: int | None) -> None:
+    batches = log((1, 3, 0), (1, 3, 2))
+    assert check(batches, sequence, 2) == (error, None if repeats is None else batches[repeats])
+
+
+def test_a_repetition_has_the_same_length() -> None:
+    assert check(log((1, 0, 0), (1, 0, 2)), (1, 0, 0), 3) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+
+
+def test_beyond_five_batches_a_repetition_is_out_of_order() -> None:
+    batches = log(*((1, 0, 2 * number) for number in range(6)))
+    assert check(batches, (1, 0, 2), 2) == (NONE, batches[1])
+    assert check(batches, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+
+
+def leader(host: Recorder, rule: str = "yes") -> Partition:
+    one = partition(host, KIP101.override({"producer_dedup": rule}))
+    one.become_leader(decision(), 0)
+    return one
+
+
+def send(one: Partition, sequence: int, *, acks: int = -1) -> None:
+    one.produce(ProduceRequest(1001, "t-0", 10 + sequence, 1, acks, (1, 0, sequence)), 0)
+
+
+def test_a_repetition_is_not_appended_and_waits_for_the_hw_like_the_first() -> None:
+    host = Recorder()
+    one = leader(host)
+    for sequence in (0, 1, 0):
+        send(one, sequence)
+    assert one.log.leo == 2
+    assert host.of("answer") == []
+    for follower in (2, 3):
+        one.follower_fetched(follower, 1, 1, one.leader_epoch, 5)
+    assert host.of("answer") == [(10, NONE, 0), (10, NONE, 0)]
+    send(one, 0)
+    assert host.of("answer")[2:] == [(10, NONE, 0)]
+
+
+def test_with_acks_1_a_repetition_is_answered_at_once() -> None:
+    host = Recorder()
+    one = leader(host)
+    for sequence in (0, 1, 1):
+        send(one, sequence, acks=1)
+    assert host.of("answer") == [(10, NONE, 0), (11, NONE, 1), (11, NONE, 1)]
+
+
+def test_a_gap_is_refused() -> None:
+    host = Recorder()
+    one = leader(host)
+    send(one, 0)
+    send(one, 2)
+    assert one.log.leo == 1
+    assert host.of("answer") == [(12, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+
+
+def test_what_was_truncated_is_forgotten() -> None:
+    one = leader(Recorder())
+    for sequence in (0, 1, 2):
+        send(one, sequence)
+    one.truncate_to(2)
+    send(one, 2)
+    assert one.log.leo == 3
+
+
+def test_a_leader_knows_what_it_replicated() -> None:
+    host = Recorder()
+    one = partition(host, MODES["kip320"].rules)
+    for batch in log((1, 0, 0), (1, 0, 1), count=1):
+        one.append_fetched(batch)
+    one.become_leader(decision(epoch=2), 0)
+    send(one, 1)
+    send(one, 3)
+    assert one.log.leo == 2
+    assert host.of("answer") == [(13, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+
+
+def test_without_the_rule_everything_is_appended() -> None:
+    one = leader(Recorder(), "no")
+    for sequence in (0, 0, 5):
+        send(one, sequence)
+    assert one.log.leo == 3

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import UnexpectedAppendOffsetError
+from sim.protocol.replica.replica import Replica
+from tests.sim.protocol.recording import HW, KIP101, Recorder, filled, partition
+
+
+def test_a_high_watermark_from_a_file_is_brought_within_the_log() -> None:
+    assert partition(Recorder(), hw=7).hw == 0
+
+
+def test_truncation_takes_the_high_watermark_and_the_epochs_along() -> None:
+    host = Recorder()
+    one = filled(host, {0: 3, 2: 3}, hw=5)
+    one.truncate_to(2)
+    assert host.calls == [("truncated", 2, 4), ("hw", 5, 2)]
+    assert one.epochs.entries == [(0, 0)]
+
+
+@pytest.mark.parametrize(("rule", "left"), [("keeps-epochs", [(0, 0), (3, 2)]), ("drops-epochs", [(0, 0)])])
+def test_truncation_to_the_leo_removes_no_data_and_perhaps_an_epoch(rule: str, left: list[tuple[int, int]]) -> None:
+    host = Recorder()
+    one = filled(host, {0: 2}, KIP101.override({"truncate_at_leo": rule}))
+    one.epochs.assign(3, 2)
+    one.truncate_to(5)
+    assert host.calls == [("truncated", 2, 0)]
+    assert one.epochs.entries == left
+
+
+def test_a_full_truncation_begins_anew_at_its_offset() -> None:
+    host = Recorder()
+    one = filled(host, {0: 2}, hw=1)
+    one.truncate_fully(9)
+    assert (one.hw, one.log.log_start, one.log.leo, one.epochs.entries) == (9, 9, 9, [])
+
+
+def test_the_high_watermark_of_a_leader_is_adopted_up_or_down_but_within_the_log() -> None:
+    host = Recorder()
+    one = filled(host, {0: 4}, hw=3)
+    assert not one.set_hw(3)
+    assert one.set_hw(1)
+    assert one.set_hw(9)
+    assert host.of("hw") == [(3, 1), (1, 4)]
+
+
+def test_the_log_start_moves_no_further_than_the_high_watermark() -> None:
+    host = Recorder()
+    one = filled(host, {0: 4}, hw=2)
+    one.advance_log_start(3)
+    one.advance_log_start(1)
+    assert host.calls == [("log-start", 2, 2)]
+    assert one.epochs.entries == [(0, 2)]
+
+
+def test_high_watermark_and_log_start_of_one_answer_are_taken_before_anybody_hears_of_them() -> None:
+    class Watching(Recorder):
+        def hw_moved(self, replica: Replica, previous: int) -> None:
+            super().hw_moved(replica, previous)
+            self.calls.append(("starts", replica.log.log_start))
+
+    host = Watching()
+    one = filled(host, {0: 4}, hw=1)
+    one.take(3, 4)
+    assert host.calls == [("hw", 1, 3), ("starts", 3), ("log-start", 3, 3)]
+    host.calls.clear()
+    one.take(3, 2)
+    assert host.calls == []
+
+
+def test_an_epoch_is_noted_before_an_append_that_fails() -> None:
+    one = filled(Recorder(), {0: 4}, KIP101)
+    with pytest.raises(UnexpectedAppendOffsetError):
+        one.append_fetched(Batch(2, 5, 7, 90))
+    assert one.epochs.latest == 7
+    before = filled(Recorder(), {0: 4}, HW)
+    before.append_fetched(Batch(2, 5, 7, 90))
+    assert before.log.overlaps()

@@ -1,0 +1,232 @@
+"""The controller driven directly: what it writes, and whom it tells what."""
+
+from __future__ import annotations
+
+from sim.protocol.zookeeper.election import BrokerInfo
+from tests.sim.protocol.controlling import Store, World
+
+ALL = {1: 11, 2: 12, 3: 13}
+
+
+def test_a_living_leader_is_told_its_old_epoch_again() -> None:
+    world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
+    assert world.decided == (1, (1, 2, 3), 5)
+    assert world.of("lead") == [(1, 5), (2, 5), (3, 5)]
+
+
+def test_metadata_comes_before_decisions() -> None:
+    world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
+    assert [kind for kind, *_ in world.told] == ["metadata"] * 3 + ["lead"] * 3
+
+
+def test_an_epoch_for_each_registration() -> None:
+    world = World(Store(1, (1, 2), registered={1: 11, 2: 12}), rules={"registration_epoch": "bumped"}).elected()
+    assert world.decided == (1, (1, 2), 6)
+    world.store.registered[3] = 14
+    world.controller.brokers_changed()
+    assert world.run().decided == (1, (1, 2), 7)
+
+
+def test_a_new_controller_elects_where_the_leader_is_gone() -> None:
+    world = World(Store(3, (2, 3), registered={1: 11, 2: 12})).elected()
+    assert world.decided == (2, (2,), 7)  # The dead replica left first, then somebody was elected.
+
+
+def test_an_older_controller_does_not_look_at_dead_replicas_when_it_starts() -> None:
+    store = Store(1, (1, 2, 3), registered={1: 11, 2: 12})
+    assert World(store, "kip279").elected().decided == (1, (1, 2, 3), 5)
+    assert World(store).elected().decided == (1, (1, 2), 6)
+
+
+def test_a_dead_follower_leaves_the_isr_with_a_new_leader_epoch() -> None:
+    world = World(Store(1, (1, 2, 3), registered=dict(ALL))).elected()
+    del world.store.registered[2]
+    world.controller.brokers_changed()
+    assert world.run().decided == (1, (1, 3), 6)
+
+
+def test_the_last_member_keeps_its_place_and_leads_again_when_it_is_back() -> None:
+    world = World(Store(2, (2,), registered=dict(ALL))).elected()
+    del world.store.registered[2]
+    world.controller.brokers_changed()
+    assert world.run().decided == (0, (2,), 6)
+    world.store.registered[2] = 20
+    world.controller.brokers_changed()
+    assert world.run().decided == (2, (2,), 7)
+
+
+def test_a_leader_that_was_gone_is_elected_anew_when_it_is_back() -> None:
+    store = Store(1, (1,), registered={2: 12, 3: 13})
+    world = World(store, "kip279").elected()
+    assert world.decided == (1, (1,), 5)  # Nobody looked at the dead replica.
+    store.registered[1] = 20
+    world.controller.brokers_changed()
+    assert world.run().decided == (1, (1,), 6)
+    assert world.of("lead")[-3:] == [(1, 6), (2, 6), (3, 6)]
+
+
+def test_a_bounce_is_missed_without_broker_epochs() -> None:
+    for name, decided in (("kip279", (2, (1, 2, 3), 5)), ("kip320", (1, (1, 3), 6))):
+        world = World(Store(2, (1, 2, 3), registered=dict(ALL)), name).elected()
+        world.store.registered[2] = 20
+        world.controller.brokers_changed()
+        assert world.run().decided == decided
+
+
+def _bounced(leader: int, registered: dict[int, int], logs: dict[int, tuple[int, int]]) -> World:
+    """A controller is elected after some members were started anew, with these logs; rule missed_bounce=noticed."""
+    store = Store(leader, (1, 2, 3), registered=registered)
+    for broker, log_end in logs.items():
+        store.registrations[broker] = BrokerInfo(broker + 10, log_end)
+    return World(store, rules={"missed_bounce": "noticed"}).elected()
+
+
+def test_a_bounce_that_no_controller_saw() -> None:
+    for value, leader in (("unnoticed", 2), ("noticed", 1)):
+        store = Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13})
+        store.registrations[2] = BrokerInfo(20, (4, 9))
+        world = World(store, rules={"missed_bounce": value}).elected()
+        assert world.decided[0] == leader
+
+
+def test_a_session_that_expired_is_no_bounce() -> None:
+    world = World(Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13}), rules={"missed_bounce": "noticed"})
+    assert world.elected().decided[:2] == (2, (1, 2, 3))
+
+
+def test_nobody_has_bounced_before_the_topic_exists() -> None:
+    store = Store(0, (1, 2), epoch=-1, registered={1: 11})
+    store.state.joined.clear()
+    world = World(store, rules={"missed_bounce": "noticed"}).elected()
+    assert list(world.controller.live) == [1]
+
+
+def test_a_member_that_ran_all_the_time_is_waited_for() -> None:
+    world = _bounced(1, {1: 21, 2: 22}, {1: (4, 0), 2: (4, 9)})
+    assert world.decided[:2] == (0, (1, 2, 3))
+    world.store.registered[3] = 23
+    world.controller.brokers_changed()
+    assert world.run().decided[:2] == (3, (3,))
+
+
+def test_when_all_members_were_started_anew_the_longest_log_leads() -> None:
+    world = _bounced(1, {1: 21, 3: 23}, {1: (4, 7), 2: (3, 9), 3: (4, 8)})
+    assert world.decided[:2] == (0, (1, 2, 3))  # Who is not back may have the longest.
+    world.store.registered[2] = 22
+    world.controller.brokers_changed()
+    assert world.run().decided[:2] == (3, (3,))
+
+
+def test_unclean_election_does_not_wait() -> None:
+    store = Store(1, (1, 2), registered={1: 21, 3: 13})
+    store.registrations[1] = BrokerInfo(11, (4, 0))
+    world = World(store, rules={"missed_bounce": "noticed"}, unclean=True).elected()
+    assert world.decided[0] == 3
+
+
+def test_a_leader_that_shuts_down_hands_over() -> None:
+    answers: list[tuple[str, int]] = []
+    world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
+    world.controller.controlled_shutdown(1, 11, lambda *answer: answers.append(answer))
+    assert world.run().decided == (2, (2, 3), 6)
+    assert answers == [("", 0)]
+
+
+def test_the_sole_member_cannot_hand_over() -> None:
+    answers: list[tuple[str, int]] = []
+    world = World(Store(1, (1,), registered=ALL)).elected()
+    world.controller.controlled_shutdown(1, 11, lambda *answer: answers.append(answer))
+    assert world.run().decided == (1, (1,), 5)
+    assert answers == [("", 1)]
+
+
+def test_a_follower_that_shuts_down_is_stopped_and_leaves_the_isr() -> None:
+    answers: list[tuple[str, int]] = []
+    world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
+    world.controller.controlled_shutdown(2, 12, lambda *answer: answers.append(answer))
+    assert world.run().decided == (1, (1, 3), 6)
+    assert world.stopped == [2]
+    world.controller.controlled_shutdown(3, 1, lambda *answer: answers.append(answer))
+    world.run()
+    assert answers == [("", 0), ("STALE_BROKER_EPOCH", 0)]
+
+
+def test_the_preferred_leader_takes_over() -> None:
+    world = World(Store(2, (1, 2), registered=ALL)).elected()
+    world.controller.preferred_election()
+    assert world.run().decided == (1, (1, 2), 6)
+    world.controller.preferred_election()
+    assert world.run().decided == (1, (1, 2), 6)
+
+
+def test_unclean_election_can_be_allowed_later() -> None:
+    world = World(Store(3, (3,), registered={1: 11, 2: 12})).elected()
+    assert world.decided[0] == 0
+    world.controller.unclean_election = True
+    world.controller.settings_changed()
+    assert world.run().decided == (1, (1,), 7)
+
+
+def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> None:
+    world = World(Store(1, (1, 2, 3), registered={**ALL, 4: 14})).elected()
+    world.store.target = (4, 2, 3)
+    world.controller.reassignment_asked()
+    world.run()
+    assert set(world.store.state.replicas) == {1, 2, 3, 4}
+    assert world.decided[0] == 1
+    world.store.amend(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=True)
+    world.controller.isr_changed()
+    world.run()
+    assert world.store.state.replicas == (4, 2, 3)
+    assert world.decided[:2] == (4, (2, 3, 4))
+    assert world.deleted == [1]
+    assert not world.store.target
+
+
+def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
+    world = World(Store(1, (1, 2, 3, 4), replicas=(1, 2, 3, 4), registered={**ALL, 4: 14})).elected()
+    world.store.target = (1, 4)
+    world.controller.reassignment_asked()
+    while len(world.assigned) > 2:
+        assert world.step()
+    assert len(world.store.state.replicas) == 4  # A new controller would go on from here.
+    while world.step():
+        assert world.assigned == (1, 4)
+    state = world.store.state
+    assert (state.isr, state.replicas) == ((1, 4), (1, 4))
+    assert world.deleted == [2, 3]
+
+
+def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has_written() -> None:
+    for name, leader, working in (("kip320", 3, False), ("kip279", 1, True)):
+        world = World(Store(3, (1, 2, 3), registered=dict(ALL)), name).elected()
+        world.store.newest = 2
+        del world.store.registered[3]
+        world.controller.brokers_changed()
+        assert world.run().decided[0] == leader
+        assert world.working == working
+    world.store.state.controller_epoch = 2
+    del world.store.registered[1]
+    world.controller.brokers_changed()
+    assert world.run().decided[0] == 1
+
+
+def test_what_is_at_work_when_the_session_ends_is_given_up_or_finished() -> None:
+    for name, leader in (("kip320", 3), ("kip279", 1)):
+        world = World(Store(3, (1, 2, 3), registered=dict(ALL)), name).elected()
+        del world.store.registered[3]
+        world.controller.brokers_changed()
+        world.step()
+        world.controller.session_lost()
+        assert world.run().decided[0] == leader
+        assert not world.working
+
+
+def test_events_are_handled_one_after_the_other() -> None:
+    world = World(Store(1, (1, 2, 3), registered=dict(ALL))).elected()
+    del world.store.registered[2]
+    world.controller.brokers_changed()
+    world.controller.preferred_election()
+    del world.store.registered[3]
+    world.controller.brokers_changed()
+    assert world.run().decided == (1, (1,), 7)

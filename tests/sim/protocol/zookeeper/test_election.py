@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.zookeeper import election
+
+ISRS = st.lists(st.sampled_from([1, 2, 3]), unique=True).map(lambda isr: tuple(sorted(isr)))
+LIVE = st.sets(st.sampled_from([1, 2, 3]))
+
+
+def test_the_first_live_member_in_assignment_order_leads_and_the_dead_leave_the_isr() -> None:
+    assert election.offline((3, 1, 2), (1, 2, 3), [1, 2]) == (1, (1, 2))
+
+
+def test_without_a_live_member_nobody_leads_unless_unclean_election_is_allowed() -> None:
+    assert election.offline((1, 2, 3), (1,), [3, 2]) is None
+    assert election.offline((1, 2, 3), (1,), [3, 2], unclean=True) == (2, (2,))
+    assert election.offline((1, 2, 3), (1,), [], unclean=True) is None
+
+
+@given(ISRS, LIVE)
+def test_a_clean_election_never_adds_a_member_and_never_empties_the_isr(isr: tuple[int, ...], live: set[int]) -> None:
+    choice = election.offline((1, 2, 3), isr, live)
+    assert (choice is None) == (not live & set(isr))
+    if choice is not None:
+        leader, members = choice
+        assert leader in members
+        assert set(members) == live & set(isr)
+
+
+@pytest.mark.parametrize(
+    ("isr", "live", "choice"),
+    [((1, 2), [1, 2], (1, (1, 2))), ((1, 2), [2], None), ((2,), [1, 2], None)],
+)
+def test_the_preferred_leader_is_the_head_of_the_assignment_or_none(
+    isr: tuple[int, ...], live: list[int], choice: election.Choice
+) -> None:
+    assert election.preferred((1, 2), isr, live) == choice
+
+
+def test_after_a_reassignment_the_first_of_the_new_replicas_in_sync_leads() -> None:
+    assert election.reassigned((4, 3, 2), (2, 3), [1, 2, 3, 4]) == (3, (2, 3))
+    assert election.reassigned((4,), (2, 3), [1, 2, 3, 4]) is None
+
+
+def test_who_shuts_down_hands_over_and_leaves_the_isr() -> None:
+    assert election.controlled_shutdown((1, 2, 3), (1, 2, 3), [1, 2, 3], {1: None}) == (2, (2, 3))
+    assert election.controlled_shutdown((1, 2), (1,), [1, 2], {1: None}) is None
+
+
+def test_the_last_member_is_waited_for() -> None:
+    assert election.without(1, 1, (1,)) == (0, (1,))
+    assert election.without(1, 1, (1, 2)) == (0, (2,))
+    assert election.without(2, 1, (1, 2)) == (1, (1,))
+
+
+@given(st.dictionaries(st.sampled_from([1, 2, 3]), st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3), LIVE)
+def test_who_is_relied_upon_has_run_all_the_time_or_has_the_longest_log_of_all(
+    logs: dict[int, tuple[int, int]], live: set[int]
+) -> None:
+    for started in (set(), {1}, {1, 2}, {1, 2, 3}):
+        state = LeaderAndIsr("p", 1, 0, (1, 2, 3), 0, (1, 2, 3), joined={1: 0, 2: 0, 3: 0})
+        registry = {broker: election.BrokerInfo(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
+        relied = election.relied_upon(state, registry, live)
+        if len(started) < 3 or len(live) < 3:
+            assert set(relied) == live - started
+        else:
+            assert [logs[broker] for broker in relied] == [max(logs.values())]
