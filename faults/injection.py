@@ -157,7 +157,7 @@ class Injection:
     def _hit(self, entry: tuple[Fault, int]) -> None:
         fault, target = entry
         kernel = self._cluster.kernel
-        coverage = self._cluster.journal.coverage
+        coverage = self._cluster.recorder.coverage
         before = coverage.strikes(fault.kind)
         effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
         if not effective:
@@ -248,13 +248,13 @@ class _Aimed:
         self._left = trigger.occurrence
         self._there = 0
         self._struck = False
-        cluster.journal.arm(trigger.moment, self._seen)
+        cluster.recorder.arm(trigger.moment, self._seen)
         cluster.kernel.call_at(max(trigger.until_us, cluster.kernel.now_us), ALWAYS, self._strike, None)
 
     def _seen(self, broker: int) -> None:
         self._left -= 1
         if self._left == 0:
-            self._cluster.journal.disarm(self._trigger.moment, self._seen)
+            self._cluster.recorder.disarm(self._trigger.moment, self._seen)
             self._there = broker
             kernel = self._cluster.kernel
             at_us = kernel.now_us + self._trigger.after_us
@@ -265,5 +265,5 @@ class _Aimed:
         """At the step, or at the latest time, whichever is first."""
         if not self._struck:
             self._struck = True
-            self._cluster.journal.disarm(self._trigger.moment, self._seen)
+            self._cluster.recorder.disarm(self._trigger.moment, self._seen)
             self._injection.strike(self._fault, self._there)

@@ -40,7 +40,7 @@ class Trigger:
     """A step of the protocol that a fault waits for, from its `Fault.at_us` on.
 
     Attributes:
-        moment: which, one of `sim.history.trace.MOMENTS`.
+        moment: which, one of `sim.history.steps.MOMENTS`.
         occurrence: the how-manieth, from 1.
         after_us: how long after it the fault strikes.
         until_us: when it strikes at the latest, if the step never comes.

@@ -32,7 +32,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from faults.damage import FOREVER_US, Damage, registers_again_us
-from sim.checkers import EARLY_WARNINGS
+from sim.checkers import checker
+from sim.checkers.registry import FINDINGS
 from sim.config import Value
 from sim.history.ledger import End, Ledger, Violation
 from sim.protocol.rules import Rules
@@ -112,22 +113,23 @@ class Promise:
         So are early warnings, if they are about records: about all that are committed, since a success that was sent
         counts there, received or not.
         """
-        if violation.kind == "divergence" and self._never_diverges:
+        promised = FINDINGS[violation.kind].promised
+        if promised == checker.NEVER_DIVERGES and self._never_diverges:
             return True
-        if not self._p0 or violation.kind == "ack-under-min-isr":
+        if not self._p0 or promised == checker.NOT_PROMISED:
             return False
-        if violation.kind in ("duplicate", "reordered"):
+        if promised == checker.IDEMPOTENT:
             return self._deduplicates
-        if violation.kind == "hw-regression":
+        if promised == checker.ALL_RECORDS:
             concerned = violation.ids - self._ledger.deleted
             return (bool(concerned) or not violation.ids) and not (concerned & self._excused_ids)
-        if violation.kind in EARLY_WARNINGS:
-            return not violation.ids or bool(violation.ids - self._excused_ids)
-        if violation.kind in ("committed-loss", "consumer-skip"):
+        if promised == checker.READABLE:
+            readable = violation.ids if self._hw_waits else violation.ids & self._acked_all
+            return bool(readable - self._excused_ids)
+        if promised == checker.RECORDS_OR_NONE and not violation.ids:
+            return True
+        if promised in (checker.ANY_RECORD, checker.RECORDS_OR_NONE):
             return bool(violation.ids - self._excused_ids)
-        if violation.kind == "exposed-loss":
-            promised = violation.ids if self._hw_waits else violation.ids & self._acked_all
-            return bool(promised - self._excused_ids)
         return True
 
     def _excused_by_isr(self) -> frozenset[int]:

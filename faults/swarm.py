@@ -77,7 +77,7 @@ MOMENTS: Final = {
     "session-end": 2,
     "controller": 1,
 }
-"""Moments that faults wait for (`sim.history.trace.MOMENTS`), and how often in comparison with others."""
+"""Moments that faults wait for (`sim.history.steps.MOMENTS`), and how often in comparison with others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports.commands",),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""
-UPWARDS = {("sim.history", "sim.checkers")}
-"""The recorder tells the incremental checkers what happens."""
 
 
 def room(name: str) -> str:
@@ -93,12 +91,17 @@ def floor(room: str) -> int:
 def test_rooms_import_their_own_and_those_below(name: str) -> None:
     here = room(name)
     for other in imports(name):
-        if other in FILES and room(other) != here and (here, room(other)) not in UPWARDS:
+        if other in FILES and room(other) != here:
             assert floor(room(other)) < floor(here), other
 
 
 def test_every_room_has_its_floor() -> None:
     assert sorted(room for rooms in FLOORS for room in rooms) == sorted({room(name) for name in FILES})
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if room(name) == "sim.hosts"])
+def test_hosts_know_no_checker(name: str) -> None:
+    assert not [other for other in imports(name) if other.startswith("sim.checkers")]
 
 
 @pytest.mark.parametrize("name", ["sim.kernel.scheduler", "sim.environment.network", "sim.kernel.streams"])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.run import RunResult
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 
 DRAWN = [name for name in names() if load(name).drawn]
 SPAN_US = (1_000, 1_000)
@@ -97,7 +97,7 @@ def also(fault: Fault) -> Callable[[Plan], Plan]:
     return lambda plan: Plan((*plan.faults, fault))
 
 
-def steps(scenario: Scenario, seed: int) -> list[Step]:
+def steps(scenario: Scenario, seed: int) -> list[Shown]:
     trace = run(scenario, "kip320", seed, trace=True).trace
     assert trace is not None
     return trace

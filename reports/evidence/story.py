@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.console import pairs
-from sim.history.trace import STEPS
+from sim.history.steps import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -14,24 +14,12 @@ from typing import Any, Final
 
 from scenarios import paths
 from scenarios.format.actions import ACTIONS
-from sim.checkers import EARLY_WARNINGS
+from sim.checkers.registry import FINDINGS
 from sim.config import KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import check as check_rule
 
-VIOLATIONS: Final = (
-    "committed-loss",
-    "exposed-loss",
-    "divergence",
-    "hw-regression",
-    "consumer-skip",
-    "duplicate",
-    "reordered",
-    "ack-under-min-isr",
-    "stuck-replica",
-    "no-progress",
-    *EARLY_WARNINGS,
-)
+VIOLATIONS: Final = tuple(FINDINGS)
 """Kinds of violations that an expectation may name; early warnings that one names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99

@@ -54,7 +54,7 @@ class Pattern:
     """A protocol step to wait for or to assert; fields that are None match anything.
 
     Attributes:
-        step: kind of step, one of `sim.history.trace.STEPS`.
+        step: kind of step, one of `sim.history.steps.STEPS`.
         broker: the broker it happens on.
         batch: the scripted batch that it concerns (append, ack, read).
         offset: LEO, HW or target offset, as the step defines it.

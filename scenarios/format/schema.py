@@ -27,7 +27,7 @@ from scenarios.format.actions import ACTIONS, FAULT_KINDS, Action
 from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
 from scenarios.shape import check
 from sim.errors import InputError
-from sim.history.trace import STEPS
+from sim.history.steps import STEPS
 from sim.hosts.control_plane import ELECTIONS
 from sim.protocol.modes import MODES
 

@@ -19,7 +19,7 @@ from scenarios.format.fields import MAX_BROKERS, VIOLATIONS
 from scenarios.format.scenario import Expectation, Recorded, Scenario
 from sim.config import parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
-from sim.history.trace import MOMENTS
+from sim.history.steps import MOMENTS
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
 

@@ -33,13 +33,14 @@ from scenarios.single.script import RulesInForce, Script, Story, StoryError
 from scenarios.single.verdict import as_expected, is_vacuous
 from scenarios.single.workload import draw_sends
 from scenarios.version import check_build
-from sim.checkers import committed_loss, consumer_skip, exposed_loss, idempotence
-from sim.checkers.committed_loss import LossCount
+from sim.checkers.checker import RunEnd
+from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
 from sim.history.availability import Waiting, waiting
 from sim.history.ledger import Violation
 from sim.history.metrics import Series
-from sim.history.trace import Step
+from sim.history.recorder import Recorder
+from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number, convergence_deadline_us
@@ -118,7 +119,7 @@ class RunResult:
     """
 
     row: Row
-    trace: list[Step] | None
+    trace: list[Shown] | None
     partition: PartitionView
     faults: list[dict[str, Any]] = field(default_factory=list)
     plan: dict[str, Any] = field(default_factory=dict)
@@ -160,6 +161,8 @@ class _Run:
         for broker, name in self.older.items():
             broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
+        recorder = Recorder(self.kernel, self._budget("sim.record.budget"))
+        self.checkers = Checkers(recorder)
         self.cluster = Cluster(
             brokers=brokers,
             config=self.config,
@@ -175,6 +178,7 @@ class _Run:
             first=scenario.first,
             kernel=self.kernel,
             streams=self.streams,
+            recorder=recorder,
         )
         self.injection = Injection(self.cluster)
         self.plan = Plan()
@@ -188,11 +192,15 @@ class _Run:
         self.waited = Waiting()
         self.hidden_us = 0
         self.warmup_elections = 0
-        self.losses = LossCount()
         self.inside = True
         self.stalled = False
         self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        self.cluster.dispose()
+        self.checkers.dispose()
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
@@ -238,9 +246,9 @@ class _Run:
     def execute(self) -> None:
         """Warm up, go through faults or script, heal, converge, check."""
         cluster, kernel = self.cluster, self.kernel
-        observers = cluster.journal.observers
         if self.scenario.script:
-            observers += [self.script.observe, self.story.observe]
+            cluster.recorder.observe(self.script.observe)
+            cluster.recorder.observe(self.story.observe)
         cluster.boot()
         if self.scenario.script:
             environment = Environment(kernel)
@@ -262,8 +270,8 @@ class _Run:
 
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
-        self.warmup_elections = cluster.journal.elections
-        cluster.journal.availability.begin(self.kernel.now_us)
+        self.warmup_elections = cluster.recorder.counts.elections
+        cluster.recorder.availability.begin(self.kernel.now_us)
         cluster.producer.begin()
         cluster.consumer.begin()
         if self.scenario.drawn:
@@ -325,7 +333,7 @@ class _Run:
         return plan, draw_sends(self.streams, workload, window_us, acks, moments, budget)
 
     def _heal(self) -> None:
-        self.cluster.journal.availability.end(self.kernel.now_us)
+        self.cluster.recorder.availability.end(self.kernel.now_us)
         self.cluster.control.release()
         self.injection.heal()
         self.convergence.begin()
@@ -334,25 +342,17 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        cluster, ledger, now_us = self.cluster, self.cluster.journal.ledger, self.kernel.now_us
+        cluster, ledger, now_us = self.cluster, self.cluster.recorder.ledger, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         self.stalled = failure is not None and cluster.control.waits_for_operator
         if failure is not None and not self.stalled:
             ledger.violations.append(failure)
         leader = cluster.leader
-        if leader is not None and leader.partition is not None:
-            log = leader.partition.log
-            self.losses = committed_loss.check(ledger, [log], log.log_start, now_us)
-            exposed_loss.check(ledger, log, now_us)
-            idempotence.check(ledger, log, now_us)
-            consumer_skip.check(ledger, log, leader.partition.hw, now_us)
-        else:
-            logs = [storage.log for storage in cluster.storages.values()]
-            self.losses = committed_loss.check(ledger, logs, max(log.log_start for log in logs), now_us)
         # A broker that missed that it is no replica any more still has a log, which is nobody's.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
-        cluster.journal.divergence.final(live, now_us)
+        logs = [storage.log for storage in cluster.storages.values()]
+        self.checkers.final(RunEnd(leader.partition if leader is not None else None, logs, live, now_us))
         self._label()
         self.story.check()
         final = {broker: storage.log for broker, storage in cluster.storages.items()}
@@ -361,13 +361,13 @@ class _Run:
     def give_up(self) -> None:
         """A budget is used up: what was seen until now is labelled, and that is all that the run tells."""
         self.exhausted = True
-        self.cluster.journal.availability.end(self.kernel.now_us)
+        self.cluster.recorder.availability.end(self.kernel.now_us)
         self._label()
 
     def _label(self) -> None:
         """What was found becomes inside or outside the promise, and warnings that count become violations."""
         self.waited, self.hidden_us = self._waiting()
-        ledger = self.cluster.journal.ledger
+        ledger = self.cluster.recorder.ledger
         promise = Promise(ledger, self.rules, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
@@ -379,7 +379,7 @@ class _Run:
         """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
         were acked with acks=1 were hidden from consumers.
         """
-        availability, commits = self.cluster.journal.availability, self.cluster.journal.ledger.commits
+        availability, commits = self.cluster.recorder.availability, self.cluster.recorder.ledger.commits
         end_us = availability.window_us[1]
         disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
         if availability.disturbed_us >= 0:
@@ -392,22 +392,23 @@ class _Run:
         ]
         window_us = (min(disturbed, default=end_us), end_us)
         hidden = [
-            (ack.at_us, commits.get(ack.first_id, end_us)) for ack in self.cluster.journal.ledger.acks if ack.acks == 1
+            (ack.at_us, commits.get(ack.first_id, end_us)) for ack in self.cluster.recorder.ledger.acks if ack.acks == 1
         ]
         return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, (), window_us).total_us
 
     # What is kept.
 
     def row(self, error: str) -> Row:
-        journal, injection = self.cluster.journal, self.injection
-        ledger = journal.ledger
+        recorder, injection = self.cluster.recorder, self.injection
+        ledger = recorder.ledger
         violations = ledger.violations
-        elections = journal.elections - self.warmup_elections
+        counts = recorder.counts
+        elections = counts.elections - self.warmup_elections
         first_us = min((violation.at_us for violation in violations), default=-1)
         kinds = sorted({violation.kind for violation in violations})
         before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
-        digest = journal.digest()
-        availability = journal.availability
+        digest = recorder.digest()
+        availability = recorder.availability
         decided = not error or self.exhausted
         expected = decided and as_expected(self.scenario, self.mode, violations, to_the_end=not self.exhausted)
         return {
@@ -433,19 +434,19 @@ class _Run:
             "faults_hash": injection.faults_hash(),
             "faults": injection.effective,
             "elections": elections,
-            "truncations": journal.truncations,
-            "rounds_1": journal.rounds[0],
-            "rounds_2": journal.rounds[1],
-            "rounds_more": journal.rounds[2],
+            "truncations": counts.truncations,
+            "rounds_1": counts.rounds[0],
+            "rounds_2": counts.rounds[1],
+            "rounds_more": counts.rounds[2],
             "lossy_ends": sum(bool(end.lost) for end in ledger.ends),
             "batches_acked": len(ledger.acks),
             "records_acked": sum(ack.count for ack in ledger.acks),
             "records_acked_all": sum(ack.count for ack in ledger.acks if ack.acks == -1),
             "records_shown": sum(shown.batch.last_offset - shown.from_offset + 1 for shown in ledger.shown),
-            "records_lost": self.losses.lost,
-            "acks1_lost": self.losses.acks1_lost,
+            "records_lost": ledger.losses.lost,
+            "acks1_lost": ledger.losses.acks1_lost,
             "stale_reads": ledger.stale_reads,
-            "relocated": self.losses.relocated,
+            "relocated": ledger.losses.relocated,
             "last_standing": self._last_standing(),
             "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
             "leaderless_ms": availability.leaderless_us // 1_000,
@@ -453,11 +454,11 @@ class _Run:
             "batches_refused_after_append": len(availability.refused_after_append),
             "hw_wait_ms": self.waited.total_us // 1_000,
             "hw_wait_max_ms": self.waited.longest_us // 1_000,
-            "under_min_isr_ms": journal.metrics.under_min_isr_us(availability.window_us) // 1_000,
+            "under_min_isr_ms": recorder.metrics.under_min_isr_us(availability.window_us) // 1_000,
             "acks1_hidden_ms": self.hidden_us // 1_000,
             "events": self.kernel.events,
             "sim_us": self.kernel.now_us,
-            "coverage": coverage.column(journal.coverage, injection.realised),
+            "coverage": coverage.column(recorder.coverage, injection.realised),
             "replay": self._replay_line(digest) if violations or error or not expected else "",
         }
 
@@ -466,15 +467,15 @@ class _Run:
             return "exhausted"
         if error:
             return "error"
-        if self.cluster.journal.ledger.violations:
+        if self.cluster.recorder.ledger.violations:
             return "violation"
         return "stalled" if self.stalled else "ok"
 
     def _last_standing(self) -> int:
         """Records among those that are lost by which a last replica standing was short."""
-        journal = self.cluster.journal
-        lost = [violation.ids for violation in journal.ledger.violations if violation.kind == "committed-loss"]
-        return len(journal.last_standing.taken.intersection(*lost)) if lost else 0
+        recorder = self.cluster.recorder
+        lost = [violation.ids for violation in recorder.ledger.violations if violation.kind == "committed-loss"]
+        return len(recorder.last_standing.taken.intersection(*lost)) if lost else 0
 
     def _replay_line(self, digest: str) -> str:
         recorded = self.scenario.recorded
@@ -531,7 +532,7 @@ class _Run:
             last_known_elr,
         )
 
-    def result(self, error: str, trace: list[Step] | None) -> RunResult:
+    def result(self, error: str, trace: list[Shown] | None) -> RunResult:
         return RunResult(
             row=self.row(error),
             trace=trace,
@@ -539,11 +540,11 @@ class _Run:
             faults=self.injection.to_json(),
             plan=self.plan.to_json(),
             probes=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
-            violations=_entries(self.cluster.journal.ledger.violations),
-            warnings=_entries(self.cluster.journal.ledger.warnings),
+            violations=_entries(self.cluster.recorder.ledger.violations),
+            warnings=_entries(self.cluster.recorder.ledger.warnings),
             replicas=self.replicas(),
-            metrics=self.cluster.journal.metrics.series(),
-            window_us=self.cluster.journal.availability.window_us,
+            metrics=self.cluster.recorder.metrics.series(),
+            window_us=self.cluster.recorder.availability.window_us,
             settings=self.config,
             rules=self.overrides,
             sends=[(send.first_id, send.count, send.acks, send.due_us) for send in self.sends],
@@ -572,12 +573,13 @@ def _execute(
     mode: str,
     seed: int,
     rules: Mapping[str, str],
-    observers: list[Callable[[Step], None]],
+    observers: list[Callable[[Shown], None]],
     kernel: Kernel | None = None,
 ) -> tuple[_Run, str]:
     check_build()
     one = _Run(scenario, mode, seed, rules, kernel)
-    one.cluster.journal.observers += observers
+    for observer in observers:
+        one.cluster.recorder.observe(observer)
     error = ""
     try:
         one.execute()
@@ -614,7 +616,7 @@ def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] |
     """
     one, error = _execute(scenario, mode, seed, rules or {}, [])
     row = one.row(error)
-    one.cluster.dispose()
+    one.dispose()
     return row
 
 
@@ -641,6 +643,6 @@ def run(
         The result; an exception in the run is in its row, with verdict ``error``, and a budget that was used up, with
         verdict ``exhausted``.
     """
-    steps: list[Step] = []
+    steps: list[Shown] = []
     one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel)
     return one.result(error, steps if trace else None)

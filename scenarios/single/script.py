@@ -16,7 +16,7 @@ from faults.injection import Injection
 from faults.plan import CONTROLLER, LEADER, Fault
 from scenarios.format.scenario import Pattern, Probe
 from scenarios.format.scenario import Step as Line
-from sim.history.trace import Step
+from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import ELECTIONS
@@ -61,7 +61,7 @@ def describe(pattern: Pattern) -> str:
     return " ".join(parts)
 
 
-def matches(pattern: Pattern, step: Step, batches: Mapping[str, int]) -> bool:
+def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
     """Whether a step is what a pattern describes; `batches` maps a batch's name to its first record."""
     if step["step"] != pattern.step:
         return False
@@ -117,7 +117,7 @@ class Story:
         self._batches = batches
         self._times: list[int] = []
 
-    def observe(self, step: Step) -> None:
+    def observe(self, step: Shown) -> None:
         """Look at one step."""
         if len(self._times) < len(self._patterns):
             pattern = self._patterns[len(self._times)]
@@ -167,12 +167,12 @@ class Script:
         self._injection = injection
         self._acks = acks
         self._batches = batches
-        self._seen: list[Step] = []
+        self._seen: list[Shown] = []
         self._awaited: tuple[Pattern, Event] | None = None
         self.next_id = 0
         self.sends: list[Send] = []
 
-    def observe(self, step: Step) -> None:
+    def observe(self, step: Shown) -> None:
         """Look at one step: it may be what the present line waits for."""
         if self._awaited is None:
             self._seen.append(step)

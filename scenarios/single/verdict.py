@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenarios.format.scenario import Expectation, Scenario
-from sim.checkers import EARLY_WARNINGS
+from sim.checkers.registry import FINDINGS
 from sim.history.ledger import Violation
 
 MIN_BATCHES = 20
@@ -44,7 +44,7 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, t
         violation
         for violation in violations
         if violation.kind not in expectation.kinds
-        and not (expectation.verdict == "violates" and violation.kind in EARLY_WARNINGS)
+        and not (expectation.verdict == "violates" and FINDINGS[violation.kind].is_warning)
         and (violation.kind, "inside" if violation.inside else "outside") not in known
     ]
     occurs = bool(kinds & set(expectation.kinds))

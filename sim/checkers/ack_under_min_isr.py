@@ -9,6 +9,10 @@ a change of the ISR is on its way to it; no mode promises otherwise.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from sim.checkers.checker import NOT_PROMISED, Checker, Finding
+from sim.history import steps
 from sim.history.ledger import Ledger, Violation
 
 
@@ -19,3 +23,25 @@ def check_ack(ledger: Ledger, records: range, isr: tuple[int, ...], now_us: int)
         detail = f"record {records.start} was acknowledged while the persisted ISR was {list(isr)}"
         ledger.violations.append(Violation("ack-under-min-isr", now_us, detail, ids))
     ids.update(records)
+
+
+class AckUnderMinIsr(Checker):
+    """Compares each success for acks=all with the ISR that was persisted when it was answered."""
+
+    FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.ACKNOWLEDGES, self._on_acknowledges)
+        hear(steps.ACK, self._on_ack)
+
+    def _on_acknowledges(self, step: steps.Acknowledges) -> None:
+        isr = self._ledger.isr
+        if len(isr) < step.min_isr:
+            step.reply.short_isr = isr
+
+    def _on_ack(self, step: steps.Ack) -> None:
+        reply, request = step.reply, step.reply.request
+        if reply.short_isr is not None:
+            records = range(request.first_id, request.first_id + request.count)
+            check_ack(self._ledger, records, reply.short_isr, step.at_us)

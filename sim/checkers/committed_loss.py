@@ -11,20 +11,11 @@ Does not verify: records acknowledged with acks=1 or 0, which are counted; absen
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from sim.history.ledger import Ack, Ledger, Violation
+from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
+from sim.history.ledger import Ack, Ledger, LossCount, Violation
 from sim.protocol.log.log import Log
-
-
-class LossCount:
-    """What became of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
-
-    __slots__ = ("acks1_lost", "lost", "relocated")
-
-    def __init__(self) -> None:
-        self.lost = 0
-        self.acks1_lost = 0
-        self.relocated = 0
 
 
 def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
@@ -69,3 +60,18 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
         )
         ledger.violations.append(Violation("committed-loss", now_us, detail, ids))
     return count
+
+
+class CommittedLoss(Checker):
+    """Looks at the end."""
+
+    FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD),)
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        if end.leader is not None:
+            log = end.leader.log
+            self._ledger.losses = check(self._ledger, [log], log.log_start, end.now_us)
+        else:
+            log_start = max(log.log_start for log in end.logs)
+            self._ledger.losses = check(self._ledger, end.logs, log_start, end.now_us)

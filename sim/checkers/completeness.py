@@ -22,9 +22,11 @@ it is no violation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
 
 
-class Completeness:
+class Completeness(Checker):
     """Looks for committed records in the logs of leaders and candidates.
 
     Args:
@@ -44,7 +46,6 @@ class Completeness:
         "_epoch",
         "_isr",
         "_leader",
-        "_ledger",
         "_logs",
         "_order",
         "_reported",
@@ -54,8 +55,10 @@ class Completeness:
         "_up",
     )
 
+    FINDINGS: ClassVar = (warning("leader-incomplete"), warning("candidate-incomplete"))
+
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._logs: dict[int, Log] = {}
         self._up: set[int] = set()
         self._sessions: set[int] = set()
@@ -70,6 +73,69 @@ class Completeness:
         self._sound: dict[int, tuple[int, int]] = {}
         """Broker -> of `_order`, how many from the first on its log was found to hold, at which log start."""
         self._reported: set[tuple[str, int, int]] = set()
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.FOLLOW, self._on_follow)
+        hear(steps.ISR, self._on_isr)
+        hear(steps.ELR, self._on_elr)
+        hear(steps.HW, self._on_hw)
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.REGISTERED, self._on_registered)
+        hear(steps.UNFENCED, self._on_unfenced)
+        hear(steps.SESSION_END, self._on_session_end)
+        hear(steps.RECOVERED, self._on_recovered)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+
+    def _on_elected(self, step: steps.Elected) -> None:
+        self.elected(step.epoch)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.lead(step.broker, step.epoch, step.at_us)
+
+    def _on_follow(self, step: steps.Follow) -> None:
+        self.told(step.broker, step.at_us)
+
+    def _on_isr(self, step: steps.Isr) -> None:
+        self.isr(step.isr, step.elr, step.at_us)
+
+    def _on_elr(self, step: steps.Elr) -> None:
+        self.isr(self._isr, step.elr, step.at_us)
+
+    def _on_hw(self, step: steps.HighWatermark) -> None:
+        self.committed(step.broker, step.partition.leader_epoch, step.committed, step.at_us)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        if step.removed:
+            self.truncated(step.broker, step.removed, step.at_us)
+
+    def _on_registered(self, step: steps.Registered) -> None:
+        if step.opens and self._ledger.runs(step.broker, step.incarnation):
+            self.session(step.broker)
+
+    def _on_unfenced(self, step: steps.Registered) -> None:
+        if self._ledger.runs(step.broker, step.incarnation):
+            self.unfenced(step.broker, step.at_us)
+
+    def _on_session_end(self, step: steps.SessionEnd) -> None:
+        if not step.fenced:
+            self.session_end(step.broker)
+
+    def _on_recovered(self, step: steps.Recovered) -> None:
+        self.loaded(step.broker, step.replica)
+
+    def _on_deleted(self, step: steps.Deleted) -> None:
+        self.removed(step.broker, step.removed)
+        self.loaded(step.broker, step.replica)
+
+    def _on_end(self, step: steps.End) -> None:
+        if not step.was_down:
+            self.ended(step.broker)
+        self.removed(step.broker, step.lost)
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log, or has a new one."""
@@ -201,5 +267,5 @@ class Completeness:
                 f"broker {broker} {what} without {len(ids)} committed records, the first of them record {min(ids)}, "
                 f"committed at offset {fresh[0].base_offset}"
             )
-            self._ledger.warnings.append(Violation(kind, now_us, detail, ids))
+            self._warns(kind, now_us, detail, ids)
         return lacking

@@ -15,9 +15,11 @@ leads in the newest epoch, until somebody does; in which order records were read
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from sim.protocol.log.log import Log
 
 
-class ConsistentReads:
+class ConsistentReads(Checker):
     """Compares what consumers were shown with the newest leader's log.
 
     Args:
@@ -37,10 +39,12 @@ class ConsistentReads:
         epoch: the newest leader epoch.
     """
 
-    __slots__ = ("_first", "_leader", "_ledger", "_log", "_placed", "_reported", "_sound", "epoch")
+    __slots__ = ("_first", "_leader", "_log", "_placed", "_reported", "_sound", "epoch")
+
+    FINDINGS: ClassVar = (warning("inconsistent-read"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self.epoch = -1
         self._leader = 0
         self._log: Log | None = None
@@ -51,6 +55,38 @@ class ConsistentReads:
         """How much of what was shown is in `_first`."""
         self._sound: dict[int, tuple[list[Batch], int, int]] = {}
         """Broker -> its log's batches, of what was shown how many from the first on they held, and its log start."""
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.READ, self._on_read)
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+
+    def _on_elected(self, step: steps.Elected) -> None:
+        self.elected(step.epoch)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.lead(step.broker, step.epoch, step.partition.log, step.at_us)
+
+    def _on_read(self, step: steps.Read) -> None:
+        if step.leader_epoch != self.epoch:
+            self.read(len(step.batches), step.at_us)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        if step.removed:
+            self.removed(step.broker, step.removed)
+
+    def _on_deleted(self, step: steps.Deleted) -> None:
+        self.removed(step.broker, step.removed)
+
+    def _on_end(self, step: steps.End) -> None:
+        if not step.was_down:
+            self.ended(step.broker)
+        self.removed(step.broker, step.lost)
 
     def elected(self, epoch: int) -> None:
         """A leader was chosen, or the leader epoch raised: nobody leads in it yet."""
@@ -121,7 +157,7 @@ class ConsistentReads:
                 f"broker {self._leader} leads in leader epoch {self.epoch} without {len(gone)} records where "
                 f"a consumer was shown them, the first of them record {record} at offset {offset}"
             )
-            self._ledger.warnings.append(Violation("inconsistent-read", now_us, detail, frozenset(gone)))
+            self._warns("inconsistent-read", now_us, detail, frozenset(gone))
 
 
 def _stands(log: Log, record: int, offset: int) -> bool:

@@ -11,6 +11,9 @@ Does not verify: what applications do when they are told; without a leader, anyt
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
 from sim.history.ledger import Ledger, Violation
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
@@ -83,3 +86,14 @@ class _Shown:
             }
         records = batch.ids()[start - batch.base_offset : end - batch.base_offset]
         return [record for record in records if record not in self._ids]
+
+
+class ConsumerSkip(Checker):
+    """Looks at the end."""
+
+    FINDINGS: ClassVar = (Finding("consumer-skip", ANY_RECORD),)
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        if end.leader is not None:
+            check(self._ledger, end.leader.log, end.leader.hw, end.now_us)

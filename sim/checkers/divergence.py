@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from typing import ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import NEVER_DIVERGES, Checker, Finding, RunEnd
+from sim.history import steps
+from sim.history.ledger import Ledger
 from sim.protocol.replica.replica import Replica
 
 
@@ -49,22 +52,67 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
     return None
 
 
-class Divergence:
+class Divergence(Checker):
     """Compares replicas as they move.
 
     Args:
         ledger: where violations go.
     """
 
-    __slots__ = ("_checked", "_epoch", "_ledger", "_replicas", "_reported", "_settled")
+    __slots__ = ("_checked", "_epoch", "_replicas", "_reported", "_settled")
+
+    FINDINGS: ClassVar = (Finding("divergence", NEVER_DIVERGES),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._replicas: dict[int, Replica] = {}
         self._settled: dict[int, int] = {}
         self._checked: dict[tuple[int, int], int] = {}
         self._reported: set[tuple[int, int]] = set()
         self._epoch = -1
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.HW, self._on_hw)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.FOLLOW, self._on_follow)
+        hear(steps.SETTLED, self._on_settled)
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.RECOVERED, self._on_recovered)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+
+    def _on_hw(self, step: steps.HighWatermark) -> None:
+        self.compare(step.broker, step.at_us)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.settled(step.broker, step.epoch, step.at_us)
+
+    def _on_follow(self, step: steps.Follow) -> None:
+        if step.restarts:
+            self.unsettled(step.broker)
+
+    def _on_settled(self, step: steps.Settled) -> None:
+        self.settled(step.broker, step.epoch, step.at_us)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        self.truncated(step.broker, step.leo)
+
+    def _on_recovered(self, step: steps.Recovered) -> None:
+        self.loaded(step.broker, step.replica)
+
+    def _on_deleted(self, step: steps.Deleted) -> None:
+        self.ended(step.broker)
+        self.loaded(step.broker, step.replica)
+
+    def _on_end(self, step: steps.End) -> None:
+        if not step.was_down:
+            self.ended(step.broker)
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        self.compare_all(end.live, end.now_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log; what was compared of it before may have been lost."""
@@ -119,7 +167,7 @@ class Divergence:
                 if offset is not None:
                     self._report(pair, offset, now_us)
 
-    def final(self, replicas: Mapping[int, Replica], now_us: int) -> None:
+    def compare_all(self, replicas: Mapping[int, Replica], now_us: int) -> None:
         """Compare all live replicas, whatever epoch they follow."""
         brokers = sorted(replicas)
         for position, broker in enumerate(brokers):
@@ -139,4 +187,4 @@ class Divergence:
             for broker, one in zip(pair, ones, strict=True)
         )
         ids = frozenset(one[0] for one in ones if one is not None)
-        self._ledger.violations.append(Violation("divergence", now_us, f"at offset {offset} {said}", ids))
+        self._violates("divergence", now_us, f"at offset {offset} {said}", ids)

@@ -11,21 +11,34 @@ wrote anything.
 
 from __future__ import annotations
 
-from sim.history.ledger import Ledger, Violation
+from typing import ClassVar
+
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 
-class EpochLeaders:
+class EpochLeaders(Checker):
     """Remembers who led in each epoch.
 
     Args:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_leaders", "_ledger")
+    __slots__ = ("_leaders",)
+
+    FINDINGS: ClassVar = (warning("two-leaders-one-epoch"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._leaders: dict[int, int] = {}
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.LEAD, self._on_lead)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.lead(step.broker, step.epoch, step.at_us)
 
     def lead(self, broker: int, epoch: int, now_us: int) -> None:
         """A broker begins to lead; only the first other one in an epoch is reported."""
@@ -33,4 +46,4 @@ class EpochLeaders:
         if first not in (broker, 0):
             self._leaders[epoch] = 0
             detail = f"brokers {first} and {broker} both led in leader epoch {epoch}"
-            self._ledger.warnings.append(Violation("two-leaders-one-epoch", now_us, detail))
+            self._warns("two-leaders-one-epoch", now_us, detail)

@@ -9,6 +9,9 @@ Does not verify: whether the record is elsewhere in the log.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
 from sim.history.ledger import Ledger, Violation
 from sim.protocol.log.log import Log
 
@@ -35,3 +38,14 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
         record, offset = first
         detail = f"shown to a consumer and gone: {len(ids)} records, the first record {record} at offset {offset}"
         ledger.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
+
+
+class ExposedLoss(Checker):
+    """Looks at the end."""
+
+    FINDINGS: ClassVar = (Finding("exposed-loss", READABLE),)
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        if end.leader is not None:
+            check(self._ledger, end.leader.log, end.now_us)

@@ -15,9 +15,11 @@ in a fetch reply that a paused follower has yet to take.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -25,19 +27,43 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
 
 
-class GlobalLoss:
+class GlobalLoss(Checker):
     """Knows all logs, those of stopped brokers too.
 
     Args:
         ledger: what is committed; where warnings go.
     """
 
-    __slots__ = ("_ledger", "_logs", "_reported")
+    __slots__ = ("_logs", "_reported")
+
+    FINDINGS: ClassVar = (warning("global-loss"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._logs: dict[int, Log] = {}
         self._reported: set[int] = set()
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.RECOVERED, self._on_recovered)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        if step.removed:
+            self.removed(step.removed, step.at_us)
+
+    def _on_recovered(self, step: steps.Recovered) -> None:
+        self.loaded(step.broker, step.replica)
+
+    def _on_deleted(self, step: steps.Deleted) -> None:
+        self.loaded(step.broker, step.replica)
+        self.removed(step.removed, step.at_us)
+
+    def _on_end(self, step: steps.End) -> None:
+        self.lost(step.broker, step.lost, step.at_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log, or has a new one."""
@@ -63,4 +89,4 @@ class GlobalLoss:
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
             detail = f"{len(ids)} committed records are in no log, the first of them record {record} of offset {offset}"
-            self._ledger.warnings.append(Violation("global-loss", now_us, detail, ids))
+            self._warns("global-loss", now_us, detail, ids)

@@ -9,7 +9,12 @@ Does not verify: HW fields, empty fetches and OFFSET_NOT_AVAILABLE, which promis
 
 from __future__ import annotations
 
-from sim.history.ledger import Exposed, Ledger, Violation
+from typing import ClassVar
+
+from sim.checkers.checker import ALL_RECORDS, Checker, Finding
+from sim.history import steps
+from sim.history.ledger import Ledger, Violation
+from sim.history.steps import Exposed
 
 
 def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
@@ -35,3 +40,16 @@ def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_
         ledger.violations.append(Violation("hw-regression", now_us, detail, ids))
     elif end_offset < known.end:
         ledger.stale_reads += 1
+
+
+class HwRegression(Checker):
+    """Judges each answer that a consumer receives."""
+
+    FINDINGS: ClassVar = (Finding("hw-regression", ALL_RECORDS),)
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.END_OFFSET, self._on_end_offset)
+
+    def _on_end_offset(self, step: steps.EndOffset) -> None:
+        check_answer(self._ledger, step.known, step.offset, step.leader_epoch, step.at_us)

@@ -10,6 +10,9 @@ handed them; what was truncated away; without a leader, anything.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from sim.checkers.checker import IDEMPOTENT, Checker, Finding, RunEnd
 from sim.history.ledger import Ledger, Violation
 from sim.protocol.log.log import Log
 
@@ -36,3 +39,14 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
     for kind, found in (("duplicate", twice), ("reordered", late)):
         if found:
             ledger.violations.append(Violation(kind, now_us, next(iter(found.values())), frozenset(found)))
+
+
+class Idempotence(Checker):
+    """Looks at the end."""
+
+    FINDINGS: ClassVar = (Finding("duplicate", IDEMPOTENT), Finding("reordered", IDEMPOTENT))
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        if end.leader is not None:
+            check(self._ledger, end.leader.log, end.now_us)

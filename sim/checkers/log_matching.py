@@ -16,9 +16,11 @@ truncated; offsets below a log start; batches of a fetch reply that was under wa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -26,22 +28,41 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
 
 
-class LogMatching:
+class LogMatching(Checker):
     """Remembers which batch each batch follows.
 
     Args:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_before", "_ends", "_ledger", "_logs")
+    __slots__ = ("_before", "_ends", "_logs")
+
+    FINDINGS: ClassVar = (warning("log-mismatch"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._before: dict[Batch, Batch | int] = {}
         """What a batch follows where it was made: a batch, or the log start."""
         self._ends: dict[int, int] = {}
         """Leader epoch -> offset up to which it was used."""
         self._logs: dict[int, Log] = {}
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.APPEND, self._on_append)
+        hear(steps.RECOVERED, self._on_new_log)
+        hear(steps.DELETED, self._on_new_log)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+
+    def _on_append(self, step: steps.Append) -> None:
+        self.appended(step.broker, step.log, step.batch, step.at_us)
+
+    def _on_new_log(self, step: steps.NewLog) -> None:
+        self.loaded(step.broker, step.replica)
+
+    def _on_end(self, step: steps.End) -> None:
+        self.lost(step.broker, step.lost)
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log."""
@@ -75,7 +96,7 @@ class LogMatching:
             f"where it was made it follows {_said(expected)}"
         )
         ids = frozenset(record for one in (before, expected) if not isinstance(one, int) for record in one.ids())
-        self._ledger.warnings.append(Violation("log-mismatch", now_us, detail, ids))
+        self._warns("log-mismatch", now_us, detail, ids)
 
     def _look_for_others(self, broker: int, batch: Batch, now_us: int) -> None:
         for other, log in self._logs.items():
@@ -88,7 +109,7 @@ class LogMatching:
                         f"{found.first_id + offset - found.base_offset}"
                     )
                     ids = frozenset((*batch.ids(), *found.ids()))
-                    self._ledger.warnings.append(Violation("log-mismatch", now_us, detail, ids))
+                    self._warns("log-mismatch", now_us, detail, ids)
                     break
 
 

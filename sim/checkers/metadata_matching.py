@@ -11,9 +11,11 @@ modelled; control planes that are no log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +23,32 @@ if TYPE_CHECKING:
     from sim.protocol.kraft.metadata import Record
 
 
-class MetadataMatching:
+class MetadataMatching(Checker):
     """Keeps the committed records to compare with.
 
     Args:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_ledger", "_log", "_reported")
+    __slots__ = ("_log", "_reported")
+
+    FINDINGS: ClassVar = (warning("metadata-mismatch"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._log: list[Record] = []
         self._reported: set[tuple[int, int]] = set()
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.COMMITTED_METADATA, self._on_committed)
+        hear(steps.REPLAYED_METADATA, self._on_replayed)
+
+    def _on_committed(self, step: steps.Metadata) -> None:
+        self.committed(step.entries)
+
+    def _on_replayed(self, step: steps.Metadata) -> None:
+        self.replayed(step.broker, step.offset, step.entries, step.at_us)
 
     def committed(self, records: Sequence[Record]) -> None:
         """The quorum committed records."""
@@ -48,7 +63,7 @@ class MetadataMatching:
                     self._reported.add((broker, place))
                     there = log[place] if place < len(log) else "nothing"
                     detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {_said(there)} stands"
-                    self._ledger.warnings.append(Violation("metadata-mismatch", now_us, detail))
+                    self._warns("metadata-mismatch", now_us, detail)
                 return
 
 

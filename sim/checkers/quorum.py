@@ -19,32 +19,61 @@ is under way, since nothing of its partition moves until it knows the outcome.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from sim.protocol.messages import LeaderAndIsr
     from sim.protocol.replica.partition import Partition
 
 
-class Quorum:
+class Quorum(Checker):
     """Compares what a leader waits for with what is elected from.
 
     Args:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_ledger", "_said")
+    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_said")
+
+    FINDINGS: ClassVar = (warning("quorum-not-superset"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._isr: tuple[int, ...] = ()
         self._elr: tuple[int, ...] = ()
         self._epoch = -1
         self._leading: Partition | None = None
         self._found_good: tuple[int, ...] | None = None
         self._said: set[str] = set()
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.ISR, self._on_isr)
+        hear(steps.ELR, self._on_elr)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.HW, self._on_hw)
+
+    def _on_elected(self, step: steps.Elected) -> None:
+        self.elected(step.epoch)
+
+    def _on_isr(self, step: steps.Isr) -> None:
+        self.persisted(step.isr, step.elr, step.epoch, step.at_us)
+
+    def _on_elr(self, step: steps.Elr) -> None:
+        if step.elr != self._elr:
+            self.persisted(self._isr, step.elr, step.epoch, step.at_us)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.lead(step.partition, step.decision, step.at_us)
+
+    def _on_hw(self, step: steps.HighWatermark) -> None:
+        if step.commits:
+            self.committed(step.partition, step.at_us)
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
@@ -105,5 +134,5 @@ class Quorum:
         )
         if detail not in self._said:
             self._said.add(detail)
-            self._ledger.warnings.append(Violation("quorum-not-superset", now_us, detail))
+            self._warns("quorum-not-superset", now_us, detail)
         return False

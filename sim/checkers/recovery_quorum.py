@@ -23,29 +23,40 @@ took out had gone uncleanly; modes without ELR, where one member is enough.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sim.history.ledger import Ledger, Violation
+from sim.checkers.checker import Checker, warning
+from sim.history import steps
+from sim.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from sim.protocol.kraft.metadata import PartitionRegistration
 
 
-class RecoveryQuorum:
+class RecoveryQuorum(Checker):
     """Follows a partition's registration.
 
     Args:
         ledger: where warnings go.
     """
 
-    __slots__ = ("_before", "_ejected", "_ledger", "_min_isr")
+    __slots__ = ("_before", "_ejected", "_min_isr")
+
+    FINDINGS: ClassVar = (warning("recovery-quorum"),)
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._before: PartitionRegistration | None = None
         """As it stood, if the quorum was complete then."""
         self._ejected: set[int] = set()
         self._min_isr = 0
+
+    def attach(self, hear: steps.Hear) -> None:
+        """See `Checker.attach`."""
+        hear(steps.PARTITION_CHANGED, self._on_partition_changed)
+
+    def _on_partition_changed(self, step: steps.PartitionChanged) -> None:
+        self.changed(step.state, step.min_isr, step.unclean, step.at_us, remembers=step.remembers)
 
     def changed(
         self, state: PartitionRegistration, min_isr: int, unclean: int, now_us: int, *, remembers: bool
@@ -85,4 +96,4 @@ class RecoveryQuorum:
             f"ISR {list(state.isr)}, ELR {list(state.elr)} and those ejected after an unclean shutdown {sorted(known)} "
             f"are {len(quorum)} assigned replicas, min ISR was {needed}, in partition epoch {state.partition_epoch}"
         )
-        self._ledger.warnings.append(Violation("recovery-quorum", now_us, detail))
+        self._warns("recovery-quorum", now_us, detail)

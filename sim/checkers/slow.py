@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from sim.history.trace import SCHEMA_VERSION, Step
+from sim.history.trace import SCHEMA_VERSION, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ class TraceError(Exception):
     """The trace contradicts itself, or is of a newer version."""
 
 
-def read(lines: Iterable[str]) -> list[Step]:
+def read(lines: Iterable[str]) -> list[Shown]:
     """The steps of a written trace: JSON lines after a header line.
 
     Raises:
@@ -48,7 +48,7 @@ def read(lines: Iterable[str]) -> list[Step]:
     return steps
 
 
-def check(trace: Iterable[Step], replicas: Sequence[int]) -> dict[str, str]:
+def check(trace: Iterable[Shown], replicas: Sequence[int]) -> dict[str, str]:
     """Judge a whole run, to the end of validation.
 
     Args:
@@ -146,15 +146,15 @@ class _Judge:
         self._elected = 0
         self._epoch = -1
         self._senders: dict[tuple[int, int, int], tuple[int, int, int]] = {}
-        self._acks: list[Step] = []
+        self._acks: list[Shown] = []
         self._short: set[tuple[int, int]] = set()
         self._passed: dict[int, set[int]] = {}
-        self._since: dict[int, list[Step]] = {}
-        self._reads: list[Step] = []
+        self._since: dict[int, list[Shown]] = {}
+        self._reads: list[Shown] = []
         self._exposed: list[tuple[int, int, int]] = []
         self._deleted: set[int] = set()
         self._now_us = 0
-        self._handlers: dict[str, Callable[[Step], None]] = {
+        self._handlers: dict[str, Callable[[Shown], None]] = {
             "append": self._append,
             "truncate": self._truncate,
             "hw": self._hw,
@@ -175,7 +175,7 @@ class _Judge:
             "end-offset": self._end_offset,
         }
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Shown) -> None:
         """Follow one step."""
         if step["t"] < self._now_us:
             raise TraceError(f"time goes back to {step['t']} us at {step}")
@@ -188,13 +188,13 @@ class _Judge:
         self.findings.setdefault(kind, f"{self._now_us} us: {detail}")
 
     @staticmethod
-    def _expect(step: Step, what: str, rebuilt: object, said: object) -> None:
+    def _expect(step: Shown, what: str, rebuilt: object, said: object) -> None:
         if rebuilt != said:
             raise TraceError(f"{what} should be {rebuilt} at {step}")
 
     # Logs.
 
-    def _append(self, step: Step) -> None:
+    def _append(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.append(step["offset"], step["last"], step["leader_epoch"], step["record"])
         if "producer_id" in step:
@@ -202,14 +202,14 @@ class _Judge:
             self._senders[place] = (step["producer_id"], step["producer_epoch"], step["sequence"])
         self._expect(step, "LEO", copy.leo, step["leo"])
 
-    def _truncate(self, step: Step) -> None:
+    def _truncate(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         removed = copy.truncate(step["offset"])
         self._expect(step, "number of removed batches", removed, step["removed"])
         self._expect(step, "LEO", copy.leo, step["offset"])
         self._compare_all()
 
-    def _log_start(self, step: Step) -> None:
+    def _log_start(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         if copy.leads is not None:
             self._deleted.update(record for held in copy.at[copy.start : step["offset"]] for record, _ in held)
@@ -217,12 +217,12 @@ class _Judge:
         copy.leo = max(copy.leo, copy.start)
         self._compare_all()
 
-    def _ended(self, step: Step) -> None:
+    def _ended(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.stop()
         copy.lose(step["offset"])
 
-    def _recovered(self, step: Step) -> None:
+    def _recovered(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         self._expect(step, "lost records", sorted(copy.lost), sorted(step["lost"]))
         copy.lost = []
@@ -234,30 +234,30 @@ class _Judge:
 
     # Replication.
 
-    def _hw(self, step: Step) -> None:
+    def _hw(self, step: Shown) -> None:
         self._copies[step["broker"]].hw = step["offset"]
         self._compare_all()
 
-    def _lead(self, step: Step) -> None:
+    def _lead(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.leads = copy.completed = step["leader_epoch"]
         self._epoch = max(self._epoch, step["leader_epoch"])
         self._compare_all()
 
-    def _follow(self, step: Step) -> None:
+    def _follow(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.leads = copy.completed = None
         self._epoch = max(self._epoch, step["leader_epoch"])
 
-    def _settled(self, step: Step) -> None:
+    def _settled(self, step: Shown) -> None:
         self._copies[step["broker"]].completed = step["leader_epoch"]
         self._compare_all()
 
-    def _on_elected(self, step: Step) -> None:
+    def _on_elected(self, step: Shown) -> None:
         self._elected = step["broker"]
         self._epoch = max(self._epoch, step["leader_epoch"])
 
-    def _on_isr(self, step: Step) -> None:
+    def _on_isr(self, step: Shown) -> None:
         self._isr = tuple(step["isr"])
         self._epoch = max(self._epoch, step["leader_epoch"])
 
@@ -276,30 +276,30 @@ class _Judge:
 
     # Clients.
 
-    def _acknowledges(self, step: Step) -> None:
+    def _acknowledges(self, step: Shown) -> None:
         if len(self._isr) < step["min_isr"]:
             self._short.add((step["record"], step["t"]))
 
-    def _ack(self, step: Step) -> None:
+    def _ack(self, step: Shown) -> None:
         self._acks.append(step)
         if step["acks"] == -1 and (step["record"], step["answered_at"]) in self._short:
             self._find("ack-under-min-isr", f"record {step['record']} was answered at {step['answered_at']} us")
 
-    def _read(self, step: Step) -> None:
+    def _read(self, step: Shown) -> None:
         self._reads.append(step)
         self._since.setdefault(step["consumer"], []).append(step)
         self._passed.setdefault(step["consumer"], set()).update(range(step["position"], step["last"] + 1))
         self._exposed.append((step["t"], step["leader_epoch"], step["last"] + 1))
 
-    def _went_back(self, step: Step) -> None:
+    def _went_back(self, step: Shown) -> None:
         passed = self._passed.get(step["consumer"], set())
         self._passed[step["consumer"]] = {offset for offset in passed if offset < step["offset"]}
 
-    def _told(self, step: Step) -> None:
+    def _told(self, step: Shown) -> None:
         self._passed.pop(step["consumer"], None)
         self._since.pop(step["consumer"], None)
 
-    def _end_offset(self, step: Step) -> None:
+    def _end_offset(self, step: Shown) -> None:
         end, epoch = step["offset"], step["leader_epoch"]
         for since_us, exposed_epoch, exposed_end in self._exposed:
             if since_us <= step["asked_at"] and exposed_epoch <= epoch and end < exposed_end:
@@ -391,7 +391,7 @@ class _Judge:
         elif len({copy.leo for copy in copies}) > 1 or not any(self._was_read(ack) for ack in written):
             self._find("stuck-replica", "logs end differently, or a write was not read")
 
-    def _was_read(self, ack: Step) -> bool:
+    def _was_read(self, ack: Shown) -> bool:
         return any(
             shown["t"] >= ack["t"] and 0 <= ack["record"] - shown["record"] <= shown["last"] - shown["offset"]
             for shown in self._reads

@@ -9,9 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from sim.history import steps
 from sim.protocol.messages import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from sim.protocol.replica.partition import NO_LEADER
+
+STANDS_STILL: Final = {steps.PAUSE: 1, steps.DISK_STALLED: 1, steps.RESUME: -1, steps.DISK_WORKS: -1}
+"""Reasons why a process does not answer: one more, or one less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,40 @@ class Availability:
         self.refused: set[int] = set()
         self.refused_after_append: set[int] = set()
         self.window_us = (0, 0)
+
+    def attach(self, hear: steps.Hear) -> None:
+        """Ask for the steps that it depends on."""
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.FOLLOW, self._on_follow)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+        for kind in STANDS_STILL:
+            hear(kind, self._on_stands_still)
+        hear(steps.REFUSED, self._on_refused)
+
+    def _on_elected(self, step: steps.Elected) -> None:
+        self.elected(step.broker, step.epoch, step.at_us)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.leads(step.broker, step.epoch, step.at_us)
+
+    def _on_follow(self, step: steps.Follow) -> None:
+        self.leads_no_more(step.broker, step.at_us)
+
+    def _on_deleted(self, step: steps.Deleted) -> None:
+        self.leads_no_more(step.broker, step.at_us)
+
+    def _on_end(self, step: steps.End) -> None:
+        if not step.was_down:
+            self.ended(step.broker, step.at_us)
+
+    def _on_stands_still(self, step: steps.Step) -> None:
+        self.stands_still(step.broker, step.at_us, STANDS_STILL[step.kind])
+
+    def _on_refused(self, step: steps.Refused) -> None:
+        self.told(step.request.first_id, step.error)
 
     def begin(self, now_us: int) -> None:
         """Count from now on."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sim.history import steps
+from sim.protocol import probes
 from sim.protocol.probes import PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
@@ -19,6 +21,18 @@ WAKE_US: Final = 20_000_000
 """Longer than a session's timeout, which is what most elections wait for."""
 NEVER_US: Final = 1 << 62
 _DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
+
+_OF_CONSUMERS: Final = {
+    steps.OUT_OF_RANGE: probes.CONSUMER_OUT_OF_RANGE,
+    steps.RESET: probes.CONSUMER_RESETS,
+    steps.TRUNCATION_DETECTED: probes.CONSUMER_TRUNCATION,
+    steps.REWIND: probes.CONSUMER_REWINDS,
+}
+_OF_ENDS: Final = {
+    "power-loss": probes.SUFFIX_LOST,
+    "corrupt-tail": probes.CRC_DROPS,
+    "disk-replaced": probes.DISK_LOST,
+}
 
 Wake = tuple[bytearray, int]
 """Where probes are noted, until when."""
@@ -40,6 +54,76 @@ class Coverage:
         self._wakes: dict[str, bytearray] = {}
         self._wake = self._calm
         self._until_us = NEVER_US
+
+    def attach(self, hear: steps.Hear) -> None:
+        """Ask for the steps that reach probes by themselves; others are reached within the protocol."""
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.LOG_START, self._on_log_start)
+        hear(steps.HW, self._on_hw)
+        hear(steps.LEAD, self._on_lead)
+        hear(steps.FOLLOW, self._on_follow)
+        hear(steps.SETTLED, self._on_settled)
+        hear(steps.ISR, self._on_isr)
+        hear(steps.CONTROLLER, self._on_controller)
+        hear(steps.EPOCH_RAISED, self._on_epoch_raised)
+        hear(steps.DELETED, self._on_deleted)
+        for kind in _OF_CONSUMERS:
+            hear(kind, self._on_position)
+        for name in _OF_ENDS:
+            hear(steps.ENDS[name], self._on_end)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        if step.removed:
+            self.reached(probes.TRUNCATION_REMOVES)
+            if step.removed[0].base_offset < step.leo:
+                self.reached(probes.TRUNCATION_SPLITS)
+        if step.leo < step.partition.hw:
+            self.reached(probes.TRUNCATION_BELOW_HW)
+
+    def _on_log_start(self, _: steps.LogStart) -> None:
+        self.reached(probes.LOG_START_MOVES)
+
+    def _on_hw(self, step: steps.HighWatermark) -> None:
+        if step.hw < step.previous:
+            self.reached(probes.HW_GOES_BACK)
+
+    def _on_lead(self, step: steps.Lead) -> None:
+        self.reached(probes.LEADER_LEADS_ON if step.partition.is_leader else probes.LEADER_BEGINS)
+        if step.hw < step.leo:
+            self.reached(probes.LEADER_BEHIND)
+
+    def _on_follow(self, step: steps.Follow) -> None:
+        self.reached(probes.FOLLOWER_BEGINS if step.restarts else probes.FOLLOWER_GOES_ON)
+
+    def _on_settled(self, step: steps.Settled) -> None:
+        if step.rounds:
+            self.reached(probes.ROUNDS[min(step.rounds, 3) - 1])
+
+    def _on_isr(self, step: steps.Isr) -> None:
+        if step.before is None:
+            return
+        size, before = len(step.isr), len(step.before)
+        if size != before:
+            self.reached(probes.ISR_EXPANDS if size > before else probes.ISR_SHRINKS)
+        if size == 1:
+            self.reached(probes.ISR_SINGLE)
+
+    def _on_controller(self, step: steps.Controller) -> None:
+        if step.epoch > 1:
+            self.reached(probes.CONTROLLER_FAILOVER)
+
+    def _on_epoch_raised(self, _: steps.EpochRaised) -> None:
+        self.reached(probes.EPOCH_RAISED)
+
+    def _on_deleted(self, _: steps.Deleted) -> None:
+        self.reached(probes.REPLICA_DELETED)
+
+    def _on_position(self, step: steps.Position) -> None:
+        self.reached(_OF_CONSUMERS[step.kind])
+
+    def _on_end(self, step: steps.End) -> None:
+        if step.lost:
+            self.reached(_OF_ENDS[step.kind.name])
 
     def reached(self, probe: int) -> None:
         """Note a probe."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.history import steps
+
 if TYPE_CHECKING:
     from sim.history.ledger import End, Ledger
     from sim.protocol.batch import Batch
@@ -32,6 +34,19 @@ class LastStanding:
         self._ledger = ledger
         self._logs: dict[int, Log] = {}
         self.taken: set[int] = set()
+
+    def attach(self, hear: steps.Hear) -> None:
+        """Ask for elections, and for who has which log."""
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.EPOCH_RAISED, self._on_elected)
+        hear(steps.RECOVERED, self._on_new_log)
+        hear(steps.DELETED, self._on_new_log)
+
+    def _on_elected(self, step: steps.Step) -> None:
+        self.elected(step.broker)
+
+    def _on_new_log(self, step: steps.NewLog) -> None:
+        self.loaded(step.broker, step.replica.log)
 
     def loaded(self, broker: int, log: Log) -> None:
         """A broker has this log from now on."""

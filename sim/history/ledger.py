@@ -1,6 +1,6 @@
 """What happened in a run, as far as verdicts and promises depend on it.
 
-The journal adds to it; checkers and `faults.promise` read it. Times are simulated microseconds. Records are named by
+Steps add to it; checkers and `faults.promise` read it. Times are simulated microseconds. Records are named by
 their ids; a batch by the id of its first record.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from sim.history import steps
+from sim.history.steps import Exposed
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 
@@ -83,31 +85,15 @@ class End:
     forgotten_us: int | None = None
 
 
-class Exposed:
-    """End offsets that clients were told of, those of newer leader epochs before those of older ones.
+class LossCount:
+    """What became of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
 
-    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks
-    can keep what was known at that time.
+    __slots__ = ("acks1_lost", "lost", "relocated")
 
-    Attributes:
-        epoch: leader epoch of who told it.
-        end: the offset.
-        before: the next lower one, of an older epoch.
-    """
-
-    __slots__ = ("before", "end", "epoch")
-
-    def __init__(self, epoch: int, end: int, before: Exposed | None) -> None:
-        self.epoch = epoch
-        self.end = end
-        self.before = before
-
-    def until(self, epoch: int) -> int:
-        """The highest end offset of that epoch and older ones, -1 without any."""
-        one: Exposed | None = self
-        while one is not None and one.epoch > epoch:
-            one = one.before
-        return -1 if one is None else one.end
+    def __init__(self) -> None:
+        self.lost = 0
+        self.acks1_lost = 0
+        self.relocated = 0
 
 
 class Ledger:
@@ -150,6 +136,7 @@ class Ledger:
         synced_lost: whether batches became unreadable although they had been fsynced.
         under_min_isr: records for which acks=all succeeded under an ISR that was too small.
         stale_reads: ListOffsets answers of an older epoch below what was exposed.
+        losses: what became of acknowledged records, once the run has ended.
     """
 
     def __init__(self) -> None:
@@ -183,6 +170,7 @@ class Ledger:
         self.warnings: list[Violation] = []
         self.synced_lost = False
         self.stale_reads = 0
+        self.losses = LossCount()
         self._leader = 0
         self.under_min_isr: set[int] = set()
         self._committed: set[Batch] = set()
@@ -196,6 +184,130 @@ class Ledger:
         """How much of `committed` has been looked at for that."""
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
+
+    def attach(self, hear: steps.Hear) -> None:
+        """Ask for the steps that it keeps account of."""
+        hear(steps.APPEND, self._on_append)
+        hear(steps.TRUNCATE, self._on_truncate)
+        hear(steps.RETENTION, self._on_retention)
+        hear(steps.HW, self._on_hw)
+        hear(steps.ELECTED, self._on_elected)
+        hear(steps.UNCLEAN_ELECTION, self._on_unclean_election)
+        hear(steps.ISR, self._on_isr)
+        hear(steps.ELR, self._on_elr)
+        hear(steps.ELR_OFF, self._on_elr_off)
+        hear(steps.MIN_ISR, self._on_min_isr)
+        hear(steps.ASSIGNED, self._on_assigned)
+        hear(steps.REGISTERED, self._on_registered)
+        hear(steps.UNFENCED, self._on_unfenced)
+        hear(steps.SESSION_END, self._on_session_end)
+        hear(steps.ACK, self._on_ack)
+        hear(steps.READ, self._on_read)
+        hear(steps.END_OFFSET, self._on_end_offset)
+        for kind in (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED):
+            hear(kind, self._on_told)
+        for kind in (steps.REWIND, steps.RESTART_CONSUMER):
+            hear(kind, self._on_rewound)
+        hear(steps.START, self._on_start)
+        hear(steps.RECOVERED, self._on_new_log)
+        hear(steps.DELETED, self._on_new_log)
+        for kind in steps.ENDS.values():
+            hear(kind, self._on_end)
+        hear(steps.SYNCED_LOST, self._on_synced_lost)
+
+    def _on_append(self, step: steps.Append) -> None:
+        if self.missing:
+            self.appended(step.broker, step.batch, step.at_us)
+        if self.follows_leos:
+            self.leo(step.broker, step.batch.last_offset + 1, step.at_us)
+
+    def _on_truncate(self, step: steps.Truncate) -> None:
+        if self.follows_leos:
+            self.leo(step.broker, step.leo, step.at_us)
+            self.gone.update((batch.first_id, step.at_us) for batch in step.removed)
+
+    def _on_retention(self, step: steps.Retention) -> None:
+        self.deleted.update(step.ids)
+
+    def _on_hw(self, step: steps.HighWatermark) -> None:
+        if step.commits:
+            partition = step.partition
+            self.committed_with(partition.min_insync_replicas, partition.isr, step.committed)
+            self.commit(step.committed, step.at_us, step.broker)
+
+    def _on_elected(self, step: steps.Elected) -> None:
+        self.elected(step.broker, step.at_us)
+        if step.by_isr and step.broker > 0 and step.broker not in self.isr:
+            self.unclean_election = True
+
+    def _on_unclean_election(self, _: steps.Step) -> None:
+        self.unclean_election = True
+
+    def _on_isr(self, step: steps.Isr) -> None:
+        self.isr_history.append((step.at_us, step.isr))
+        self.elr = step.elr
+
+    def _on_elr(self, step: steps.Elr) -> None:
+        self.elr = step.elr
+
+    def _on_elr_off(self, _: steps.Step) -> None:
+        self.elr_was_off = self.follows_leos
+
+    def _on_min_isr(self, step: steps.MinIsr) -> None:
+        self.min_isr(step.size, step.at_us)
+
+    def _on_assigned(self, step: steps.Assigned) -> None:
+        self.assignments.append((step.at_us, step.replicas))
+
+    def _on_registered(self, step: steps.Registered) -> None:
+        self.registered(step.broker, step.incarnation, step.at_us, opens=step.opens)
+
+    def _on_unfenced(self, step: steps.Registered) -> None:
+        self.unfenced(step.broker, step.incarnation, step.at_us)
+
+    def _on_session_end(self, step: steps.SessionEnd) -> None:
+        self.session_ended(step.broker, step.at_us)
+
+    def _on_ack(self, step: steps.Ack) -> None:
+        reply, request = step.reply, step.reply.request
+        self.acks.append(Ack(request.first_id, request.count, reply.base_offset, request.acks, step.at_us))
+
+    def _on_read(self, step: steps.Read) -> None:
+        self.passed_over(step.consumer, step.position, step.end)
+        for batch in step.batches:
+            self.shown.append(Shown(batch, max(step.position, batch.base_offset), step.at_us, step.consumer))
+        self.expose(step.leader_epoch, step.end)
+
+    def _on_end_offset(self, step: steps.EndOffset) -> None:
+        self.expose(step.leader_epoch, step.offset)
+
+    def _on_told(self, step: steps.Position) -> None:
+        self.told(step.consumer)
+
+    def _on_rewound(self, step: steps.Position) -> None:
+        self.rewound(step.consumer, step.offset)
+
+    def _on_start(self, step: steps.Start) -> None:
+        self.started(step.broker, step.incarnation)
+
+    def _on_new_log(self, step: steps.NewLog) -> None:
+        if self.follows_leos:
+            self.leo(step.broker, step.replica.log.leo, step.at_us)
+            if step.kind is steps.DELETED:
+                self.dropped_us = step.at_us
+
+    def _on_end(self, step: steps.End) -> None:
+        lost = {batch.first_id: batch for batch in step.lost}
+        if step.was_down:
+            self.lost_later(step.broker, lost, marker=not step.unclean)
+            if self.follows_leos:
+                self.gone.update(dict.fromkeys(lost, step.at_us))
+        else:
+            in_isr = step.broker in self.isr
+            self.ended(End(step.broker, step.at_us, step.kind.name, lost, in_isr, step.unclean))
+
+    def _on_synced_lost(self, _: steps.Step) -> None:
+        self.synced_lost = True
 
     def told(self, consumer: int) -> None:
         """A consumer's application heard that it goes elsewhere: what was passed before that is its own business."""
@@ -346,25 +458,24 @@ class Ledger:
         """A process runs."""
         self._running[broker] = incarnation
 
-    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> bool:
-        """A process registered, and perhaps has an open session with that; returns whether it has."""
-        if self._running.get(broker) == incarnation:
+    def runs(self, broker: int, incarnation: int) -> bool:
+        """Whether a process runs."""
+        return self._running.get(broker) == incarnation
+
+    def registered(self, broker: int, incarnation: int, now_us: int, *, opens: bool = True) -> None:
+        """A process registered, and perhaps has an open session with that."""
+        if self.runs(broker, incarnation):
             self.registrations.setdefault(broker, []).append(now_us)
-        return opens and self.unfenced(broker, incarnation, now_us)
+        if opens:
+            self.unfenced(broker, incarnation, now_us)
 
-    def unfenced(self, broker: int, incarnation: int, now_us: int) -> bool:
-        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing.
-
-        Returns:
-            Whether the incarnation runs.
-        """
+    def unfenced(self, broker: int, incarnation: int, now_us: int) -> None:
+        """The control plane opened a session; of a dead incarnation, or once more for a live one, it says nothing."""
         periods = self.up.setdefault(broker, [])
-        runs = self._running.get(broker) == incarnation
-        if runs and not (periods and periods[-1][1] is None):
+        if self.runs(broker, incarnation) and not (periods and periods[-1][1] is None):
             periods.append((now_us, None))
             if broker == self._leader:  # It is the chosen one still.
                 self.deposed.pop(broker, None)
-        return runs
 
     @property
     def isr(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sim.history import steps
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.messages import LeaderAndIsr
 
@@ -34,6 +35,17 @@ class Metrics:
     def __init__(self) -> None:
         self._decisions: list[tuple[int, LeaderAndIsr, int]] = []
         self._recoveries: list[tuple[int, int, int, int]] = []
+
+    def attach(self, hear: steps.Hear) -> None:
+        """Ask for the facts that it goes by."""
+        hear(steps.DECIDED, self._on_decided)
+        hear(steps.RECOVERIES, self._on_recoveries)
+
+    def _on_decided(self, step: steps.Decided) -> None:
+        self.decided(step.state, step.min_isr, step.at_us)
+
+    def _on_recoveries(self, step: steps.Recoveries) -> None:
+        self.recoveries(step.running, step.finished, step.manual, step.at_us)
 
     def decided(self, state: LeaderAndIsr, min_isr: int, now_us: int) -> None:
         """The control plane decided, or effective ``min.insync.replicas`` changed."""

@@ -15,7 +15,8 @@ from sim.config import Value
 from sim.environment.elision import Pings
 from sim.environment.network import Channel
 from sim.environment.storage import RecoveryError, Storage
-from sim.history.recorder import Journal
+from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
@@ -62,7 +63,7 @@ class Startup:
         rules: its rules.
         settings: its settings.
         kernel: time and timers.
-        journal: where steps are noted.
+        recorder: where steps are noted.
         loaded: called when the logs are loaded: the process can be reached from then on.
         exits: called when the process ends by itself: (broker, reason).
     """
@@ -74,7 +75,7 @@ class Startup:
     rules: Rules
     settings: BrokerSettings
     kernel: Kernel
-    journal: Journal
+    recorder: Recorder
     loaded: Callable[[Broker], None]
     exits: Callable[[int, str], None]
 
@@ -98,9 +99,9 @@ class Broker(Serving):
         "_exits",
         "_fetchers",
         "_fetches_again",
-        "_journal",
         "_loaded",
         "_loaded_us",
+        "_recorder",
         "_refused",
         "_sent_us",
         "_stalled",
@@ -116,8 +117,8 @@ class Broker(Serving):
 
     def __init__(self, startup: Startup) -> None:
         super().__init__(startup.broker, startup.settings, startup.kernel)
-        rules, journal = startup.rules, startup.journal
-        self.reached = journal.coverage.reached
+        rules, recorder = startup.rules, startup.recorder
+        self.reached = recorder.coverage.reached
         self.incarnation = startup.incarnation
         self.storage = startup.storage
         self.rules = rules
@@ -125,7 +126,7 @@ class Broker(Serving):
         self.broker_epoch = -1
         self.zombie = False
         self._topic = startup.topic
-        self._journal = journal
+        self._recorder = recorder
         self._loaded = startup.loaded
         self._exits = startup.exits
         self._fetchers: dict[int, Fetcher] = {}
@@ -203,7 +204,7 @@ class Broker(Serving):
         self.wake_all()
         removed = self.storage.log.batches[:]
         self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
-        self._journal.deleted(self.node, self.partition, removed)
+        self._recorder.record(steps.Deleted(self.node, self.partition, removed))
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
@@ -313,7 +314,7 @@ class Broker(Serving):
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us
         self._fetchers.clear()
-        self._journal.lead(self.node, partition, decision)
+        self._recorder.record(steps.Lead(self.node, partition, decision))
         partition.become_leader(decision, now_us)
         self._watch_isr()
 
@@ -326,7 +327,7 @@ class Broker(Serving):
         if fetch is not None:
             self.reached(branch(self.rules, "fetcher_restart"))
         if fetch is None or restarts:
-            self._journal.follow(self.node, partition, restarts=True)
+            self._recorder.record(steps.Follow(self.node, partition, restarts=True))
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
             # A thread that lost its partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
@@ -336,7 +337,7 @@ class Broker(Serving):
             self._forget_conversation()
             fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
         else:
-            self._journal.follow(self.node, partition, restarts=False)
+            self._recorder.record(steps.Follow(self.node, partition, restarts=False))
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
                 self.settled(partition, decision.leader_epoch, 0)
@@ -375,7 +376,7 @@ class Broker(Serving):
     def acknowledges(self, reply: ProduceReply) -> None:
         """See `Serving.acknowledges`."""
         assert self.partition is not None
-        self._journal.acknowledges(self.node, reply, self.partition.min_insync_replicas)
+        self._recorder.record(steps.Acknowledges(self.node, reply, self.partition.min_insync_replicas))
 
     # The ISR.
 
@@ -401,7 +402,7 @@ class Broker(Serving):
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
-        self._journal.append(self.node, replica, batch)
+        self._recorder.record(steps.Append(self.node, replica.log, batch))
         self.storage.appended(batch, self.kernel.now_us)
         if not self._watching_isr and self.leads:
             self._watch_isr()
@@ -411,7 +412,7 @@ class Broker(Serving):
         """See `ReplicaHost.truncated`."""
         partition = self.partition
         assert replica is partition is not None
-        self._journal.truncate(self.node, partition, removed)
+        self._recorder.truncated(self.node, partition, removed)
         self.storage.truncated(len(removed), self.kernel.now_us)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
@@ -419,7 +420,7 @@ class Broker(Serving):
         partition = self.partition
         assert replica is partition is not None
         self.storage.hw_file.catch_up(previous, self.kernel.now_us)
-        self._journal.hw(self.node, partition, previous)
+        self._recorder.record(steps.HighWatermark(self.node, partition, previous))
         if partition.is_leader:
             if replica.hw > previous:
                 self.wake_consumers()
@@ -429,20 +430,20 @@ class Broker(Serving):
         """See `ReplicaHost.log_start_moved`."""
         self.network.settle_fetches(self.node)
         self.storage.front_dropped(dropped, previous, self.kernel.now_us)
-        self._journal.log_start(self.node, replica.log.log_start)
+        self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
         self.network.changed()  # Where epochs end.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
         if not self._watching_isr and leo < partition.log.leo:
             self._watch_isr()
-        self._journal.replicated(self.node, partition, follower, leo)
+        self._recorder.record(steps.Replicated(self.node, partition.leader_epoch, follower, leo))
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost.settled`."""
         assert replica is self.partition
         self._forget_conversation()
-        self._journal.settled(self.node, leader_epoch, rounds)
+        self._recorder.record(steps.Settled(self.node, leader_epoch, rounds))
 
     def _forget_conversation(self) -> None:
         self._conversation = ([], [])

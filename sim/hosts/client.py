@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.environment.network import Channel, Network, Node
-from sim.history.recorder import Journal
+from sim.history.recorder import Recorder
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
@@ -28,7 +28,7 @@ class Access:
         settings: the clients' settings.
         kernel: time and timers.
         network: what they join.
-        journal: where acknowledgements, reads and end offsets are noted.
+        recorder: where acknowledgements, reads and end offsets are noted.
         rules: the clients' rules.
     """
 
@@ -37,7 +37,7 @@ class Access:
     settings: ClientSettings
     kernel: Kernel
     network: Network
-    journal: Journal
+    recorder: Recorder
     rules: Rules
 
 
@@ -65,11 +65,11 @@ class Client(Node):
         "_turn",
         "_version",
         "_watching_metadata",
-        "journal",
         "kernel",
         "leader",
         "leader_epoch",
         "reached",
+        "recorder",
         "rules",
         "settings",
         "topic",
@@ -81,8 +81,8 @@ class Client(Node):
         self.settings = access.settings
         self.rules = access.rules
         self.kernel = access.kernel
-        self.journal = access.journal
-        self.reached = access.journal.coverage.reached
+        self.recorder = access.recorder
+        self.reached = access.recorder.coverage.reached
         self.network = access.network
         self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER

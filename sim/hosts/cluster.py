@@ -13,7 +13,8 @@ from typing import Final
 from sim.config import Value
 from sim.environment.network import Network, Node
 from sim.environment.storage import Storage
-from sim.history.recorder import Journal
+from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.hosts.broker import SHUTDOWN, Broker, Startup
 from sim.hosts.client import Access
 from sim.hosts.consumer import Consumer
@@ -29,7 +30,6 @@ from sim.kernel.streams import Streams, integer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
-from sim.protocol.messages import NO_EPOCH
 from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 
@@ -59,6 +59,7 @@ class Cluster:
         first: the broker that is started first, and so becomes controller.
         kernel: time.
         streams: chance.
+        recorder: what notes its steps, with checkers attached or not; one without, if it is not given.
 
     Attributes:
         running: the processes that run, by broker.
@@ -80,12 +81,13 @@ class Cluster:
         first: int = 1,
         kernel: Kernel,
         streams: Streams,
+        recorder: Recorder | None = None,
     ) -> None:
         self.kernel = kernel
         loss, record_budget = config["sim.network.loss.permille"], config["sim.record.budget"]
         assert isinstance(loss, int)
         assert isinstance(record_budget, int)
-        self.journal = Journal(kernel, record_budget)
+        self.recorder = recorder or Recorder(kernel, record_budget)
         self.network = Network(
             kernel,
             streams,
@@ -126,7 +128,7 @@ class Cluster:
         self.control.ended = self._session_ended
         self._first = first
         self._access = Access(
-            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.journal, client_rules
+            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.recorder, client_rules
         )
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
@@ -144,7 +146,7 @@ class Cluster:
             session_us=session_ms * 1_000,
             min_isr=min_isr,
             kernel=self.kernel,
-            journal=self.journal,
+            recorder=self.recorder,
         )
 
     def _quorum(self, config: Mapping[str, Value], replicas: tuple[int, ...], rules: Rules) -> ControlPlane:
@@ -156,7 +158,7 @@ class Cluster:
             settings=quorum_settings(config),
             config=config,
             kernel=self.kernel,
-            journal=self.journal,
+            recorder=self.recorder,
         )
 
     def boot(self) -> None:
@@ -173,7 +175,7 @@ class Cluster:
             process.end()
         self.running.clear()
         self.control.ended = self.control.changed = None
-        self.journal.dispose()
+        self.recorder.dispose()
         self.network.dispose()
         self.kernel.dispose()
 
@@ -187,7 +189,7 @@ class Cluster:
         consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader
         consumer.leader_epoch = self.producer.leader_epoch
-        self.journal.seek(VALIDATOR, position, NO_EPOCH)
+        self.recorder.record(steps.Position(steps.SEEK, VALIDATOR, position))
         earlier = self.network.nodes.get(VALIDATOR)
         if earlier is not None:
             self.network.leave(earlier, silently=True)
@@ -214,12 +216,12 @@ class Cluster:
             self.rules[broker],
             self.settings[broker],
             self.kernel,
-            self.journal,
+            self.recorder,
             self._loaded,
             self._exited,
         )
         process = self.running[broker] = kind(startup)
-        self.journal.started(broker, process.incarnation)
+        self.recorder.record(steps.Start(broker, process.incarnation))
         if self.kraft:  # It can be reached before its logs are loaded.
             self.network.join(process)
         process.start()
@@ -228,7 +230,7 @@ class Cluster:
     def _loaded(self, process: Broker) -> None:
         broker = process.node
         assert process.partition is not None
-        self.journal.recovered(broker, process.partition, self._lost[broker])
+        self.recorder.record(steps.Recovered(broker, process.partition, self._lost[broker]))
         self._lost[broker] = []
         if not self.kraft:
             self.network.join(process)
@@ -262,8 +264,8 @@ class Cluster:
         synced = storage.synced
         lost = storage.corrupt_tail(count)
         if storage.synced < synced:
-            self.journal.coverage.reached(probes.SYNCED_LOST)
-            self.journal.ledger.synced_lost = True
+            self.recorder.coverage.reached(probes.SYNCED_LOST)
+            self.recorder.record(steps.Step(steps.SYNCED_LOST, broker))
         return lost
 
     def _damage(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
@@ -272,7 +274,8 @@ class Cluster:
             return True
         lost = loses()
         self._lost[broker] += lost
-        self.journal.lost_later(broker, kind, lost, marker=self.storages[broker].clean_shutdown)
+        marked = self.storages[broker].clean_shutdown
+        self.recorder.record(steps.End(broker, kind, lost, unclean=not marked, was_down=True))
         return bool(lost)
 
     def pause(self, node: int) -> bool:
@@ -281,7 +284,7 @@ class Cluster:
         if process is None:
             return False
         self.network.pause(process)
-        self.journal.paused("pause", node)
+        self.recorder.record(steps.Step(steps.PAUSE, node))
         return True
 
     def resume(self, node: int) -> bool:
@@ -289,7 +292,7 @@ class Cluster:
         process = self._process(node)
         if process is None or not process.frozen:
             return False
-        self.journal.paused("resume", node)
+        self.recorder.record(steps.Step(steps.RESUME, node))
         if node == CONTROL:
             self.control.touch()
         self.network.resume(process)
@@ -306,7 +309,7 @@ class Cluster:
             return False
         self._stalled[broker] = (process, self.kernel.now_us)
         process.stall(stalled=True)
-        self.journal.paused("disk-stalled", broker)
+        self.recorder.record(steps.Step(steps.DISK_STALLED, broker))
         return True
 
     def unstall_disk(self, broker: int) -> bool:
@@ -315,7 +318,7 @@ class Cluster:
         if process is None or self._stall_began(process) is None:
             return False
         del self._stalled[broker]
-        self.journal.paused("disk-works", broker)
+        self.recorder.record(steps.Step(steps.DISK_WORKS, broker))
         process.perform(self._go_on, process)
         return True
 
@@ -356,7 +359,7 @@ class Cluster:
         """
         process = self.running.get(broker)
         alive = process is not None and process.broker_epoch >= 0
-        self.journal.coverage.reached(probes.SESSION_EXPIRES_ALIVE if alive else probes.SESSION_EXPIRES_DEAD)
+        self.recorder.coverage.reached(probes.SESSION_EXPIRES_ALIVE if alive else probes.SESSION_EXPIRES_DEAD)
         exited_us, incarnation = self._refused.pop(broker, (0, 0))
         if incarnation == self._incarnations[broker]:
             settings = self.settings[broker]
@@ -382,7 +385,7 @@ class Cluster:
         partition = process.partition
         if partition is not None:
             if partition.pending:
-                self.journal.coverage.reached(probes.ISR_LOST)
+                self.recorder.coverage.reached(probes.ISR_LOST)
             since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind == SHUTDOWN:
@@ -398,7 +401,7 @@ class Cluster:
             self.network.leave(process, silently=kind in SILENT)
         process.end()
         marked = storage.clean_shutdown and storage.clean_broker_epoch == process.broker_epoch >= 0
-        self.journal.ended(broker, kind, lost, unclean=not marked)
+        self.recorder.record(steps.End(broker, kind, lost, unclean=not marked))
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
@@ -496,29 +499,28 @@ class Cluster:
         partition.advance_log_start(before)
         if log.log_start == previous:
             return False
-        self.journal.ledger.deleted.update(deleted)
+        self.recorder.record(steps.Retention(partition.broker, deleted))
         return True
 
     def _note_promises(self, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
         """What a promise of eligible leader replicas depends on."""
-        ledger = self.journal.ledger
         smallest = config[MIN_ISR]
         assert isinstance(smallest, int)
         self._min_isrs = [smallest]
-        ledger.follows_leos = rules.elr == "on"
-        ledger.elr_was_off = ledger.follows_leos and not config[ELR_FEATURE]
-        ledger.min_isr(min(smallest, replication_factor), 0)
+        self.recorder.ledger.follows_leos = rules.elr == "on"
+        if not config[ELR_FEATURE]:
+            self.recorder.record(steps.Step(steps.ELR_OFF, 0))
+        self.recorder.record(steps.MinIsr(min(smallest, replication_factor)))
 
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""
-        ledger = self.journal.ledger
         if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
-            ledger.unclean_election = True
+            self.recorder.record(steps.Step(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
-            ledger.elr_was_off = ledger.follows_leos
+            self.recorder.record(steps.Step(steps.ELR_OFF, 0))
         if key == MIN_ISR and not self.kraft:
             assert isinstance(value, int)
-            ledger.min_isr(min(value, len(self.replicas)), self.kernel.now_us)
+            self.recorder.record(steps.MinIsr(min(value, len(self.replicas))))
         self.control.set_config(key, value)
 
     # Links.
@@ -527,7 +529,7 @@ class Cluster:
         """Nothing arrives from `source` at `target` any more (broker ids, 0 for the control plane)."""
         self.network.cut(source, target)
         self._cuts.append((source, target))
-        self.journal.link("cut", source, target)
+        self.recorder.record(steps.Link("cut", source, target))
 
     def heal(self, source: int, target: int) -> bool:
         """Take one cut back; False if there is none (any more)."""
@@ -535,14 +537,14 @@ class Cluster:
             return False
         self._cuts.remove((source, target))
         self.network.heal(source, target)
-        self.journal.link("heal", source, target)
+        self.recorder.record(steps.Link("heal", source, target))
         return True
 
     def worsen(self, step: str, source: int, target: int, value: int) -> None:
         """Make a directed link ``slow`` (by so many us), ``lossy`` or ``resent`` (so many of a thousand)."""
         self._change(step, source, target, value)
         self._worse.append((step, source, target, value))
-        self.journal.link(step, source, target, value)
+        self.recorder.record(steps.Link(step, source, target, value))
 
     def mend(self, step: str, source: int, target: int, value: int) -> bool:
         """Take that back; False if it was done."""
@@ -551,7 +553,7 @@ class Cluster:
             return False
         self._worse.remove(entry)
         self._change(step, source, target, -value)
-        self.journal.link("heal", source, target)
+        self.recorder.record(steps.Link("heal", source, target))
         return True
 
     def _change(self, step: str, source: int, target: int, by: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sim.environment.network import Channel
-from sim.history.ledger import Exposed
+from sim.history import steps
+from sim.history.steps import Exposed
 from sim.hosts.client import Access, Client
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -168,7 +169,7 @@ class Consumer(Client):
             if batches:
                 at = self.at
                 last = batches[-1]
-                self.journal.read(self.node, batches, at.offset, leader_epoch)
+                self.recorder.record(steps.Read(self.node, batches, at.offset, leader_epoch))
                 at.consumed(last.last_offset + 1, last.leader_epoch)
                 if self._shows is not None:
                     self._shows(batches)
@@ -180,7 +181,7 @@ class Consumer(Client):
 
     def _out_of_range(self) -> None:
         """Reset as ``auto.offset.reset`` says; the application hears of it."""
-        self.journal.out_of_range(self.node, self.at.offset)
+        self.recorder.record(steps.Position(steps.OUT_OF_RANGE, self.node, self.at.offset))
         self._reset_by_policy()
 
     def _reset_by_policy(self) -> None:
@@ -253,13 +254,15 @@ class Consumer(Client):
         if truncation is not None:
             self._truncated(truncation)
         elif self.at.state == FETCHING and self.at.offset < asked.offset:
-            self.journal.rewind(self.node, self.at.offset, asked.offset)
+            went_back = steps.Position(steps.REWIND, self.node, self.at.offset, NO_EPOCH, "position", asked.offset)
+            self.recorder.record(went_back)
         self.fetch()
 
     def _truncated(self, truncation: LogTruncation) -> None:
         self.raised = True
-        self.journal.truncation_detected(
-            self.node, truncation.position.offset, truncation.divergent_offset, truncation.divergent_epoch
+        offset, epoch, divergent = truncation.position.offset, truncation.divergent_epoch, truncation.divergent_offset
+        self.recorder.record(
+            steps.Position(steps.TRUNCATION_DETECTED, self.node, offset, epoch, "divergent_offset", divergent)
         )
 
     def _watch(self, request: object) -> None:
@@ -285,7 +288,7 @@ class Consumer(Client):
 
     def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Read on from an offset, with the epoch of the record before it if the application has stored it."""
-        self.journal.seek(self.node, offset, epoch)
+        self.recorder.record(steps.Position(steps.SEEK, self.node, offset, epoch))
         self.raised = False
         self._place(offset, epoch if self._validates else NO_EPOCH)
 
@@ -294,7 +297,8 @@ class Consumer(Client):
         at = self.at
         if at.state == FETCHING:
             self._committed = (at.offset, at.offset_epoch if self._validates else NO_EPOCH)
-            self.journal.commit(self.node, *self._committed)
+            offset, epoch = self._committed
+            self.recorder.record(steps.Position(steps.COMMIT, self.node, offset, epoch))
 
     def restart(self) -> None:
         """The process dies, and another one begins at the committed offset."""
@@ -304,7 +308,8 @@ class Consumer(Client):
         self._newest_epoch = NO_EPOCH
         self.at = ConsumerPosition(self.settings.offset_reset)
         self.paused = self.raised = False
-        self.journal.restart_consumer(self.node, -1 if self._committed is None else self._committed[0])
+        offset = -1 if self._committed is None else self._committed[0]
+        self.recorder.record(steps.Position(steps.RESTART_CONSUMER, self.node, offset))
         self.refresh()
 
     # Offsets.
@@ -318,7 +323,7 @@ class Consumer(Client):
         """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten."""
         channel = self.channel()
         if channel is not None:
-            self._known = self.journal.ledger.exposed
+            self._known = self.recorder.ledger.exposed
             self._asked_us = self.kernel.now_us
             self._ask = self._ask_offset(channel, LATEST)
 
@@ -339,7 +344,7 @@ class Consumer(Client):
         if request is self._ask:
             self._ask = None
             if not reply.error:
-                self.journal.end_offset(self._known, self._asked_us, reply.offset, reply.leader_epoch)
+                self.recorder.record(steps.EndOffset(self._known, self._asked_us, reply.offset, reply.leader_epoch))
             elif reply.error == OFFSET_NOT_AVAILABLE:
                 self.reached(probes.OFFSET_UNAVAILABLE)
             else:
@@ -350,7 +355,9 @@ class Consumer(Client):
             if reply.error:
                 self.retry_later()
             else:
-                self.journal.offset_for_time(self.node, request.timestamp, reply.offset, reply.leader_epoch)
+                epoch, record = reply.leader_epoch, request.timestamp
+                found = steps.Position(steps.OFFSET_FOR_TIME, self.node, reply.offset, epoch, "record", record)
+                self.recorder.record(found)
         elif request is self._reset:
             self._reset = None
             if reply.error:
@@ -362,7 +369,7 @@ class Consumer(Client):
         strategy = "earliest" if timestamp == EARLIEST else "latest"
         # Without the epoch of the record before it, so that it is not asked about (OffsetFetcher.resetOffsetIfNeeded).
         if self.at.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
-            self.journal.reset(self.node, offset)
+            self.recorder.record(steps.Position(steps.RESET, self.node, offset))
         self.fetch()
 
     # Connections.

@@ -10,7 +10,8 @@ from typing import Final
 
 from sim.config import Value
 from sim.environment.network import Node
-from sim.history.recorder import Journal
+from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.protocol.kraft.partition_change import DESIGNATED, UNCLEAN
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 from sim.protocol.messages import LeaderAndIsr
@@ -32,7 +33,7 @@ class ControlPlane(Node):
 
     Args:
         min_isr: ``min.insync.replicas``.
-        journal: where what is persisted is noted.
+        recorder: where what is persisted is noted.
 
     Attributes:
         state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
@@ -45,16 +46,16 @@ class ControlPlane(Node):
     state: LeaderAndIsr
     controller = 0
 
-    def __init__(self, min_isr: int, journal: Journal) -> None:
+    def __init__(self, min_isr: int, recorder: Recorder) -> None:
         super().__init__(CONTROL)
         self._min_isr = min_isr
-        self._journal = journal
+        self._recorder = recorder
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
 
     def decided(self) -> None:
         """`state` is another one, or ``min.insync.replicas``: tell whoever keeps account of that."""
-        self._journal.decided(self.state, min(self._min_isr, len(self.state.replicas)))
+        self._recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
 
     def min_isr_changed(self, min_isr: int) -> None:
         """``min.insync.replicas`` has another value."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sim.environment.network import Channel
+from sim.history import steps
 from sim.hosts.broker import SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.protocol import probes
@@ -240,7 +241,7 @@ class KRaftBroker(Broker):
             if message.first > image.offset:
                 continue  # Something before it is lost, and will come again.
             fresh = message.records[image.offset - message.first :]
-            self._journal.replayed_metadata(self.node, image.offset, fresh)
+            self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
             for record in fresh:
                 image.replay(record)
                 if isinstance(record, Setting):
@@ -290,7 +291,7 @@ class KRaftBroker(Broker):
         self._fetchers.clear()
         partition.become_follower(state)
         self.wake_all()
-        self._journal.follow(self.node, partition, restarts=True)
+        self._recorder.record(steps.Follow(self.node, partition, restarts=True))
 
     def _drop(self, partition: Partition) -> None:
         """The broker is no replica any more: its log is deleted (ReplicaManager.stopPartitions)."""
@@ -309,7 +310,7 @@ class KRaftBroker(Broker):
         """See `PartitionHost.propose_isr`: ask the controller."""
         self.network.settle_fetches(self.node)
         self._watch_isr()
-        self._journal.isr_sent(partition, isr)
+        self._recorder.record(steps.IsrSent(partition, isr))
         epochs = partition.broker_epochs(isr, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
+from sim.history import steps
 from sim.hosts.client import Access, Client
 from sim.protocol import probes
 from sim.protocol.batch import NO_SEQUENCE, Sequence
@@ -99,7 +100,7 @@ class Producer(Client):
     def _go_on_as(self, producer_id: int, producer_epoch: int) -> None:
         self.reached(probes.PRODUCER_ANEW)
         self.reached(branch(self.rules, "producer_recovery"))
-        self.journal.producer_id(self.node, producer_id, producer_epoch)
+        self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
     def schedule(self, sends: list[Send]) -> None:
         """Hand over batches at their due times, which ascend."""
@@ -191,12 +192,12 @@ class Producer(Client):
             self.succeeded()
             if sequences is not None:
                 sequences.completed(send)
-            self.journal.ack(reply)
+            self.recorder.record(steps.Ack(reply))
             if send.done is not None:
                 send.done(reply.base_offset)
             self._pump()
         else:
-            self.journal.refused(reply.request, reply.error)
+            self.recorder.record(steps.Refused(reply.request, reply.error))
             probe = probes.WRITES.get(reply.error)
             if probe is not None:
                 self.reached(probe)

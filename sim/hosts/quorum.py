@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
-from sim.history.recorder import Journal
+from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL, ControlPlane
 from sim.hosts.settings import QuorumSettings
 from sim.kernel.scheduler import ALWAYS, Kernel
@@ -52,7 +53,7 @@ class Quorum(ControlPlane):
         settings: the quorum's settings.
         config: its full configuration.
         kernel: time and timers.
-        journal: where what is committed is noted.
+        recorder: where what is committed is noted.
 
     Attributes:
         log: the records.
@@ -70,9 +71,9 @@ class Quorum(ControlPlane):
         settings: QuorumSettings,
         config: Mapping[str, Value],
         kernel: Kernel,
-        journal: Journal,
+        recorder: Recorder,
     ) -> None:
-        super().__init__(int(config[MIN_ISR]), journal)
+        super().__init__(int(config[MIN_ISR]), recorder)
         self.log: list[Record] = []
         self.epoch = 0
         self._topic = topic
@@ -81,7 +82,7 @@ class Quorum(ControlPlane):
         self._settings = settings
         self._config = config
         self._kernel = kernel
-        self.reached = journal.coverage.reached
+        self.reached = recorder.coverage.reached
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self._unfenced: set[int] = set()
@@ -90,7 +91,7 @@ class Quorum(ControlPlane):
         self._failing_over = False
         self._forced = False
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
-        journal.isr(replicas, -1)
+        recorder.record(steps.Isr(replicas, -1))
         self.decided()
         self._take_over()
 
@@ -104,7 +105,7 @@ class Quorum(ControlPlane):
         for record in self.log:
             image.replay(record)
         self.active = KraftController(image, self._rules, self, self._config)
-        self._journal.controller(CONTROL, self.epoch)
+        self._recorder.record(steps.Controller(CONTROL, self.epoch))
         self.touch()
         if settings.auto_balance:
             self._every(settings.balance_check_us, "balance")
@@ -152,18 +153,16 @@ class Quorum(ControlPlane):
         """See `KraftControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log)
         now_us = self._kernel.now_us
-        self._journal.committed_metadata(records)
+        self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
         for record in records:
             self.log.append(record)
             self._sent_us.append(now_us)
             if isinstance(record, PartitionRegistration):
                 self._note_partition(record)
-                self._journal.partition_changed(
-                    record,
-                    self.active.min_isr(record) if self.active.elr_enabled else 0,
-                    self._registering(records, first),
-                    remembers=self._rules.last_known_elr == "ejected-members",
-                )
+                min_isr = self.active.min_isr(record) if self.active.elr_enabled else 0
+                unclean = self._registering(records, first)
+                remembers = self._rules.last_known_elr == "ejected-members"
+                self._recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
         self._note_min_isr()
@@ -206,43 +205,43 @@ class Quorum(ControlPlane):
             channel.send(getattr(channel.target, handler), message)
 
     def _note_partition(self, record: PartitionRegistration) -> None:
-        old, journal = self.state, self._journal
+        old, recorder = self.state, self._recorder
         self.state = record
         if record.leader != old.leader:
             if record.leader:
                 self._note_forced(record.leader, old)
-            journal.elected(record.leader, record.leader_epoch, by_isr=False)
+            recorder.record(steps.Elected(record.leader, record.leader_epoch, by_isr=False))
         elif record.leader_epoch > old.leader_epoch:
-            journal.epoch_raised(record.leader, record.leader_epoch)
+            recorder.record(steps.EpochRaised(record.leader, record.leader_epoch))
         if record.isr != old.isr:
-            journal.isr(record.isr, record.leader_epoch, record.elr)
+            recorder.record(steps.Isr(record.isr, record.leader_epoch, old.isr, record.elr))
         if record.replicas != old.replicas:
-            journal.ledger.assignments.append((self._kernel.now_us, record.replicas))
+            recorder.record(steps.Assigned(record.replicas))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
-            journal.elr(record.elr, record.last_known_elr, record.leader_epoch)
+            recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))
         self.decided()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """An administrator who preferred any leader to none got one that nothing speaks for."""
         candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
         if self._forced and leader not in candidates:
-            self._journal.ledger.unclean_election = True
+            self._recorder.record(steps.Step(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
 
     def _note_min_isr(self) -> None:
         if isinstance(self.state, PartitionRegistration):
-            self._journal.ledger.min_isr(self.active.min_isr(self.state), self._kernel.now_us)
+            self._recorder.record(steps.MinIsr(self.active.min_isr(self.state)))
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
         if not record.fenced and broker not in self._unfenced:
             self._unfenced.add(broker)
-            self._journal.unfenced(broker, record.incarnation)
+            self._recorder.record(steps.Registered(steps.UNFENCED, broker, record.incarnation))
             self._watch(broker)
         elif record.fenced and broker in self._unfenced:
             self._unfenced.remove(broker)
-            self._journal.session_end(broker, fenced=True)
+            self._recorder.record(steps.SessionEnd(broker, fenced=True))
             if self.ended is not None:
                 self.ended(broker)
 
@@ -257,7 +256,7 @@ class Quorum(ControlPlane):
         error, broker_epoch = registered.error, registered.broker_epoch
         if not error and not again:
             self._heard_us[broker] = self._kernel.now_us
-            self._journal.registered(broker, request.incarnation, opens=False)
+            self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
         self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))
         if not error:
             self._push(broker, 0)
@@ -397,7 +396,7 @@ class Quorum(ControlPlane):
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
         """See `KraftControllerHost.recoveries`."""
-        self._journal.metrics.recoveries(running, finished, manual, self._kernel.now_us)
+        self._recorder.record(steps.Recoveries(running, finished, manual))
 
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
         """A broker tells how far its log goes."""

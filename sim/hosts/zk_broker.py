@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.environment.network import Channel
+from sim.history import steps
 from sim.hosts.broker import SHUTDOWN, Broker, Startup
 from sim.hosts.zk_controller import ControllerModule
 from sim.hosts.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
@@ -372,7 +373,7 @@ class ZooKeeperBroker(Broker):
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
         self.network.settle_fetches(self.node)
         self._watch_isr()
-        self._journal.isr_sent(partition, isr)
+        self._recorder.record(steps.IsrSent(partition, isr))
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )

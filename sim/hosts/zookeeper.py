@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sim.config import Value
-from sim.history.recorder import Journal
+from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL, ControlPlane
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
@@ -156,7 +157,7 @@ class ZooKeeper(ControlPlane):
         session_us: ``zookeeper.session.timeout.ms`` in us.
         min_isr: ``min.insync.replicas``.
         kernel: time and timers.
-        journal: where what is persisted is noted.
+        recorder: where what is persisted is noted.
 
     Attributes:
         sessions: open sessions by broker.
@@ -175,9 +176,9 @@ class ZooKeeper(ControlPlane):
         session_us: int,
         min_isr: int,
         kernel: Kernel,
-        journal: Journal,
+        recorder: Recorder,
     ) -> None:
-        super().__init__(min_isr, journal)
+        super().__init__(min_isr, recorder)
         self.sessions: dict[int, Session] = {}
         self.controller_epoch = 0
         self.target: tuple[int, ...] = ()
@@ -188,9 +189,9 @@ class ZooKeeper(ControlPlane):
         self._watches_brokers = False
         self._session_us = session_us
         self._kernel = kernel
-        self._reached = journal.coverage.reached
+        self._reached = recorder.coverage.reached
         self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
-        journal.isr(replicas, -1)
+        recorder.record(steps.Isr(replicas, -1))
         self.decided()
 
     # Sessions.
@@ -213,7 +214,7 @@ class ZooKeeper(ControlPlane):
         session = self.sessions[broker] = Session(info.incarnation, self._zxid, now_us)
         self._registry[broker] = info
         self._watch(broker, session)
-        self._journal.registered(broker, info.incarnation)
+        self._recorder.record(steps.Registered(steps.REGISTERED, broker, info.incarnation))
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
@@ -286,7 +287,7 @@ class ZooKeeper(ControlPlane):
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
-        self._journal.session_end(broker)
+        self._recorder.record(steps.SessionEnd(broker))
         if self.controller == broker:
             self.vacate()
         self._brokers_changed()
@@ -369,7 +370,7 @@ class ZooKeeper(ControlPlane):
             return self.controller_epoch if self.controller == broker else 0
         self.controller = broker
         self.controller_epoch += 1
-        self._journal.controller(broker, self.controller_epoch)
+        self._recorder.record(steps.Controller(broker, self.controller_epoch))
         return self.controller_epoch
 
     def vacate(self) -> None:
@@ -482,11 +483,11 @@ class ZooKeeper(ControlPlane):
             old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, joined
         )
         if leader != old.leader:
-            self._journal.elected(leader, leader_epoch)
+            self._recorder.record(steps.Elected(leader, leader_epoch))
         if isr != old.isr:
-            self._journal.isr(isr, leader_epoch)
+            self._recorder.record(steps.Isr(isr, leader_epoch, old.isr))
         elif leader == old.leader and leader_epoch > old.leader_epoch:
-            self._journal.epoch_raised(leader, leader_epoch)
+            self._recorder.record(steps.EpochRaised(leader, leader_epoch))
         self.decided()
         if self.changed is not None:
             self.changed()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sim.config import Value, resolve
 from sim.environment.network import Node
 from sim.environment.storage import Storage
-from sim.history.trace import Step
+from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send
 from sim.hosts.zk_broker import ZooKeeperBroker
@@ -323,13 +323,13 @@ class FollowingBroker:
         prepare(self._cluster.storages[FOLLOWER])
         self.leader = StandIn(self._cluster.kernel, answer)
         self.truncated_to: int | None = None
-        self._cluster.journal.observers.append(self._observe)
+        self._cluster.recorder.observe(self._observe)
         for node in (self._cluster.control, self.leader):
             self._cluster.network.join(node)
         self._cluster.start(FOLLOWER)
         self._pass_time()
 
-    def _observe(self, step: Step) -> None:
+    def _observe(self, step: Shown) -> None:
         if step["step"] == "truncate" and step["removed"]:
             self.truncated_to = step["offset"]
 

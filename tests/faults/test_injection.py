@@ -4,7 +4,7 @@ import pytest
 
 from faults.injection import INJECTORS, Injection
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
-from sim.history.trace import MOMENTS
+from sim.history.steps import MOMENTS
 from sim.hosts.cluster import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
 from tests.sim.world import SECOND_US, World
@@ -54,7 +54,7 @@ def test_what_each_kind_of_end_costs(kind: str, lost: list[int]) -> None:
 def wake(world: World, kind: str) -> set[str]:
     """Names of the transitions in the wake of a kind of fault."""
     kinds = {name: number for number, name in enumerate(INJECTORS)}
-    bits = f"{world.cluster.journal.coverage.bits(kinds, ()):0{len(PROBES) + len(kinds) * (1 + TRANSITIONS)}b}"
+    bits = f"{world.cluster.recorder.coverage.bits(kinds, ()):0{len(PROBES) + len(kinds) * (1 + TRANSITIONS)}b}"
     start = len(PROBES) + len(kinds) + kinds[kind] * TRANSITIONS
     return {probe.name for probe, bit in zip(PROBES[:TRANSITIONS], bits[start:], strict=False) if bit == "1"}
 
@@ -263,7 +263,7 @@ def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_
         world.write()
     injection = strike(world, Fault("retention", 0, (LEADER,), value=500))
     assert injection.effective == 1
-    assert world.cluster.journal.ledger.deleted == {0, 1}
+    assert world.cluster.recorder.ledger.deleted == {0, 1}
     world.run()
     world.write()
     assert world.logs == [[2, 3, 4]] * 3
@@ -439,7 +439,7 @@ def test_without_the_step_it_strikes_at_the_latest_time_at_the_leader() -> None:
     injection = schedule(world, aimed(world, "append"))
     world.run(60)
     assert struck(injection) == [(1, now_us + 20 * SECOND_US)]
-    assert not world.cluster.journal.armed
+    assert not world.cluster.recorder.armed
 
 
 def test_a_step_so_late_that_it_would_strike_after_the_latest_time_changes_nothing_of_that() -> None:
@@ -481,7 +481,7 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
     for watched in (False, True):
         world = World().ready()
         if watched:
-            world.cluster.journal.arm(moment, met.append)
+            world.cluster.recorder.arm(moment, met.append)
         world.write()
         if MAKES[moment] != "write":
             world.cluster.kill(1)
@@ -490,7 +490,7 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
             met.clear()
             world.cluster.start(1)
             world.run(10)
-        digests.append(world.cluster.journal.digest())
+        digests.append(world.cluster.recorder.digest())
     assert digests[0] == digests[1]
     assert met
     if moment in ("isr-sent", "joined", "registered"):

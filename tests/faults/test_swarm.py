@@ -27,7 +27,7 @@ from faults.swarm import (
     draw_incidents,
     draw_plan,
 )
-from sim.history import trace
+from sim.history import steps
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams
@@ -60,10 +60,10 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
 
 
 def test_moments_and_hazards_name_what_exists() -> None:
-    assert set(MOMENTS) == set(trace.MOMENTS)
+    assert set(MOMENTS) == set(steps.MOMENTS)
     for hazard in HAZARDS.values():
         assert set(hazard.then) <= set(HAZARDS)
-        assert set(hazard.moments) <= set(trace.MOMENTS)
+        assert set(hazard.moments) <= set(steps.MOMENTS)
         assert set(hazard.kinds) <= set(INJECTORS)
     assert {*MOVERS, *LINKS} <= set(INJECTORS)
     assert set(FIRST) <= set(HAZARDS)

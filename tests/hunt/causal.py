@@ -43,7 +43,7 @@ from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
-from sim.checkers import EARLY_WARNINGS
+from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel, Network
 from tests.hunt.elision import scenario_of
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import Scenario
     from sim.environment.network import Link
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
     from sim.kernel.streams import Streams
 
 LATER: Final = "later"
@@ -60,7 +60,8 @@ IDLE: Final = "idle"
 UNMET: Final = "unmet"
 INSIDE: Final = "inside"
 REDRAWN: Final = "redrawn"
-SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *EARLY_WARNINGS)
+_WARNINGS: Final = [kind for kind, finding in FINDINGS.items() if finding.is_warning]
+SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *_WARNINGS)
 LOSES: Final = ("power-loss", "corrupt-tail", "disk-replaced")
 """Steps whose ``offset`` is how many batches a log lost at its end."""
 DELETES: Final = ("log-start", "deleted")
@@ -105,7 +106,7 @@ class Observed:
     kinds: dict[str, int] = field(default_factory=dict)
     plan: Plan = field(default_factory=Plan)
     strikes: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
-    trace: list[Step] = field(default_factory=list)
+    trace: list[Shown] = field(default_factory=list)
     sent: list[tuple[int, int, int]] = field(default_factory=list)
     end_us: int = 0
 
@@ -157,7 +158,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
     lost = lost_at(seen.trace)
     deleted_us = max((step["t"] for step in seen.trace if step["step"] in DELETES), default=-1)
     lost = {kind: at_us for kind, at_us in lost.items() if at_us > deleted_us}
-    for violation in one.cluster.journal.ledger.violations:
+    for violation in one.cluster.recorder.ledger.violations:
         kind = violation.kind
         at_us = lost.get(kind, NEVER_US) if kind in lost else violation.at_us
         if kind not in SEEN_AT_ONCE and kind not in lost:
@@ -191,7 +192,7 @@ class _Copies:
                 if not self._held[key]:
                     self.gone[key] = at_us
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Shown) -> None:
         name, at_us, broker = step["step"], step["t"], step.get("broker", 0)
         log = self._logs.get(broker, [])
         if name == "append":
@@ -214,7 +215,7 @@ def _keys(batch: tuple[int, int, int]) -> Iterator[Any]:
         yield first + offset - base, offset
 
 
-def lost_at(trace: list[Step]) -> dict[str, int]:
+def lost_at(trace: list[Shown]) -> dict[str, int]:
     """When records were lost for good: ``committed-loss`` and ``exposed-loss``, where some were.
 
     What was shown may come back to its place as long as the producer, who has heard of no success, may send it again.

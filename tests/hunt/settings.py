@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from scenarios.format.scenario import Scenario
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 
 OWN = ("default.replication.factor", "sim.network.latency", "sim.elision", "sim.event.budget", "sim.record.budget")
 """Keys that the hunt sets itself."""
@@ -205,7 +205,7 @@ def first_difference(case: Case, event_budget: int) -> int:
     return max(one, other, key=len)[min(len(one), len(other))][0]
 
 
-def _noting(steps: list[tuple[int, str]]) -> Callable[[Step], None]:
+def _noting(steps: list[tuple[int, str]]) -> Callable[[Shown], None]:
     return lambda step: steps.append((step["t"], repr(step)))
 
 

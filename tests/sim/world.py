@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
+from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send
 from sim.kernel.scheduler import Kernel
@@ -14,7 +16,7 @@ from sim.protocol.modes import mode as mode_named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zookeeper import ZooKeeper
 
@@ -41,6 +43,9 @@ class World:
         config: Mapping[str, Value] | None = None,
     ) -> None:
         chosen = mode_named(mode).rules.override(rules or {})
+        kernel = Kernel()
+        recorder = Recorder(kernel)
+        Checkers(recorder)
         self.cluster = Cluster(
             brokers=brokers,
             config=resolve({"default.replication.factor": brokers}, config or {}),
@@ -49,11 +54,12 @@ class World:
             client_rules=chosen,
             scripted=scripted,
             first=first,
-            kernel=Kernel(),
+            kernel=kernel,
             streams=Streams(seed),
+            recorder=recorder,
         )
-        self.steps: list[Step] = []
-        self.cluster.journal.observers.append(self.steps.append)
+        self.steps: list[Shown] = []
+        self.cluster.recorder.observe(self.steps.append)
         self._next_id = 0
         self.cluster.boot()
 
@@ -62,7 +68,7 @@ class World:
         self.cluster.kernel.run_until(self.cluster.kernel.now_us + int(seconds * SECOND_US))
         return self
 
-    def until(self, kind: str, **fields: object) -> Step:
+    def until(self, kind: str, **fields: object) -> Shown:
         """Let time pass until such a step happens."""
         before = len(self.of(kind, **fields))
         for _ in range(200):
@@ -102,7 +108,7 @@ class World:
         assert isinstance(self.cluster.control, ZooKeeper)
         return self.cluster.control
 
-    def of(self, kind: str, **fields: object) -> list[Step]:
+    def of(self, kind: str, **fields: object) -> list[Shown]:
         """Steps of a kind with these fields."""
         return [step for step in self.steps if step["step"] == kind and fields.items() <= step.items()]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.config import resolve
 from sim.environment.network import Network, Node
-from sim.history.recorder import Journal
+from sim.history.recorder import Recorder
 from sim.hosts.client import Access
 from sim.hosts.consumer import USABLE_EPOCH_END_VERSION, Consumer
 from sim.hosts.settings import client_settings
@@ -44,7 +44,7 @@ from tests.conformance.world import LEADER, batches_of, entries_of, make_cache
 from tests.plain import StandsIn
 
 if TYPE_CHECKING:
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
     from sim.protocol.rules import Rules
 
 _TOPIC: Final = "t-0"
@@ -187,12 +187,12 @@ class Reader:
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.kernel = Kernel()
         self.network = Network(self.kernel, Streams(0))
-        self.steps: list[Step] = []
-        journal = Journal(self.kernel)
-        journal.observers.append(self.steps.append)
+        self.steps: list[Shown] = []
+        recorder = Recorder(self.kernel)
+        recorder.observe(self.steps.append)
         self.leader = Leader(given.get("leader_max_offsets_for_leader_epoch_version", USABLE_EPOCH_END_VERSION))
         settings = client_settings(resolve({"auto.offset.reset": given.get("reset_policy", "earliest")}))
-        access = Access(_TOPIC, (LEADER,), settings, self.kernel, self.network, journal, rules)
+        access = Access(_TOPIC, (LEADER,), settings, self.kernel, self.network, recorder, rules)
         self.consumer = Consumer(1002, access)
         self.network.join(self.consumer)
         self.connected = given.get("connected", True)

@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.format import catalogue
 from scenarios.single.run import run, run_row
-from sim.history.trace import Step
+from sim.history.trace import Shown
 
 SEEDS: Final = range(5)
 
@@ -34,12 +34,12 @@ def test_a_given_number_of_replies_does_not_protect_from_one_lossy_end(mode: str
         assert "committed-loss" in row["violations_inside"].split(","), seed
 
 
-def isr_at(trace: list[Step], at_us: int) -> list[int]:
+def isr_at(trace: list[Shown], at_us: int) -> list[int]:
     """The ISR that is persisted at a time: all three, while no step says otherwise."""
     return next((step["isr"] for step in reversed(trace) if step["step"] == "isr" and step["t"] <= at_us), [1, 2, 3])
 
 
-def when(trace: list[Step], step: str, **fields: int) -> int:
+def when(trace: list[Shown], step: str, **fields: int) -> int:
     """When a step happens first."""
     return int(next(one["t"] for one in trace if one["step"] == step and fields.items() <= one.items()))
 

@@ -84,7 +84,7 @@ def test_a_probe_is_about_the_rules_of_the_broker_that_it_names() -> None:
 
 def play(world: World, *lines: Step, seconds: float = 10) -> Script:
     script = Script(lines, RULES, world.cluster, Injection(world.cluster), -1, {})
-    world.cluster.journal.observers.append(script.observe)
+    world.cluster.recorder.observe(script.observe)
     environment = Environment(world.cluster.kernel)
     environment.process(script.play(environment))
     world.run(seconds)

@@ -107,7 +107,7 @@ def test_below_a_log_start_nothing_is_compared() -> None:
 
 def test_each_pair_is_reported_once_and_the_final_check_covers_all() -> None:
     pair = Pair((SAME, ONE), (SAME, OTHER))
-    pair.checker.final({**pair.replicas, 3: replica(SAME, ONE)}, 9)
+    pair.checker.compare_all({**pair.replicas, 3: replica(SAME, ONE)}, 9)
     assert kinds(pair.ledger) == ["divergence"] * 2
-    pair.checker.final(pair.replicas, 9)
+    pair.checker.compare_all(pair.replicas, 9)
     assert kinds(pair.ledger) == ["divergence"] * 2

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.hw_regression import check_answer
-from sim.history.ledger import Exposed, Ledger
+from sim.history.ledger import Ledger
+from sim.history.steps import Exposed
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds
 

@@ -10,14 +10,15 @@ import pytest
 from scenarios.format.catalogue import load, names
 from scenarios.single import final_logs
 from scenarios.single.run import run
-from sim.checkers import EARLY_WARNINGS, slow
+from sim.checkers import slow
+from sim.checkers.registry import FINDINGS
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scenarios.format.scenario import Scenario
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 
 STORIES = [(name, mode) for name in names() if not load(name).drawn for mode in list(load(name).expect)[:2]]
 
@@ -32,7 +33,9 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     found = slow.check(result.trace, range(1, replicas + 1))
     if result.stalled:  # A trace does not say what the rules would do next.
         found.pop("no-progress")
-    kinds = {violation["kind"] for violation in result.violations} - {*EARLY_WARNINGS}
+    kinds = {violation["kind"] for violation in result.violations} - {
+        kind for kind, finding in FINDINGS.items() if finding.is_warning
+    }
     assert set(found) == kinds, (scenario, mode, seed, rules, found, result.violations)
     return kinds
 
@@ -78,33 +81,33 @@ def test_validation_is_recognised_by_its_record_ids() -> None:
 VALIDATION = slow.VALIDATION_IDS
 
 
-def step(kind: str, t: int = 0, **fields: Any) -> Step:
+def step(kind: str, t: int = 0, **fields: Any) -> Shown:
     return {"t": t, "step": kind, **fields}
 
 
-def append(broker: int, offset: int, record: int, epoch: int = 0, leo: int = -1) -> Step:
+def append(broker: int, offset: int, record: int, epoch: int = 0, leo: int = -1) -> Shown:
     leo = offset + 1 if leo < 0 else leo
     return step("append", broker=broker, offset=offset, last=offset, leader_epoch=epoch, record=record, leo=leo)
 
 
-def hw(broker: int, offset: int) -> Step:
+def hw(broker: int, offset: int) -> Shown:
     return step("hw", broker=broker, offset=offset, leader_epoch=0, leader=broker == 1)
 
 
-def ack(record: int, offset: int, acks: int = -1) -> Step:
+def ack(record: int, offset: int, acks: int = -1) -> Shown:
     return step("ack", record=record, count=1, offset=offset, acks=acks, answered_at=0)
 
 
-def shown(record: int, offset: int, epoch: int = 0) -> Step:
+def shown(record: int, offset: int, epoch: int = 0) -> Shown:
     place = {"offset": offset, "last": offset, "position": offset}
     return step("read", record=record, leader_epoch=epoch, batch_epoch=epoch, consumer=1002, **place)
 
 
-def recovered(broker: int, leo: int = 0, hw: int = 0, lost: list[int] | None = None) -> Step:
+def recovered(broker: int, leo: int = 0, hw: int = 0, lost: list[int] | None = None) -> Shown:
     return step("recovered", broker=broker, offset=leo, log_start=0, hw=hw, lost=lost or [])
 
 
-def led(leader: int, follower: int, epoch: int) -> list[Step]:
+def led(leader: int, follower: int, epoch: int) -> list[Shown]:
     return [
         step("elected", broker=leader, leader_epoch=epoch),
         step("lead", broker=leader, leader_epoch=epoch),
@@ -117,7 +120,7 @@ BEGIN = [recovered(1), recovered(2), *led(1, 2, 0), append(1, 0, 10), append(2, 
 END = [append(1, 1, VALIDATION), append(2, 1, VALIDATION), hw(1, 2), hw(2, 2), ack(VALIDATION, 1), shown(VALIDATION, 1)]
 
 
-def judged(*steps: Step) -> set[str]:
+def judged(*steps: Shown) -> set[str]:
     return set(slow.check(steps, (1, 2)))
 
 
@@ -173,7 +176,7 @@ def test_what_an_idempotent_producer_wrote_twice_or_out_of_order_is_found() -> N
 
 
 def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
-    def told(kind: str, offset: int = 1) -> Step:
+    def told(kind: str, offset: int = 1) -> Shown:
         return step(kind, consumer=1002, offset=offset)
 
     gone = [append(1, 1, 11), append(2, 1, 11), hw(1, 2), hw(2, 2), shown(11, 1)]
@@ -204,7 +207,7 @@ def test_what_came_to_its_old_offset_once_more_was_not_read_there() -> None:
 
 
 def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_received() -> None:
-    def answered(*isr: int) -> list[Step]:
+    def answered(*isr: int) -> list[Shown]:
         return [step("isr", isr=[*isr], leader_epoch=0), step("acknowledges", broker=1, record=10, min_isr=2),
                 step("isr", isr=[1, 2], leader_epoch=0)]  # fmt: skip
 
@@ -214,7 +217,7 @@ def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_r
 
 
 def test_an_end_offset_below_an_exposed_one_of_no_newer_epoch_is_a_regression() -> None:
-    def asked(epoch: int, asked_at: int) -> list[Step]:
+    def asked(epoch: int, asked_at: int) -> list[Shown]:
         return [step("end-offset", offset=0, leader_epoch=epoch, asked_at=asked_at)]
 
     before = [*BEGIN, shown(10, 0, epoch=3)]
@@ -252,7 +255,7 @@ def test_a_replica_that_has_yet_to_truncate_is_compared_at_the_end_only() -> Non
         ([*BEGIN, *END, step("isr", isr=[1, 2], leader_epoch=1)], "no-progress"),
     ],
 )
-def test_what_is_missing_to_a_whole_cluster_has_a_name(steps: list[Step], kind: str) -> None:
+def test_what_is_missing_to_a_whole_cluster_has_a_name(steps: list[Shown], kind: str) -> None:
     assert judged(*steps) == {kind}
 
 
@@ -273,7 +276,7 @@ def test_power_loss_takes_the_newest_batches() -> None:
         step("heal", t=-1),
     ],
 )
-def test_a_trace_that_contradicts_itself_is_refused(wrong: Step) -> None:
+def test_a_trace_that_contradicts_itself_is_refused(wrong: Shown) -> None:
     with pytest.raises(slow.TraceError):
         judged(*BEGIN, wrong)
 

@@ -14,7 +14,7 @@ from tests.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 
 MODES = ("hw", "kip101", "kip320")
 
@@ -48,7 +48,7 @@ def test_a_quiet_cluster_costs_nothing() -> None:
     assert quiet.steps == ticking.steps
 
 
-def learnt(elision: bool) -> list[Step]:
+def learnt(elision: bool) -> list[Shown]:
     """A record is written, and again 0.9 s later: idle followers learn of its HW when their fetches expire."""
     small = world(elision=elision)
     small.write(seconds=0.9)
@@ -56,7 +56,7 @@ def learnt(elision: bool) -> list[Step]:
     return [step for step in small.of("hw") if not step["leader"]]
 
 
-def expired(elision: bool) -> list[Step]:
+def expired(elision: bool) -> list[Shown]:
     """A broker is cut off 3 s after a ping."""
     small = world(elision=elision)
     small.run(5.753 * 2 + 3)
@@ -65,7 +65,7 @@ def expired(elision: bool) -> list[Step]:
     return small.of("session-end")
 
 
-def caught_up(elision: bool) -> list[Step]:
+def caught_up(elision: bool) -> list[Shown]:
     """A follower is cut off between two writes: until when it was caught up says when it leaves the ISR."""
     small = world(elision=elision)
     small.run(10.2)
@@ -76,7 +76,7 @@ def caught_up(elision: bool) -> list[Step]:
 
 
 @pytest.mark.parametrize("story", [learnt, expired, caught_up])
-def test_effects_have_their_times(story: Callable[[bool], list[Step]]) -> None:
+def test_effects_have_their_times(story: Callable[[bool], list[Shown]]) -> None:
     assert story(True)
     assert story(True) == story(False)
 

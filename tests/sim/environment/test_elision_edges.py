@@ -13,7 +13,7 @@ from tests.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
     from sim.protocol.messages import FetchRequest
 
 CONSUMER = 1002
@@ -50,10 +50,10 @@ def moments(small: World, node: int) -> dict[str, int]:
 
 
 def has_reached(small: World, probe: int) -> bool:
-    return bool(small.cluster.journal.coverage.seen >> (len(probes.PROBES) - 1 - probe) & 1)
+    return bool(small.cluster.recorder.coverage.seen >> (len(probes.PROBES) - 1 - probe) & 1)
 
 
-def then(small: World, at_us: int, action: Callable[[], object]) -> list[Step]:
+def then(small: World, at_us: int, action: Callable[[], object]) -> list[Shown]:
     """Do something at a time that was fixed long before; then write, twice, and see what comes of it."""
     kernel = small.cluster.kernel
     kernel.call_at(at_us, small.cluster.control.life, lambda _: action(), None)

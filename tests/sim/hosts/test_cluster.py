@@ -46,7 +46,7 @@ def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, know
     assert (1 in one.live) is knows
     branches = {
         PROBES[index].name
-        for index, bit in enumerate(f"{world.cluster.journal.coverage.seen:0{len(PROBES)}b}")
+        for index, bit in enumerate(f"{world.cluster.recorder.coverage.seen:0{len(PROBES)}b}")
         if bit == "1"
     }
     assert f"broker_metadata={value}" in branches
@@ -96,7 +96,7 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1]
-    ends = [end for end in cluster.journal.ledger.ends if end.kind != "exit"]
+    ends = [end for end in cluster.recorder.ledger.ends if end.kind != "exit"]
     assert [(end.kind, sorted(end.lost)) for end in ends] == [("kill", [0])]
 
 
@@ -111,9 +111,9 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1, 2]
-    ends = [end for end in cluster.journal.ledger.ends if end.kind != "exit"]
+    ends = [end for end in cluster.recorder.ledger.ends if end.kind != "exit"]
     assert [(end.broker, end.kind, sorted(end.lost)) for end in ends] == [(3, "disk-replaced", [0, 2])]
-    assert not cluster.journal.ledger.synced_lost
+    assert not cluster.recorder.ledger.synced_lost
     world.run(30)
     assert world.logs == [[0, 1, 2]] * 3
 
@@ -125,7 +125,7 @@ def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() 
     cluster.shut_down(3)
     world.run()
     assert cluster.replace_disk(3)
-    assert [(end.kind, sorted(end.lost)) for end in cluster.journal.ledger.ends] == [("shutdown", [0])]
+    assert [(end.kind, sorted(end.lost)) for end in cluster.recorder.ledger.ends] == [("shutdown", [0])]
     assert world.of("disk-replaced", broker=3)
     assert not cluster.replace_disk(3)
 
@@ -137,7 +137,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     world.write(1)
     cluster = world.cluster
     assert cluster.corrupt_tail(3, 1)
-    assert cluster.journal.ledger.synced_lost == synced
+    assert cluster.recorder.ledger.synced_lost == synced
     world.run(20)
     cluster.start(3)
     world.run()
@@ -159,7 +159,7 @@ def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
 
 def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     world = World().ready()
-    ledger = world.cluster.journal.ledger
+    ledger = world.cluster.recorder.ledger
     world.cluster.set_config("unclean.leader.election.enable", False)
     world.cluster.kill(1)
     world.run(30)
@@ -169,9 +169,9 @@ def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     assert ledger.unclean_election
     scripted = World(scripted=True).ready().cluster
     scripted.control.decide(1, (1, 2))
-    assert not scripted.journal.ledger.unclean_election
+    assert not scripted.recorder.ledger.unclean_election
     scripted.control.decide(3, (3,))
-    assert scripted.journal.ledger.unclean_election
+    assert scripted.recorder.ledger.unclean_election
 
 
 def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> None:

@@ -242,12 +242,12 @@ def test_who_waits_for_an_administrator_is_counted() -> None:
         world.cluster.start(broker)
     world.run(5)
     assert (state(world).leader, state(world).isr, state(world).elr) == (0, (), ())
-    series = world.cluster.journal.metrics.series()
+    series = world.cluster.recorder.metrics.series()
     assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 1
     assert series["ElectableLeaders"][-1][1] == 0
     assert quorum(world).elect_leader("LONGEST_LOG_BALANCED")
     world.run(310)
     assert state(world).leader > 0
-    series = world.cluster.journal.metrics.series()
+    series = world.cluster.recorder.metrics.series()
     assert series["UncleanRecoveryFinishedCount"][-1][1] == 1
     assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 0

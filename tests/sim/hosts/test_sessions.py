@@ -12,12 +12,12 @@ from tests.sim.world import World
 
 if TYPE_CHECKING:
     from sim.config import Value
-    from sim.history.trace import Step
+    from sim.history.trace import Shown
 
 FIXED: dict[str, Value] = {"sim.network.latency": "fixed"}
 
 
-def sessions(mode: str, *, elision: bool, **config: Value) -> tuple[World, list[Step]]:
+def sessions(mode: str, *, elision: bool, **config: Value) -> tuple[World, list[Shown]]:
     small = World(mode, config={**FIXED, "sim.elision": elision, **config}).ready()
     small.run(60)
     return small, small.of("session-end")

@@ -1,0 +1,1131 @@
+"""Steps of the protocol, each declared once: its name, its number in the digest, what it holds, and what a trace shows.
+
+A step says what happened; `sim.history.recorder` puts it into the digest and tells whoever asked for its kind. The
+objects that a step refers to (logs, partitions) go on changing: who is told looks at them at once.
+
+A *fact* is what checkers or metrics have to know, but is no step of the protocol: it is in no digest and no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sim.history.trace import Shown
+from sim.protocol.batch import Batch
+from sim.protocol.kraft.metadata import PartitionRegistration, Record
+from sim.protocol.log.log import Log
+from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
+from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.replica import Replica
+
+CLIENTS: Final = 1_000
+"""Clients have node ids above this."""
+
+Packed = tuple[int, int, int, int]
+"""What the digest holds besides time and kind: broker (or what stands for it), epoch, offset, something else."""
+
+_FACT: Final = -1
+
+
+class Kind:
+    """A kind of step, or of fact.
+
+    Args:
+        name: what traces call it.
+        code: its number in digests, never changed once it was released; -1 for a fact.
+        meaning: what its fields say.
+        moments: name -> meaning of the moments that a fault may be aimed at.
+        has_records: whether its records count for ``sim.record.budget``.
+
+    Attributes:
+        number: its place in `KINDS`.
+    """
+
+    __slots__ = ("code", "has_records", "meaning", "moments", "name", "number")
+
+    def __init__(
+        self, name: str, code: int, meaning: str, moments: Mapping[str, str], *, has_records: bool = False
+    ) -> None:
+        self.name = name
+        self.code = code
+        self.meaning = meaning
+        self.moments = dict(moments)
+        self.has_records = has_records
+        self.number = len(KINDS)
+        KINDS.append(self)
+
+
+KINDS: Final[list[Kind]] = []
+Hear = Callable[[Kind, Callable[[Any], None]], None]
+"""Asks to be told of steps of a kind: `sim.history.recorder.Recorder.hear`."""
+
+
+def _step(name: str, code: int, meaning: str, *, has_records: bool = False, **moments: str) -> Kind:
+    named = {moment.replace("_", "-"): said for moment, said in moments.items()}
+    return Kind(name, code, meaning, named, has_records=has_records)
+
+
+def _fact(name: str, meaning: str, *, has_records: bool = False, **moments: str) -> Kind:
+    return _step(name, _FACT, meaning, has_records=has_records, **moments)
+
+
+class Step:
+    """Something that happened to a broker (0: to none).
+
+    Attributes:
+        kind: what happened.
+        broker: where.
+        at_us: when; the recorder fills it in.
+    """
+
+    __slots__ = ("at_us", "broker", "kind")
+
+    def __init__(self, kind: Kind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+        self.at_us = 0
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, 0, 0, 0
+
+    def records(self) -> int:
+        """How many records it is about, if its kind has any."""
+        return 0
+
+    def fields(self) -> Shown:
+        """What a trace shows of it besides time and name."""
+        return {"broker": self.broker, "offset": 0}
+
+    def shown(self) -> Sequence[Shown]:
+        """What it is in a trace: mostly one entry."""
+        return [self.fields()]
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """The moments that it is, of those of its kind, and the broker that each is about."""
+        return [(moment, self.broker) for moment in self.kind.moments]
+
+
+# Logs.
+
+APPEND: Final = _step(
+    "append",
+    0,
+    "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id; "
+    "producer_id, producer_epoch and sequence of an idempotent producer's",
+    has_records=True,
+    append="a batch entered a log, a leader's or a follower's",
+)
+
+
+class Append(Step):
+    """A batch entered a log."""
+
+    __slots__ = ("batch", "log")
+
+    def __init__(self, broker: int, log: Log, batch: Batch) -> None:
+        super().__init__(APPEND, broker)
+        self.log = log
+        self.batch = batch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        batch = self.batch
+        return self.broker, batch.leader_epoch, batch.base_offset, batch.first_id
+
+    def records(self) -> int:
+        """See `Step.records`."""
+        return self.batch.last_offset - self.batch.base_offset + 1
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        batch = self.batch
+        shown: Shown = {
+            "broker": self.broker,
+            "offset": batch.base_offset,
+            "last": batch.last_offset,
+            "leader_epoch": batch.leader_epoch,
+            "record": batch.first_id,
+            "leo": self.log.leo,
+        }
+        if batch.producer_id >= 0:
+            shown["producer_id"] = batch.producer_id
+            shown["producer_epoch"] = batch.producer_epoch
+            shown["sequence"] = batch.base_sequence
+        return shown
+
+
+TRUNCATE: Final = _step(
+    "truncate",
+    1,
+    "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
+    truncate="a follower truncated, perhaps nothing",
+)
+
+
+class Truncate(Step):
+    """A log was cut at its LEO; these batches were removed, perhaps none."""
+
+    __slots__ = ("leo", "partition", "removed")
+
+    def __init__(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
+        super().__init__(TRUNCATE, broker)
+        self.partition = partition
+        self.removed = removed
+        self.leo = partition.log.leo
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.partition.leader_epoch, self.leo, len(self.removed)
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        epoch, removed = self.partition.leader_epoch, len(self.removed)
+        return {"broker": self.broker, "offset": self.leo, "leader_epoch": epoch, "removed": removed}
+
+
+LOG_START: Final = _step("log-start", 21, "a broker's log start moved: offset")
+
+
+class LogStart(Step):
+    """A log start moved."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self, broker: int, offset: int) -> None:
+        super().__init__(LOG_START, broker)
+        self.offset = offset
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, 0, self.offset, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "offset": self.offset}
+
+
+RETENTION: Final = _fact("retention", "a leader's retention deleted records")
+
+
+class Retention(Step):
+    """A leader's retention deleted records (`ids`)."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self, broker: int, ids: list[int]) -> None:
+        super().__init__(RETENTION, broker)
+        self.ids = ids
+
+
+# Replication.
+
+REPLICATED: Final = _step(
+    "replicated",
+    2,
+    "a leader learnt a follower's LEO: follower, offset = LEO",
+    replicated="a leader learnt a follower's LEO",
+)
+
+
+class Replicated(Step):
+    """A leader learnt a follower's LEO."""
+
+    __slots__ = ("epoch", "follower", "leo")
+
+    def __init__(self, broker: int, epoch: int, follower: int, leo: int) -> None:
+        super().__init__(REPLICATED, broker)
+        self.epoch = epoch
+        self.follower = follower
+        self.leo = leo
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, self.leo, self.follower
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "follower": self.follower, "offset": self.leo, "leader_epoch": self.epoch}
+
+
+HW: Final = _step(
+    "hw",
+    3,
+    "a broker's high watermark moved: offset = HW",
+    commit="a leader's HW moved up",
+    hw="a follower's HW moved, as a fetch told it",
+)
+
+
+class HighWatermark(Step):
+    """A high watermark moved.
+
+    Attributes:
+        partition: whose it is.
+        hw: where it is now.
+        previous: where it was.
+        commits: whether it is a leader's and went up.
+        committed: batches that it passed then.
+    """
+
+    __slots__ = ("commits", "committed", "hw", "partition", "previous")
+
+    def __init__(self, broker: int, partition: Partition, previous: int) -> None:
+        super().__init__(HW, broker)
+        self.partition = partition
+        self.hw = hw = partition.hw
+        self.previous = previous
+        self.commits = partition.is_leader and hw > previous
+        self.committed: list[Batch] = partition.log.read_below(previous, hw) if self.commits else []
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.partition.leader_epoch, self.hw, self.previous
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        partition = self.partition
+        epoch, leads = partition.leader_epoch, partition.is_leader
+        return {"broker": self.broker, "offset": self.hw, "leader_epoch": epoch, "leader": leads}
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """See `Step.moments`."""
+        return [("commit" if self.partition.is_leader else "hw", self.broker)]
+
+
+LEAD: Final = _step("lead", 6, "a broker became leader: leader_epoch, offset = LEO", lead="a broker is about to lead")
+
+
+class Lead(Step):
+    """A broker is about to lead by a decision; noted before its HW may move."""
+
+    __slots__ = ("decision", "epoch", "hw", "leo", "partition")
+
+    def __init__(self, broker: int, partition: Partition, decision: LeaderAndIsr) -> None:
+        super().__init__(LEAD, broker)
+        self.partition = partition
+        self.decision = decision
+        self.epoch = decision.leader_epoch
+        self.leo = partition.log.leo
+        self.hw = partition.hw
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, self.leo, self.hw
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader_epoch": self.epoch, "offset": self.leo, "hw": self.hw}
+
+
+FOLLOW: Final = _step(
+    "follow",
+    7,
+    "a broker became follower: leader, leader_epoch, offset = LEO",
+    follow="a broker follows a leader or an epoch that is new to it",
+)
+
+
+class Follow(Step):
+    """A broker follows; unless it fetches on as before (`restarts`), it has yet to truncate."""
+
+    __slots__ = ("epoch", "leader", "leo", "restarts")
+
+    def __init__(self, broker: int, partition: Partition, *, restarts: bool) -> None:
+        super().__init__(FOLLOW, broker)
+        self.epoch = partition.leader_epoch
+        self.leader = partition.leader
+        self.leo = partition.log.leo
+        self.restarts = restarts
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, self.leo, self.leader
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader": self.leader, "leader_epoch": self.epoch, "offset": self.leo}
+
+
+SETTLED: Final = _step(
+    "settled",
+    8,
+    "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
+    settled="a follower finished truncation",
+)
+
+
+class Settled(Step):
+    """A follower completed its truncation, after so many answers about epochs (`rounds`)."""
+
+    __slots__ = ("epoch", "rounds")
+
+    def __init__(self, broker: int, epoch: int, rounds: int) -> None:
+        super().__init__(SETTLED, broker)
+        self.epoch = epoch
+        self.rounds = rounds
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, 0, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader_epoch": self.epoch, "rounds": self.rounds}
+
+
+# Control plane.
+
+ELECTED: Final = _step(
+    "elected",
+    4,
+    "a leader was chosen and persisted (broker 0: none): leader_epoch",
+    elected="a leader was chosen and persisted",
+)
+
+
+class Elected(Step):
+    """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
+
+    __slots__ = ("by_isr", "epoch")
+
+    def __init__(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
+        super().__init__(ELECTED, leader)
+        self.epoch = epoch
+        self.by_isr = by_isr
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, 0, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader_epoch": self.epoch}
+
+
+EPOCH_RAISED: Final = _step(
+    "epoch-raised", 27, "the leader epoch was raised and nothing else: broker = leader, leader_epoch"
+)
+
+
+class EpochRaised(Step):
+    """The leader epoch was raised, and nothing else."""
+
+    __slots__ = ("epoch",)
+
+    def __init__(self, leader: int, epoch: int) -> None:
+        super().__init__(EPOCH_RAISED, leader)
+        self.epoch = epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, 0, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader_epoch": self.epoch}
+
+
+ISR: Final = _step(
+    "isr",
+    5,
+    "an ISR was persisted: isr, leader_epoch",
+    isr="an ISR was persisted",
+    joined="an ISR was persisted that has one member more",
+)
+
+
+class Isr(Step):
+    """An ISR was persisted, together with eligible leader replicas, which an `Elr` notes if they are others.
+
+    Attributes:
+        isr: its members.
+        before: those of the one before it; None for the first.
+        epoch: leader epoch.
+        elr: eligible leader replicas.
+    """
+
+    __slots__ = ("before", "elr", "epoch", "isr")
+
+    def __init__(
+        self, isr: tuple[int, ...], epoch: int, before: tuple[int, ...] | None = None, elr: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(ISR, 0)
+        self.isr = isr
+        self.epoch = epoch
+        self.before = before
+        self.elr = elr
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return 0, self.epoch, _as_set(self.isr), 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"isr": list(self.isr), "leader_epoch": self.epoch}
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """See `Step.moments`."""
+        before = self.before or ()
+        moved = _moved(before, self.isr)
+        return [("isr", moved), ("joined", moved)] if len(self.isr) > len(before) else [("isr", moved)]
+
+
+ISR_SENT: Final = _fact(
+    "isr-sent",
+    "a leader asks for another ISR; it is a step once it is persisted",
+    isr_sent="a leader asks for another ISR",
+)
+
+
+class IsrSent(Step):
+    """A leader asks for another ISR."""
+
+    __slots__ = ("before", "isr")
+
+    def __init__(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        super().__init__(ISR_SENT, partition.broker)
+        self.isr = isr
+        self.before = partition.isr
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """See `Step.moments`."""
+        return [("isr-sent", _moved(self.before, self.isr))]
+
+
+ELR: Final = _step("elr", 48, "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch")
+
+
+class Elr(Step):
+    """Eligible leader replicas were persisted."""
+
+    __slots__ = ("elr", "epoch", "last_known_elr")
+
+    def __init__(self, elr: tuple[int, ...], last_known_elr: tuple[int, ...], epoch: int) -> None:
+        super().__init__(ELR, 0)
+        self.elr = elr
+        self.last_known_elr = last_known_elr
+        self.epoch = epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return 0, self.epoch, _as_set(self.elr), _as_set(self.last_known_elr)
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr), "leader_epoch": self.epoch}
+
+
+DECIDED: Final = _fact("decided", "the control plane's decision is complete, or what it means for min ISR has changed")
+
+
+class Decided(Step):
+    """The control plane's decision is complete, or what it means for effective ``min.insync.replicas`` has changed."""
+
+    __slots__ = ("min_isr", "state")
+
+    def __init__(self, state: LeaderAndIsr, min_isr: int) -> None:
+        super().__init__(DECIDED, state.leader)
+        self.state = state
+        self.min_isr = min_isr
+
+
+MIN_ISR: Final = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it")
+
+
+class MinIsr(Step):
+    """Effective ``min.insync.replicas``, which may be what it was."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(MIN_ISR, 0)
+        self.size = size
+
+
+ASSIGNED: Final = _fact("assigned", "the partition has another assignment")
+
+
+class Assigned(Step):
+    """The partition has another assignment."""
+
+    __slots__ = ("replicas",)
+
+    def __init__(self, replicas: tuple[int, ...]) -> None:
+        super().__init__(ASSIGNED, 0)
+        self.replicas = replicas
+
+
+UNCLEAN_ELECTION: Final = _fact("unclean-election", "somebody prefers any leader to none")
+ELR_OFF: Final = _fact("elr-off", "the feature is off, though the release has it")
+
+
+CONTROLLER: Final = _step(
+    "controller", 25, "a broker became controller: controller_epoch", controller="a broker became controller"
+)
+
+
+class Controller(Step):
+    """A broker became controller."""
+
+    __slots__ = ("epoch",)
+
+    def __init__(self, broker: int, epoch: int) -> None:
+        super().__init__(CONTROLLER, broker)
+        self.epoch = epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, 0, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "controller_epoch": self.epoch}
+
+
+REGISTERED: Final = _step(
+    "registered", 19, "a broker registered, and (ZooKeeper) its session is open", registered="a broker registered"
+)
+UNFENCED: Final = _step("unfenced", 47, "a broker was unfenced (KRaft): its session is open")
+
+
+class Registered(Step):
+    """A process registered; `opens`: and with that has an open session. As `UNFENCED`: it had registered before."""
+
+    __slots__ = ("incarnation", "opens")
+
+    def __init__(self, kind: Kind, broker: int, incarnation: int, *, opens: bool = True) -> None:
+        super().__init__(kind, broker)
+        self.incarnation = incarnation
+        self.opens = opens
+
+
+SESSION_END: Final = _step(
+    "session-end",
+    20,
+    "a broker's session ended (KRaft: it was fenced)",
+    session_end="a broker's session ended",
+)
+
+
+class SessionEnd(Step):
+    """A session is over; `fenced`: its broker stays registered."""
+
+    __slots__ = ("fenced",)
+
+    def __init__(self, broker: int, *, fenced: bool = False) -> None:
+        super().__init__(SESSION_END, broker)
+        self.fenced = fenced
+
+
+# A quorum's metadata.
+
+COMMITTED_METADATA: Final = _fact("committed-metadata", "a quorum committed records; what they lead to is a step")
+REPLAYED_METADATA: Final = _fact("replayed-metadata", "a broker replayed records from an offset on", has_records=True)
+
+
+class Metadata(Step):
+    """Records that a quorum committed (broker 0), or that a broker replayed, the first of them at an offset."""
+
+    __slots__ = ("entries", "offset")
+
+    def __init__(self, kind: Kind, broker: int, offset: int, entries: Sequence[Record]) -> None:
+        super().__init__(kind, broker)
+        self.offset = offset
+        self.entries = entries
+
+    def records(self) -> int:
+        """See `Step.records`."""
+        return len(self.entries)
+
+
+PARTITION_CHANGED: Final = _fact("partition-changed", "a quorum committed a partition's registration")
+
+
+class PartitionChanged(Step):
+    """A quorum committed a partition's registration.
+
+    Attributes:
+        state: the partition after it.
+        min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
+        unclean: the broker that registered with this change, else 0.
+        remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
+    """
+
+    __slots__ = ("min_isr", "remembers", "state", "unclean")
+
+    def __init__(self, state: PartitionRegistration, min_isr: int, unclean: int, *, remembers: bool) -> None:
+        super().__init__(PARTITION_CHANGED, 0)
+        self.state = state
+        self.min_isr = min_isr
+        self.unclean = unclean
+        self.remembers = remembers
+
+
+RECOVERIES: Final = _fact("recoveries", "the controller's counters of unclean recovery")
+
+
+class Recoveries(Step):
+    """The controller's counters of unclean recovery (`sim.history.metrics.METRICS`)."""
+
+    __slots__ = ("finished", "manual", "running")
+
+    def __init__(self, running: int, finished: int, manual: int) -> None:
+        super().__init__(RECOVERIES, 0)
+        self.running = running
+        self.finished = finished
+        self.manual = manual
+
+
+# Clients.
+
+ACKNOWLEDGES: Final = _step(
+    "acknowledges",
+    29,
+    "a leader answers success to acks=all: record = first id, min_isr that it goes by",
+    acknowledges="a leader answers success to acks=all",
+)
+
+
+class Acknowledges(Step):
+    """A leader answers success to acks=all."""
+
+    __slots__ = ("min_isr", "reply")
+
+    def __init__(self, broker: int, reply: ProduceReply, min_isr: int) -> None:
+        super().__init__(ACKNOWLEDGES, broker)
+        self.reply = reply
+        self.min_isr = min_isr
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        reply = self.reply
+        return self.broker, self.min_isr, reply.base_offset, reply.request.first_id
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "record": self.reply.request.first_id, "min_isr": self.min_isr}
+
+
+ACK: Final = _step(
+    "ack",
+    9,
+    "a producer received success: record = first id, offset = base offset, acks, answered_at",
+    ack="a producer received success",
+)
+
+
+class Ack(Step):
+    """A producer received success."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self, reply: ProduceReply) -> None:
+        super().__init__(ACK, 0)
+        self.reply = reply
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        reply = self.reply
+        return reply.request.acks, 0, reply.base_offset, reply.request.first_id
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        reply, request = self.reply, self.reply.request
+        return {
+            "record": request.first_id,
+            "count": request.count,
+            "offset": reply.base_offset,
+            "acks": request.acks,
+            "answered_at": reply.answered_us,
+        }
+
+
+REFUSED: Final = _fact("refused", "a producer received an error")
+
+
+class Refused(Step):
+    """A producer received an error."""
+
+    __slots__ = ("error", "request")
+
+    def __init__(self, request: ProduceRequest, error: str) -> None:
+        super().__init__(REFUSED, 0)
+        self.request = request
+        self.error = error
+
+
+PRODUCER_ID: Final = _step(
+    "producer-id", 37, "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch"
+)
+
+
+class ProducerId(Step):
+    """An idempotent producer has another id or epoch."""
+
+    __slots__ = ("node", "producer_epoch", "producer_id")
+
+    def __init__(self, node: int, producer_id: int, producer_epoch: int) -> None:
+        super().__init__(PRODUCER_ID, 0)
+        self.node = node
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return 0, self.producer_epoch, self.producer_id, self.node
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"producer_id": self.producer_id, "producer_epoch": self.producer_epoch}
+
+
+READ: Final = _step(
+    "read",
+    10,
+    "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
+    "batch_epoch of the leader that appended them",
+    has_records=True,
+    read="a consumer was shown records",
+)
+
+
+class Read(Step):
+    """A consumer was shown batches, the first from its position on."""
+
+    __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
+
+    def __init__(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
+        super().__init__(READ, 0)
+        self.consumer = consumer
+        self.batches = batches
+        self.position = position
+        self.end = batches[-1].last_offset + 1
+        self.leader_epoch = leader_epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.consumer - CLIENTS, self.leader_epoch, self.position, self.end
+
+    def records(self) -> int:
+        """See `Step.records`."""
+        return self.end - self.position
+
+    def shown(self) -> Sequence[Shown]:
+        """See `Step.shown`: one entry for each batch."""
+        entries, before = [], self.position
+        for batch in self.batches:
+            start = max(self.position, batch.base_offset)
+            entries.append(
+                {
+                    "consumer": self.consumer,
+                    "offset": start,
+                    "last": batch.last_offset,
+                    "record": batch.first_id + start - batch.base_offset,
+                    "leader_epoch": self.leader_epoch,
+                    "position": before,
+                    "batch_epoch": batch.leader_epoch,
+                }
+            )
+            before = batch.last_offset + 1
+        return entries
+
+
+END_OFFSET: Final = _step(
+    "end-offset", 11, "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at"
+)
+
+
+class EndOffset(Step):
+    """A consumer received the latest offset; `known` is what was exposed when it asked (`Ledger.exposed`)."""
+
+    __slots__ = ("asked_us", "known", "leader_epoch", "offset")
+
+    def __init__(self, known: Exposed | None, asked_us: int, offset: int, leader_epoch: int) -> None:
+        super().__init__(END_OFFSET, 0)
+        self.known = known
+        self.asked_us = asked_us
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return 0, self.leader_epoch, self.offset, self.asked_us
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"offset": self.offset, "leader_epoch": self.leader_epoch, "asked_at": self.asked_us}
+
+
+class Exposed:
+    """End offsets that clients were told of, those of newer leader epochs before those of older ones.
+
+    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks
+    can keep what was known at that time.
+
+    Attributes:
+        epoch: leader epoch of who told it.
+        end: the offset.
+        before: the next lower one, of an older epoch.
+    """
+
+    __slots__ = ("before", "end", "epoch")
+
+    def __init__(self, epoch: int, end: int, before: Exposed | None) -> None:
+        self.epoch = epoch
+        self.end = end
+        self.before = before
+
+    def until(self, epoch: int) -> int:
+        """The highest end offset of that epoch and older ones, -1 without any."""
+        one: Exposed | None = self
+        while one is not None and one.epoch > epoch:
+            one = one.before
+        return -1 if one is None else one.end
+
+
+OUT_OF_RANGE: Final = _step("out-of-range", 12, "a consumer was told that its position is out of range: offset")
+RESET: Final = _step("reset", 30, "a consumer went where auto.offset.reset says: offset")
+SEEK: Final = _step(
+    "seek",
+    31,
+    "an application chose where its consumer reads on: offset, leader_epoch of the record before (-1: unknown)",
+)
+TRUNCATION_DETECTED: Final = _step(
+    "truncation-detected",
+    32,
+    "a consumer's application was told that the log was truncated (LogTruncationException): "
+    "offset = position, divergent_offset (-1: unknown), leader_epoch that ends there",
+)
+REWIND: Final = _step(
+    "rewind", 33, "a consumer went back silently to where the log was truncated: offset, position before it"
+)
+COMMIT: Final = _step("commit", 34, "a consumer committed: offset, leader_epoch of the record before (-1: unknown)")
+RESTART_CONSUMER: Final = _step(
+    "restart-consumer", 35, "a consumer's process began anew at the committed offset: offset (-1: none)"
+)
+OFFSET_FOR_TIME: Final = _step(
+    "offset-for-time", 36, "a consumer received the offset of the first record from one on: record, offset (-1: none)"
+)
+
+
+class Position(Step):
+    """What a consumer's position is about.
+
+    Args:
+        kind: what happened.
+        consumer: its node.
+        offset: the position.
+        leader_epoch: of the record before it, as far as it is known.
+        field: what else a trace shows, if anything.
+        other: that.
+    """
+
+    __slots__ = ("consumer", "field", "leader_epoch", "offset", "other")
+
+    def __init__(
+        self, kind: Kind, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, field: str = "", other: int = 0
+    ) -> None:
+        super().__init__(kind, 0)
+        self.consumer = consumer
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.field = field
+        self.other = other
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.consumer - CLIENTS, self.leader_epoch, self.offset, self.other
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        shown: Shown = {"consumer": self.consumer, "offset": self.offset, "leader_epoch": self.leader_epoch}
+        if self.field:
+            shown[self.field] = self.other
+        return shown
+
+
+# Processes and faults.
+
+START: Final = _step("start", 17, "a process started")
+
+
+class Start(Step):
+    """A process starts."""
+
+    __slots__ = ("incarnation",)
+
+    def __init__(self, broker: int, incarnation: int) -> None:
+        super().__init__(START, broker)
+        self.incarnation = incarnation
+
+
+class NewLog(Step):
+    """A broker has another log."""
+
+    __slots__ = ("replica",)
+
+    def __init__(self, kind: Kind, broker: int, replica: Replica) -> None:
+        super().__init__(kind, broker)
+        self.replica = replica
+
+
+RECOVERED: Final = _step(
+    "recovered",
+    18,
+    "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
+)
+
+
+class Recovered(NewLog):
+    """A process loaded its log; `lost` is what its last end cost."""
+
+    __slots__ = ("lost",)
+
+    def __init__(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
+        super().__init__(RECOVERED, broker, replica)
+        self.lost = lost
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, 0, self.replica.log.leo, self.replica.hw
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        replica = self.replica
+        return {
+            "broker": self.broker,
+            "offset": replica.log.leo,
+            "log_start": replica.log.log_start,
+            "hw": replica.hw,
+            "lost": [record for batch in self.lost for record in batch.ids()],
+        }
+
+
+DELETED: Final = _step("deleted", 26, "a broker deleted its replica, which was reassigned")
+
+
+class Deleted(NewLog):
+    """A broker deleted its replica, with these batches: it has an empty one now."""
+
+    __slots__ = ("removed",)
+
+    def __init__(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
+        super().__init__(DELETED, broker, replica)
+        self.removed = removed
+
+
+ENDS: Final[dict[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        _step("kill", 13, "a process was killed"),
+        _step("power-loss", 14, "a machine lost power"),
+        _step("shutdown", 15, "a broker was shut down in a controlled way"),
+        _step("halt", 16, "a broker exited by itself"),
+        _step("exit", 24, "a broker exited at start-up, since an earlier registration was in the way"),
+        _step("disk-replaced", 45, "a machine's disk was replaced by an empty one"),
+        _step("corrupt-tail", 46, "the newest batches of a log became unreadable while no process ran"),
+    )
+}
+"""Name -> how an incarnation ends, or what befalls a machine whose process is down."""
+
+
+class End(Step):
+    """An incarnation ended, or its machine lost more while it was down (`was_down`).
+
+    Attributes:
+        lost: batches that went with it.
+        unclean: whether no clean-shutdown marker that carries its broker epoch is left.
+        was_down: whether its process had ended before.
+    """
+
+    __slots__ = ("lost", "unclean", "was_down")
+
+    def __init__(
+        self, broker: int, kind: str, lost: list[Batch], *, unclean: bool = True, was_down: bool = False
+    ) -> None:
+        super().__init__(ENDS[kind], broker)
+        self.lost = lost
+        self.unclean = unclean
+        self.was_down = was_down
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, 0, len(self.lost), 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "offset": len(self.lost)}
+
+
+SYNCED_LOST: Final = _fact("synced-lost", "batches became unreadable although they had been fsynced")
+
+PAUSE: Final = _step("pause", 38, "a process (0: the control plane) stands still")
+RESUME: Final = _step("resume", 39, "a process goes on")
+DISK_STALLED: Final = _step(
+    "disk-stalled", 40, "a broker's disk does not answer: its partition stands still, its session does not"
+)
+DISK_WORKS: Final = _step("disk-works", 41, "a broker's disk answers again")
+
+LINKS: Final[dict[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        _step("cut", 22, "a directed link was cut: source, target"),
+        _step("heal", 23, "a directed link works again: source, target"),
+        _step("slow", 42, "a directed link takes longer: source, target, value = us"),
+        _step("lossy", 43, "a directed link loses messages: source, target, value = of a thousand"),
+        _step("resent", 44, "on a directed link requests arrive twice: source, target, value = of a thousand"),
+    )
+}
+"""Name -> what may happen to a directed link."""
+
+
+class Link(Step):
+    """A directed link was cut or healed, or became worse by some amount."""
+
+    __slots__ = ("target", "value")
+
+    def __init__(self, kind: str, source: int, target: int, value: int = 0) -> None:
+        super().__init__(LINKS[kind], source)
+        self.target = target
+        self.value = value
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, 0, self.target, self.value
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        shown: Shown = {"source": self.broker, "target": self.target}
+        if self.value:
+            shown["value"] = self.value
+        return shown
+
+
+CONVERGED: Final = _step("converged", 28, "the cluster is whole again and answered a write and a read")
+
+
+def _as_set(brokers: tuple[int, ...]) -> int:
+    return sum([1 << broker for broker in brokers])
+
+
+def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> int:
+    """The broker that an ISR change is about: the first that joins, else the first that leaves, else 0."""
+    for broker in after:
+        if broker not in before:
+            return broker
+    for broker in before:
+        if broker not in after:
+            return broker
+    return 0
+
+
+STEPS: Final[dict[str, str]] = {
+    kind.name: kind.meaning for kind in sorted(KINDS, key=lambda kind: kind.code) if kind.code >= 0
+}
+"""Step -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
+
+MOMENTS: Final[dict[str, str]] = {moment: said for kind in KINDS for moment, said in kind.moments.items()}
+"""Moments that a fault may be aimed at (`sim.history.recorder.Recorder.arm`): steps of the protocol in every mode. An
+ISR that was asked for is no step of the trace."""
