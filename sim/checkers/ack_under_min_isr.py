@@ -30,17 +30,14 @@ class AckUnderMinIsr(Checker):
 
     FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.ACKNOWLEDGES, self._on_acknowledges)
-        hear(steps.ACK, self._on_ack)
-
-    def _on_acknowledges(self, step: steps.Acknowledges) -> None:
+    def on_acknowledges(self, step: steps.Acknowledges) -> None:
+        """See `Acknowledges`."""
         isr = self._ledger.isr
         if len(isr) < step.min_isr:
             step.reply.short_isr = isr
 
-    def _on_ack(self, step: steps.Ack) -> None:
+    def on_ack(self, step: steps.Ack) -> None:
+        """See `Ack`."""
         reply, request = step.reply, step.reply.request
         if reply.short_isr is not None:
             records = range(request.first_id, request.first_id + request.count)

@@ -1,4 +1,4 @@
-"""What every checker is: it says what it may find, asks for steps, and has a last look when the run has ended."""
+"""What every checker is: it says what it may find, is told of steps, and has a last look when the run has ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from sim.history.ledger import Ledger, Violation
-from sim.history.steps import Hear
+from sim.history.steps import Listener
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition import Partition
 
@@ -73,7 +73,7 @@ class RunEnd:
         self.now_us = now_us
 
 
-class Checker:
+class Checker(Listener):
     """Looks for one thing.
 
     Args:
@@ -87,9 +87,6 @@ class Checker:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-
-    def attach(self, hear: Hear) -> None:
-        """Ask for the kinds of steps that it goes by."""
 
     def final(self, end: RunEnd) -> None:
         """The run has ended."""

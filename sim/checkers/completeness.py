@@ -74,65 +74,60 @@ class Completeness(Checker):
         """Broker -> of `_order`, how many from the first on its log was found to hold, at which log start."""
         self._reported: set[tuple[str, int, int]] = set()
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.FOLLOW, self._on_follow)
-        hear(steps.ISR, self._on_isr)
-        hear(steps.ELR, self._on_elr)
-        hear(steps.HW, self._on_hw)
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.REGISTERED, self._on_registered)
-        hear(steps.UNFENCED, self._on_unfenced)
-        hear(steps.SESSION_END, self._on_session_end)
-        hear(steps.RECOVERED, self._on_recovered)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-
-    def _on_elected(self, step: steps.Elected) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.epoch)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.at_us)
 
-    def _on_follow(self, step: steps.Follow) -> None:
+    def on_follow(self, step: steps.Follow) -> None:
+        """See `Follow`."""
         self.told(step.broker, step.at_us)
 
-    def _on_isr(self, step: steps.Isr) -> None:
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
         self.isr(step.isr, step.elr, step.at_us)
 
-    def _on_elr(self, step: steps.Elr) -> None:
+    def on_elr(self, step: steps.Elr) -> None:
+        """See `Elr`."""
         self.isr(self._isr, step.elr, step.at_us)
 
-    def _on_hw(self, step: steps.HighWatermark) -> None:
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
         self.committed(step.broker, step.partition.leader_epoch, step.committed, step.at_us)
 
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         if step.removed:
             self.truncated(step.broker, step.removed, step.at_us)
 
-    def _on_registered(self, step: steps.Registered) -> None:
-        if step.opens and self._ledger.runs(step.broker, step.incarnation):
+    def on_registered(self, step: steps.Registered) -> None:
+        """See `Registered`."""
+        if not (step.opens and self._ledger.runs(step.broker, step.incarnation)):
+            return
+        if step.kind is steps.UNFENCED:
+            self.unfenced(step.broker, step.at_us)
+        else:
             self.session(step.broker)
 
-    def _on_unfenced(self, step: steps.Registered) -> None:
-        if self._ledger.runs(step.broker, step.incarnation):
-            self.unfenced(step.broker, step.at_us)
-
-    def _on_session_end(self, step: steps.SessionEnd) -> None:
+    def on_session_end(self, step: steps.SessionEnd) -> None:
+        """See `SessionEnd`."""
         if not step.fenced:
             self.session_end(step.broker)
 
-    def _on_recovered(self, step: steps.Recovered) -> None:
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
-    def _on_deleted(self, step: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.removed(step.broker, step.removed)
         self.loaded(step.broker, step.replica)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
         self.removed(step.broker, step.lost)

@@ -56,34 +56,30 @@ class ConsistentReads(Checker):
         self._sound: dict[int, tuple[list[Batch], int, int]] = {}
         """Broker -> its log's batches, of what was shown how many from the first on they held, and its log start."""
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.READ, self._on_read)
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-
-    def _on_elected(self, step: steps.Elected) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.epoch)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.partition.log, step.at_us)
 
-    def _on_read(self, step: steps.Read) -> None:
+    def on_read(self, step: steps.Read) -> None:
+        """See `Read`."""
         if step.leader_epoch != self.epoch:
             self.read(len(step.batches), step.at_us)
 
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         if step.removed:
             self.removed(step.broker, step.removed)
 
-    def _on_deleted(self, step: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.removed(step.broker, step.removed)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
         self.removed(step.broker, step.lost)

@@ -71,42 +71,38 @@ class Divergence(Checker):
         self._reported: set[tuple[int, int]] = set()
         self._epoch = -1
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.HW, self._on_hw)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.FOLLOW, self._on_follow)
-        hear(steps.SETTLED, self._on_settled)
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.RECOVERED, self._on_recovered)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-
-    def _on_hw(self, step: steps.HighWatermark) -> None:
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
         self.compare(step.broker, step.at_us)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.settled(step.broker, step.epoch, step.at_us)
 
-    def _on_follow(self, step: steps.Follow) -> None:
+    def on_follow(self, step: steps.Follow) -> None:
+        """See `Follow`."""
         if step.restarts:
             self.unsettled(step.broker)
 
-    def _on_settled(self, step: steps.Settled) -> None:
+    def on_settled(self, step: steps.Settled) -> None:
+        """See `Settled`."""
         self.settled(step.broker, step.epoch, step.at_us)
 
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         self.truncated(step.broker, step.leo)
 
-    def _on_recovered(self, step: steps.Recovered) -> None:
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
-    def _on_deleted(self, step: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.ended(step.broker)
         self.loaded(step.broker, step.replica)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
 

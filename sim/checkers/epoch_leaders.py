@@ -33,11 +33,8 @@ class EpochLeaders(Checker):
         super().__init__(ledger)
         self._leaders: dict[int, int] = {}
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.LEAD, self._on_lead)
-
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.at_us)
 
     def lead(self, broker: int, epoch: int, now_us: int) -> None:

@@ -43,26 +43,22 @@ class GlobalLoss(Checker):
         self._logs: dict[int, Log] = {}
         self._reported: set[int] = set()
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.RECOVERED, self._on_recovered)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         if step.removed:
             self.removed(step.removed, step.at_us)
 
-    def _on_recovered(self, step: steps.Recovered) -> None:
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
-    def _on_deleted(self, step: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.loaded(step.broker, step.replica)
         self.removed(step.removed, step.at_us)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         self.lost(step.broker, step.lost, step.at_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:

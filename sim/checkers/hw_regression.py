@@ -47,9 +47,6 @@ class HwRegression(Checker):
 
     FINDINGS: ClassVar = (Finding("hw-regression", ALL_RECORDS),)
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.END_OFFSET, self._on_end_offset)
-
-    def _on_end_offset(self, step: steps.EndOffset) -> None:
+    def on_end_offset(self, step: steps.EndOffset) -> None:
+        """See `EndOffset`."""
         check_answer(self._ledger, step.known, step.offset, step.leader_epoch, step.at_us)

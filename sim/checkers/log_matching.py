@@ -47,21 +47,20 @@ class LogMatching(Checker):
         """Leader epoch -> offset up to which it was used."""
         self._logs: dict[int, Log] = {}
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.APPEND, self._on_append)
-        hear(steps.RECOVERED, self._on_new_log)
-        hear(steps.DELETED, self._on_new_log)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-
-    def _on_append(self, step: steps.Append) -> None:
+    def on_append(self, step: steps.Append) -> None:
+        """See `Append`."""
         self.appended(step.broker, step.log, step.batch, step.at_us)
 
-    def _on_new_log(self, step: steps.NewLog) -> None:
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
+        self.loaded(step.broker, step.replica)
+
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         self.lost(step.broker, step.lost)
 
     def loaded(self, broker: int, replica: Replica) -> None:

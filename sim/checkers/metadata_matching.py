@@ -39,16 +39,12 @@ class MetadataMatching(Checker):
         self._log: list[Record] = []
         self._reported: set[tuple[int, int]] = set()
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.COMMITTED_METADATA, self._on_committed)
-        hear(steps.REPLAYED_METADATA, self._on_replayed)
-
-    def _on_committed(self, step: steps.Metadata) -> None:
-        self.committed(step.entries)
-
-    def _on_replayed(self, step: steps.Metadata) -> None:
-        self.replayed(step.broker, step.offset, step.entries, step.at_us)
+    def on_metadata(self, step: steps.Metadata) -> None:
+        """See `Metadata`."""
+        if step.kind is steps.COMMITTED_METADATA:
+            self.committed(step.entries)
+        else:
+            self.replayed(step.broker, step.offset, step.entries, step.at_us)
 
     def committed(self, records: Sequence[Record]) -> None:
         """The quorum committed records."""

@@ -50,28 +50,25 @@ class Quorum(Checker):
         self._found_good: tuple[int, ...] | None = None
         self._said: set[str] = set()
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.ISR, self._on_isr)
-        hear(steps.ELR, self._on_elr)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.HW, self._on_hw)
-
-    def _on_elected(self, step: steps.Elected) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.epoch)
 
-    def _on_isr(self, step: steps.Isr) -> None:
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
         self.persisted(step.isr, step.elr, step.epoch, step.at_us)
 
-    def _on_elr(self, step: steps.Elr) -> None:
+    def on_elr(self, step: steps.Elr) -> None:
+        """See `Elr`."""
         if step.elr != self._elr:
             self.persisted(self._isr, step.elr, step.epoch, step.at_us)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.lead(step.partition, step.decision, step.at_us)
 
-    def _on_hw(self, step: steps.HighWatermark) -> None:
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
         if step.commits:
             self.committed(step.partition, step.at_us)
 

@@ -51,11 +51,8 @@ class RecoveryQuorum(Checker):
         self._ejected: set[int] = set()
         self._min_isr = 0
 
-    def attach(self, hear: steps.Hear) -> None:
-        """See `Checker.attach`."""
-        hear(steps.PARTITION_CHANGED, self._on_partition_changed)
-
-    def _on_partition_changed(self, step: steps.PartitionChanged) -> None:
+    def on_partition_changed(self, step: steps.PartitionChanged) -> None:
+        """See `PartitionChanged`."""
         self.changed(step.state, step.min_isr, step.unclean, step.at_us, remembers=step.remembers)
 
     def changed(

@@ -64,7 +64,7 @@ class Checkers:
     def __init__(self, recorder: Recorder) -> None:
         self._all = [kind(recorder.ledger) for kind in CHECKERS]
         for checker in self._all:
-            checker.attach(recorder.hear)
+            recorder.attach(checker)
 
     def final(self, end: RunEnd) -> None:
         """The run has ended."""

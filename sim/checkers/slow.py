@@ -164,8 +164,8 @@ class _Judge:
             "log-start": self._log_start,
             "recovered": self._recovered,
             **dict.fromkeys(_ENDS, self._ended),
-            "elected": self._on_elected,
-            "isr": self._on_isr,
+            "elected": self.on_elected,
+            "isr": self.on_isr,
             "acknowledges": self._acknowledges,
             "ack": self._ack,
             "read": self._read,
@@ -253,11 +253,13 @@ class _Judge:
         self._copies[step["broker"]].completed = step["leader_epoch"]
         self._compare_all()
 
-    def _on_elected(self, step: Shown) -> None:
+    def on_elected(self, step: Shown) -> None:
+        """See `Shown`."""
         self._elected = step["broker"]
         self._epoch = max(self._epoch, step["leader_epoch"])
 
-    def _on_isr(self, step: Shown) -> None:
+    def on_isr(self, step: Shown) -> None:
+        """See `Shown`."""
         self._isr = tuple(step["isr"])
         self._epoch = max(self._epoch, step["leader_epoch"])
 

@@ -27,7 +27,7 @@ class Waiting:
     longest_us: int = 0
 
 
-class Availability:
+class Availability(steps.Listener):
     """Notes who leads, and which writes are refused.
 
     The partition has a leader while the broker that the control plane chose last has taken the lead since that choice,
@@ -70,38 +70,33 @@ class Availability:
         self.refused_after_append: set[int] = set()
         self.window_us = (0, 0)
 
-    def attach(self, hear: steps.Hear) -> None:
-        """Ask for the steps that it depends on."""
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.FOLLOW, self._on_follow)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-        for kind in STANDS_STILL:
-            hear(kind, self._on_stands_still)
-        hear(steps.REFUSED, self._on_refused)
-
-    def _on_elected(self, step: steps.Elected) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.broker, step.epoch, step.at_us)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.leads(step.broker, step.epoch, step.at_us)
 
-    def _on_follow(self, step: steps.Follow) -> None:
+    def on_follow(self, step: steps.Follow) -> None:
+        """See `Follow`."""
         self.leads_no_more(step.broker, step.at_us)
 
-    def _on_deleted(self, step: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.leads_no_more(step.broker, step.at_us)
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         if not step.was_down:
             self.ended(step.broker, step.at_us)
 
-    def _on_stands_still(self, step: steps.Step) -> None:
+    def on_pause(self, step: steps.Pause) -> None:
+        """See `Pause`."""
         self.stands_still(step.broker, step.at_us, STANDS_STILL[step.kind])
 
-    def _on_refused(self, step: steps.Refused) -> None:
+    def on_refused(self, step: steps.Refused) -> None:
+        """See `Refused`."""
         self.told(step.request.first_id, step.error)
 
     def begin(self, now_us: int) -> None:

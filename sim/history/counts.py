@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sim.history.steps import ELECTED, SETTLED, TRUNCATE, Elected, Hear, Settled, Truncate
+from sim.history.steps import Elected, Listener, Settled, Truncate
 
 
-class Counts:
+class Counts(Listener):
     """Counts of a run.
 
     Attributes:
@@ -21,18 +21,15 @@ class Counts:
         self.truncations = 0
         self.rounds = [0, 0, 0]
 
-    def attach(self, hear: Hear) -> None:
-        """Ask for the steps that it counts."""
-        hear(ELECTED, self._elected)
-        hear(TRUNCATE, self._truncated)
-        hear(SETTLED, self._settled)
-
-    def _elected(self, step: Elected) -> None:
+    def on_elected(self, step: Elected) -> None:
+        """See `Elected`."""
         self.elections += step.broker > 0
 
-    def _truncated(self, step: Truncate) -> None:
+    def on_truncate(self, step: Truncate) -> None:
+        """See `Truncate`."""
         self.truncations += bool(step.removed)
 
-    def _settled(self, step: Settled) -> None:
+    def on_settled(self, step: Settled) -> None:
+        """See `Settled`."""
         if step.rounds:
             self.rounds[min(step.rounds, 3) - 1] += 1

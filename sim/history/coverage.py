@@ -38,7 +38,7 @@ Wake = tuple[bytearray, int]
 """Where probes are noted, until when."""
 
 
-class Coverage:
+class Coverage(steps.Listener):
     """Notes what one run reaches.
 
     Args:
@@ -55,24 +55,8 @@ class Coverage:
         self._wake = self._calm
         self._until_us = NEVER_US
 
-    def attach(self, hear: steps.Hear) -> None:
-        """Ask for the steps that reach probes by themselves; others are reached within the protocol."""
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.LOG_START, self._on_log_start)
-        hear(steps.HW, self._on_hw)
-        hear(steps.LEAD, self._on_lead)
-        hear(steps.FOLLOW, self._on_follow)
-        hear(steps.SETTLED, self._on_settled)
-        hear(steps.ISR, self._on_isr)
-        hear(steps.CONTROLLER, self._on_controller)
-        hear(steps.EPOCH_RAISED, self._on_epoch_raised)
-        hear(steps.DELETED, self._on_deleted)
-        for kind in _OF_CONSUMERS:
-            hear(kind, self._on_position)
-        for name in _OF_ENDS:
-            hear(steps.ENDS[name], self._on_end)
-
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         if step.removed:
             self.reached(probes.TRUNCATION_REMOVES)
             if step.removed[0].base_offset < step.leo:
@@ -80,26 +64,32 @@ class Coverage:
         if step.leo < step.partition.hw:
             self.reached(probes.TRUNCATION_BELOW_HW)
 
-    def _on_log_start(self, _: steps.LogStart) -> None:
+    def on_log_start(self, step: steps.LogStart) -> None:  # noqa: ARG002
+        """See `LogStart`."""
         self.reached(probes.LOG_START_MOVES)
 
-    def _on_hw(self, step: steps.HighWatermark) -> None:
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
         if step.hw < step.previous:
             self.reached(probes.HW_GOES_BACK)
 
-    def _on_lead(self, step: steps.Lead) -> None:
+    def on_lead(self, step: steps.Lead) -> None:
+        """See `Lead`."""
         self.reached(probes.LEADER_LEADS_ON if step.partition.is_leader else probes.LEADER_BEGINS)
         if step.hw < step.leo:
             self.reached(probes.LEADER_BEHIND)
 
-    def _on_follow(self, step: steps.Follow) -> None:
+    def on_follow(self, step: steps.Follow) -> None:
+        """See `Follow`."""
         self.reached(probes.FOLLOWER_BEGINS if step.restarts else probes.FOLLOWER_GOES_ON)
 
-    def _on_settled(self, step: steps.Settled) -> None:
+    def on_settled(self, step: steps.Settled) -> None:
+        """See `Settled`."""
         if step.rounds:
             self.reached(probes.ROUNDS[min(step.rounds, 3) - 1])
 
-    def _on_isr(self, step: steps.Isr) -> None:
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
         if step.before is None:
             return
         size, before = len(step.isr), len(step.before)
@@ -108,21 +98,28 @@ class Coverage:
         if size == 1:
             self.reached(probes.ISR_SINGLE)
 
-    def _on_controller(self, step: steps.Controller) -> None:
+    def on_controller(self, step: steps.Controller) -> None:
+        """See `Controller`."""
         if step.epoch > 1:
             self.reached(probes.CONTROLLER_FAILOVER)
 
-    def _on_epoch_raised(self, _: steps.EpochRaised) -> None:
+    def on_epoch_raised(self, step: steps.EpochRaised) -> None:  # noqa: ARG002
+        """See `EpochRaised`."""
         self.reached(probes.EPOCH_RAISED)
 
-    def _on_deleted(self, _: steps.Deleted) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:  # noqa: ARG002
+        """See `Deleted`."""
         self.reached(probes.REPLICA_DELETED)
 
-    def _on_position(self, step: steps.Position) -> None:
-        self.reached(_OF_CONSUMERS[step.kind])
+    def on_position(self, step: steps.Position) -> None:
+        """See `Position`."""
+        probe = _OF_CONSUMERS.get(step.kind)
+        if probe is not None:
+            self.reached(probe)
 
-    def _on_end(self, step: steps.End) -> None:
-        if step.lost:
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
+        if step.lost and step.kind.name in _OF_ENDS:
             self.reached(_OF_ENDS[step.kind.name])
 
     def reached(self, probe: int) -> None:

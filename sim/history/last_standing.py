@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim.protocol.log.log import Log
 
 
-class LastStanding:
+class LastStanding(steps.Listener):
     """Looks at each election.
 
     Args:
@@ -35,17 +35,20 @@ class LastStanding:
         self._logs: dict[int, Log] = {}
         self.taken: set[int] = set()
 
-    def attach(self, hear: steps.Hear) -> None:
-        """Ask for elections, and for who has which log."""
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.EPOCH_RAISED, self._on_elected)
-        hear(steps.RECOVERED, self._on_new_log)
-        hear(steps.DELETED, self._on_new_log)
-
-    def _on_elected(self, step: steps.Step) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.broker)
 
-    def _on_new_log(self, step: steps.NewLog) -> None:
+    def on_epoch_raised(self, step: steps.EpochRaised) -> None:
+        """See `EpochRaised`."""
+        self.elected(step.broker)
+
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
+        self.loaded(step.broker, step.replica.log)
+
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
         self.loaded(step.broker, step.replica.log)
 
     def loaded(self, broker: int, log: Log) -> None:

@@ -11,11 +11,16 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 from sim.history import steps
 from sim.history.steps import Exposed
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
+
+_TOLD: Final = (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED)
+"""After these a consumer's application knows that it goes elsewhere."""
+_REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER)
 
 
 @dataclass(slots=True)
@@ -37,25 +42,29 @@ class Violation:
     inside: bool = True
 
 
-@dataclass(slots=True)
 class Ack:
     """Success that a producer received for a batch; `acks` -1 is all."""
 
-    first_id: int
-    count: int
-    base_offset: int
-    acks: int
-    at_us: int
+    __slots__ = ("acks", "at_us", "base_offset", "count", "first_id")
+
+    def __init__(self, first_id: int, count: int, base_offset: int, acks: int, at_us: int) -> None:
+        self.first_id = first_id
+        self.count = count
+        self.base_offset = base_offset
+        self.acks = acks
+        self.at_us = at_us
 
 
-@dataclass(slots=True)
 class Shown:
     """Records of a batch, from an offset on, that a consumer's application received."""
 
-    batch: Batch
-    from_offset: int
-    at_us: int
-    consumer: int = 0
+    __slots__ = ("at_us", "batch", "consumer", "from_offset")
+
+    def __init__(self, batch: Batch, from_offset: int, at_us: int, consumer: int = 0) -> None:
+        self.batch = batch
+        self.from_offset = from_offset
+        self.at_us = at_us
+        self.consumer = consumer
 
 
 @dataclass(slots=True)
@@ -96,7 +105,7 @@ class LossCount:
         self.relocated = 0
 
 
-class Ledger:
+class Ledger(steps.Listener):
     """Facts of one run.
 
     Attributes:
@@ -185,118 +194,113 @@ class Ledger:
         self._running: dict[int, int] = {}
         self.missing: dict[int, dict[int, list[End]]] = {}
 
-    def attach(self, hear: steps.Hear) -> None:
-        """Ask for the steps that it keeps account of."""
-        hear(steps.APPEND, self._on_append)
-        hear(steps.TRUNCATE, self._on_truncate)
-        hear(steps.RETENTION, self._on_retention)
-        hear(steps.HW, self._on_hw)
-        hear(steps.ELECTED, self._on_elected)
-        hear(steps.UNCLEAN_ELECTION, self._on_unclean_election)
-        hear(steps.ISR, self._on_isr)
-        hear(steps.ELR, self._on_elr)
-        hear(steps.ELR_OFF, self._on_elr_off)
-        hear(steps.MIN_ISR, self._on_min_isr)
-        hear(steps.ASSIGNED, self._on_assigned)
-        hear(steps.REGISTERED, self._on_registered)
-        hear(steps.UNFENCED, self._on_unfenced)
-        hear(steps.SESSION_END, self._on_session_end)
-        hear(steps.ACK, self._on_ack)
-        hear(steps.READ, self._on_read)
-        hear(steps.END_OFFSET, self._on_end_offset)
-        for kind in (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED):
-            hear(kind, self._on_told)
-        for kind in (steps.REWIND, steps.RESTART_CONSUMER):
-            hear(kind, self._on_rewound)
-        hear(steps.START, self._on_start)
-        hear(steps.RECOVERED, self._on_new_log)
-        hear(steps.DELETED, self._on_new_log)
-        for kind in steps.ENDS.values():
-            hear(kind, self._on_end)
-        hear(steps.SYNCED_LOST, self._on_synced_lost)
-
-    def _on_append(self, step: steps.Append) -> None:
+    def on_append(self, step: steps.Append) -> None:
+        """See `Append`."""
         if self.missing:
             self.appended(step.broker, step.batch, step.at_us)
         if self.follows_leos:
             self.leo(step.broker, step.batch.last_offset + 1, step.at_us)
 
-    def _on_truncate(self, step: steps.Truncate) -> None:
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
         if self.follows_leos:
             self.leo(step.broker, step.leo, step.at_us)
             self.gone.update((batch.first_id, step.at_us) for batch in step.removed)
 
-    def _on_retention(self, step: steps.Retention) -> None:
+    def on_retention(self, step: steps.Retention) -> None:
+        """See `Retention`."""
         self.deleted.update(step.ids)
 
-    def _on_hw(self, step: steps.HighWatermark) -> None:
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
         if step.commits:
             partition = step.partition
             self.committed_with(partition.min_insync_replicas, partition.isr, step.committed)
             self.commit(step.committed, step.at_us, step.broker)
 
-    def _on_elected(self, step: steps.Elected) -> None:
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
         self.elected(step.broker, step.at_us)
         if step.by_isr and step.broker > 0 and step.broker not in self.isr:
             self.unclean_election = True
 
-    def _on_unclean_election(self, _: steps.Step) -> None:
-        self.unclean_election = True
+    def on_fact(self, step: steps.Fact) -> None:
+        """See `Fact`."""
+        if step.kind is steps.UNCLEAN_ELECTION:
+            self.unclean_election = True
+        elif step.kind is steps.SYNCED_LOST:
+            self.synced_lost = True
+        elif step.kind is steps.ELR_OFF:
+            self.elr_was_off = self.follows_leos
 
-    def _on_isr(self, step: steps.Isr) -> None:
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
         self.isr_history.append((step.at_us, step.isr))
         self.elr = step.elr
 
-    def _on_elr(self, step: steps.Elr) -> None:
+    def on_elr(self, step: steps.Elr) -> None:
+        """See `Elr`."""
         self.elr = step.elr
 
-    def _on_elr_off(self, _: steps.Step) -> None:
-        self.elr_was_off = self.follows_leos
-
-    def _on_min_isr(self, step: steps.MinIsr) -> None:
+    def on_min_isr(self, step: steps.MinIsr) -> None:
+        """See `MinIsr`."""
         self.min_isr(step.size, step.at_us)
 
-    def _on_assigned(self, step: steps.Assigned) -> None:
+    def on_assigned(self, step: steps.Assigned) -> None:
+        """See `Assigned`."""
         self.assignments.append((step.at_us, step.replicas))
 
-    def _on_registered(self, step: steps.Registered) -> None:
-        self.registered(step.broker, step.incarnation, step.at_us, opens=step.opens)
+    def on_registered(self, step: steps.Registered) -> None:
+        """See `Registered`."""
+        if step.kind is steps.UNFENCED:
+            self.unfenced(step.broker, step.incarnation, step.at_us)
+        else:
+            self.registered(step.broker, step.incarnation, step.at_us, opens=step.opens)
 
-    def _on_unfenced(self, step: steps.Registered) -> None:
-        self.unfenced(step.broker, step.incarnation, step.at_us)
-
-    def _on_session_end(self, step: steps.SessionEnd) -> None:
+    def on_session_end(self, step: steps.SessionEnd) -> None:
+        """See `SessionEnd`."""
         self.session_ended(step.broker, step.at_us)
 
-    def _on_ack(self, step: steps.Ack) -> None:
+    def on_ack(self, step: steps.Ack) -> None:
+        """See `Ack`."""
         reply, request = step.reply, step.reply.request
         self.acks.append(Ack(request.first_id, request.count, reply.base_offset, request.acks, step.at_us))
 
-    def _on_read(self, step: steps.Read) -> None:
+    def on_read(self, step: steps.Read) -> None:
+        """See `Read`."""
         self.passed_over(step.consumer, step.position, step.end)
         for batch in step.batches:
             self.shown.append(Shown(batch, max(step.position, batch.base_offset), step.at_us, step.consumer))
         self.expose(step.leader_epoch, step.end)
 
-    def _on_end_offset(self, step: steps.EndOffset) -> None:
+    def on_end_offset(self, step: steps.EndOffset) -> None:
+        """See `EndOffset`."""
         self.expose(step.leader_epoch, step.offset)
 
-    def _on_told(self, step: steps.Position) -> None:
-        self.told(step.consumer)
+    def on_position(self, step: steps.Position) -> None:
+        """See `Position`."""
+        if step.kind in _TOLD:
+            self.told(step.consumer)
+        elif step.kind in _REWOUND:
+            self.rewound(step.consumer, step.offset)
 
-    def _on_rewound(self, step: steps.Position) -> None:
-        self.rewound(step.consumer, step.offset)
-
-    def _on_start(self, step: steps.Start) -> None:
+    def on_start(self, step: steps.Start) -> None:
+        """See `Start`."""
         self.started(step.broker, step.incarnation)
 
-    def _on_new_log(self, step: steps.NewLog) -> None:
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
         if self.follows_leos:
             self.leo(step.broker, step.replica.log.leo, step.at_us)
-            if step.kind is steps.DELETED:
-                self.dropped_us = step.at_us
 
-    def _on_end(self, step: steps.End) -> None:
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
+        if self.follows_leos:
+            self.leo(step.broker, step.replica.log.leo, step.at_us)
+            self.dropped_us = step.at_us
+
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
         lost = {batch.first_id: batch for batch in step.lost}
         if step.was_down:
             self.lost_later(step.broker, lost, marker=not step.unclean)
@@ -305,9 +309,6 @@ class Ledger:
         else:
             in_isr = step.broker in self.isr
             self.ended(End(step.broker, step.at_us, step.kind.name, lost, in_isr, step.unclean))
-
-    def _on_synced_lost(self, _: steps.Step) -> None:
-        self.synced_lost = True
 
     def told(self, consumer: int) -> None:
         """A consumer's application heard that it goes elsewhere: what was passed before that is its own business."""

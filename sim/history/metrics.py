@@ -27,7 +27,7 @@ Series = list[tuple[int, int]]
 """(time in us, value from then on), without repetitions."""
 
 
-class Metrics:
+class Metrics(steps.Listener):
     """Keeps what the metrics are worked out from."""
 
     __slots__ = ("_decisions", "_recoveries")
@@ -36,15 +36,12 @@ class Metrics:
         self._decisions: list[tuple[int, LeaderAndIsr, int]] = []
         self._recoveries: list[tuple[int, int, int, int]] = []
 
-    def attach(self, hear: steps.Hear) -> None:
-        """Ask for the facts that it goes by."""
-        hear(steps.DECIDED, self._on_decided)
-        hear(steps.RECOVERIES, self._on_recoveries)
-
-    def _on_decided(self, step: steps.Decided) -> None:
+    def on_decided(self, step: steps.Decided) -> None:
+        """See `Decided`."""
         self.decided(step.state, step.min_isr, step.at_us)
 
-    def _on_recoveries(self, step: steps.Recoveries) -> None:
+    def on_recoveries(self, step: steps.Recoveries) -> None:
+        """See `Recoveries`."""
         self.recoveries(step.running, step.finished, step.manual, step.at_us)
 
     def decided(self, state: LeaderAndIsr, min_isr: int, now_us: int) -> None:

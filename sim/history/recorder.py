@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from sim.history.availability import Availability
 from sim.history.counts import Counts
@@ -17,16 +17,64 @@ from sim.history.coverage import Coverage
 from sim.history.last_standing import LastStanding
 from sim.history.ledger import Ledger
 from sim.history.metrics import Metrics
-from sim.history.steps import KINDS, Kind, Step, Truncate
+from sim.history.steps import KINDS, Listener, Step, Truncate
 from sim.history.trace import Shown
 from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.replica.partition import Partition
 
-Hears = Callable[[Any], None]
-"""Is told of steps of one kind."""
 _PACK: Final = Struct("<qBhiqq").pack
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
+
+
+_HEARD: Final[dict[type, tuple[int, ...]]] = {}
+
+
+def _heard_by(listener: Listener) -> tuple[int, ...]:
+    """Numbers of the kinds of steps that somebody's class has methods of its own for; found out once for each."""
+    kind = type(listener)
+    heard = _HEARD.get(kind)
+    if heard is None:
+        own = [
+            one.number for one in KINDS if getattr(kind, one.method, None) is not getattr(Listener, one.method, None)
+        ]
+        heard = _HEARD[kind] = tuple(own)
+    return heard
+
+
+class _Trace(Listener):
+    """Shows every step to those who want to see it, as a trace shows it."""
+
+    __slots__ = ("observers",)
+
+    def __init__(self) -> None:
+        self.observers: list[Callable[[Shown], None]] = []
+
+    def on_step(self, step: Step) -> None:
+        """See `Listener`."""
+        for fields in step.shown():
+            entry = {"t": step.at_us, "step": step.kind.name, **fields}
+            for observer in self.observers:
+                observer(entry)
+
+
+class _Moments(Listener):
+    """Tells those who wait for a moment.
+
+    Attributes:
+        armed: who waits for which.
+    """
+
+    __slots__ = ("armed",)
+
+    def __init__(self) -> None:
+        self.armed: dict[str, list[Callable[[int], None]]] = {}
+
+    def on_step(self, step: Step) -> None:
+        """See `Listener`."""
+        for moment, broker in step.moments():
+            for waits in tuple(self.armed.get(moment, ())):
+                waits(broker)
 
 
 class Recorder:
@@ -43,18 +91,17 @@ class Recorder:
         coverage: what was reached.
         counts: of elections and truncations.
         last_standing: what leaders lacked who had been the last members of the ISR.
-        armed: who waits for which of `sim.history.steps.MOMENTS`; empty while nobody does.
     """
 
     __slots__ = (
         "_budget",
         "_buffer",
-        "_hearers",
         "_kernel",
         "_left",
+        "_listeners",
+        "_moments",
         "_nothing_removed",
-        "_observers",
-        "armed",
+        "_trace",
         "availability",
         "counts",
         "coverage",
@@ -67,27 +114,27 @@ class Recorder:
         self._kernel = kernel
         self._budget = self._left = record_budget
         self._buffer = bytearray()
-        self._hearers: list[tuple[Hears, ...]] = [()] * len(KINDS)
-        self._observers: list[Callable[[Shown], None]] = []
+        self._listeners: list[list[Listener]] = [[] for _ in KINDS]
+        self._trace = _Trace()
+        self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
-        self.armed: dict[str, list[Callable[[int], None]]] = {}
         self.coverage = Coverage(kernel)
         self.ledger = Ledger()
         self.last_standing = LastStanding(self.ledger)
         self.availability = Availability()
         self.metrics = Metrics()
         self.counts = Counts()
-        self.coverage.attach(self.hear)
-        self.ledger.attach(self.hear)
-        self.last_standing.attach(self.hear)
-        self.availability.attach(self.hear)
-        self.metrics.attach(self.hear)
-        self.counts.attach(self.hear)
+        self.attach(self.coverage)
+        self.attach(self.ledger)
+        self.attach(self.last_standing)
+        self.attach(self.availability)
+        self.attach(self.metrics)
+        self.attach(self.counts)
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
-        self._hearers.clear()
-        self._observers.clear()
+        self._listeners.clear()
+        self._trace.observers.clear()
         self.armed.clear()
         self.last_standing.dispose()
 
@@ -110,8 +157,8 @@ class Recorder:
         if kind.code >= 0:
             broker, epoch, offset, other = step.packed()
             self._buffer += _PACK(now_us, kind.code, broker, epoch, offset, other)
-        for hears in self._hearers[kind.number]:
-            hears(step)
+        for listener in self._listeners[kind.number]:
+            step.tell(listener)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         """A log was cut at its LEO; that nothing is removed there again and again is noted once."""
@@ -124,25 +171,23 @@ class Recorder:
 
     # Who is told.
 
-    def hear(self, kind: Kind, hears: Hears) -> None:
-        """Tell somebody of all steps of a kind from now on."""
-        self._hearers[kind.number] = (*self._hearers[kind.number], hears)
+    def attach(self, listener: Listener) -> None:
+        """Tell somebody of all steps that he has methods for, from now on."""
+        for number in _heard_by(listener):
+            self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None]) -> None:
         """Show somebody every step, as a trace shows it."""
-        if not self._observers:
+        if not self._trace.observers:
             for kind in KINDS:
                 if kind.code >= 0:
-                    self.hear(kind, self._show)
-        self._observers.append(observer)
+                    self._listeners[kind.number].append(self._trace)
+        self._trace.observers.append(observer)
 
-    def _show(self, step: Step) -> None:
-        for fields in step.shown():
-            entry = {"t": step.at_us, "step": step.kind.name, **fields}
-            for observer in self._observers:
-                observer(entry)
-
-    # Moments.
+    @property
+    def armed(self) -> dict[str, list[Callable[[int], None]]]:
+        """Who waits for which of `sim.history.steps.MOMENTS`; empty while nobody does."""
+        return self._moments.armed
 
     def arm(self, moment: str, waits: Callable[[int], None]) -> None:
         """Let somebody know of a kind of moment: the broker where it happened, 0 where that is no broker's.
@@ -150,8 +195,8 @@ class Recorder:
         Called from within the protocol's own step, so it may only put something on the kernel's queue.
         """
         number = _OF_MOMENTS[moment].number
-        if self._fire not in self._hearers[number]:
-            self._hearers[number] = (self._fire, *self._hearers[number])
+        if self._moments not in self._listeners[number]:
+            self._listeners[number] = [self._moments, *self._listeners[number]]
         self.armed.setdefault(moment, []).append(waits)
 
     def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
@@ -163,10 +208,6 @@ class Recorder:
                 del self.armed[moment]
                 kind = _OF_MOMENTS[moment]
                 if self.armed.keys().isdisjoint(kind.moments):
-                    others = [hears for hears in self._hearers[kind.number] if hears != self._fire]
-                    self._hearers[kind.number] = tuple(others)
-
-    def _fire(self, step: Step) -> None:
-        for moment, broker in step.moments():
-            for waits in tuple(self.armed.get(moment, ())):
-                waits(broker)
+                    # Another list: the one that there was may be gone through at this moment.
+                    others = [listener for listener in self._listeners[kind.number] if listener is not self._moments]
+                    self._listeners[kind.number] = others

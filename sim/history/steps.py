@@ -8,8 +8,8 @@ A *fact* is what checkers or metrics have to know, but is no step of the protoco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from sim.history.trace import Shown
 from sim.protocol.batch import Batch
@@ -37,37 +37,37 @@ class Kind:
         meaning: what its fields say.
         moments: name -> meaning of the moments that a fault may be aimed at.
         has_records: whether its records count for ``sim.record.budget``.
+        method: what of a `Listener` is called.
 
     Attributes:
         number: its place in `KINDS`.
     """
 
-    __slots__ = ("code", "has_records", "meaning", "moments", "name", "number")
+    __slots__ = ("code", "has_records", "meaning", "method", "moments", "name", "number")
 
     def __init__(
-        self, name: str, code: int, meaning: str, moments: Mapping[str, str], *, has_records: bool = False
+        self, name: str, code: int, meaning: str, moments: Mapping[str, str], *, has_records: bool, method: str
     ) -> None:
         self.name = name
         self.code = code
         self.meaning = meaning
         self.moments = dict(moments)
         self.has_records = has_records
+        self.method = f"on_{method or name}".replace("-", "_")
         self.number = len(KINDS)
         KINDS.append(self)
 
 
 KINDS: Final[list[Kind]] = []
-Hear = Callable[[Kind, Callable[[Any], None]], None]
-"""Asks to be told of steps of a kind: `sim.history.recorder.Recorder.hear`."""
 
 
-def _step(name: str, code: int, meaning: str, *, has_records: bool = False, **moments: str) -> Kind:
+def _step(name: str, code: int, meaning: str, *, has_records: bool = False, method: str = "", **moments: str) -> Kind:
     named = {moment.replace("_", "-"): said for moment, said in moments.items()}
-    return Kind(name, code, meaning, named, has_records=has_records)
+    return Kind(name, code, meaning, named, has_records=has_records, method=method)
 
 
-def _fact(name: str, meaning: str, *, has_records: bool = False, **moments: str) -> Kind:
-    return _step(name, _FACT, meaning, has_records=has_records, **moments)
+def _fact(name: str, meaning: str, *, has_records: bool = False, method: str = "", **moments: str) -> Kind:
+    return _step(name, _FACT, meaning, has_records=has_records, method=method, **moments)
 
 
 class Step:
@@ -90,6 +90,10 @@ class Step:
         """See `Packed`."""
         return self.broker, 0, 0, 0
 
+    def tell(self, listener: Listener) -> None:
+        """Call the method of its kind."""
+        listener.on_step(self)
+
     def records(self) -> int:
         """How many records it is about, if its kind has any."""
         return 0
@@ -109,7 +113,7 @@ class Step:
 
 # Logs.
 
-APPEND: Final = _step(
+APPEND: Final[Kind] = _step(
     "append",
     0,
     "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id; "
@@ -128,6 +132,10 @@ class Append(Step):
         super().__init__(APPEND, broker)
         self.log = log
         self.batch = batch
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_append(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -156,7 +164,7 @@ class Append(Step):
         return shown
 
 
-TRUNCATE: Final = _step(
+TRUNCATE: Final[Kind] = _step(
     "truncate",
     1,
     "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
@@ -175,6 +183,10 @@ class Truncate(Step):
         self.removed = removed
         self.leo = partition.log.leo
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_truncate(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.partition.leader_epoch, self.leo, len(self.removed)
@@ -185,7 +197,7 @@ class Truncate(Step):
         return {"broker": self.broker, "offset": self.leo, "leader_epoch": epoch, "removed": removed}
 
 
-LOG_START: Final = _step("log-start", 21, "a broker's log start moved: offset")
+LOG_START: Final[Kind] = _step("log-start", 21, "a broker's log start moved: offset")
 
 
 class LogStart(Step):
@@ -197,6 +209,10 @@ class LogStart(Step):
         super().__init__(LOG_START, broker)
         self.offset = offset
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_log_start(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, 0, self.offset, 0
@@ -206,7 +222,7 @@ class LogStart(Step):
         return {"broker": self.broker, "offset": self.offset}
 
 
-RETENTION: Final = _fact("retention", "a leader's retention deleted records")
+RETENTION: Final[Kind] = _fact("retention", "a leader's retention deleted records")
 
 
 class Retention(Step):
@@ -218,10 +234,14 @@ class Retention(Step):
         super().__init__(RETENTION, broker)
         self.ids = ids
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_retention(self)
+
 
 # Replication.
 
-REPLICATED: Final = _step(
+REPLICATED: Final[Kind] = _step(
     "replicated",
     2,
     "a leader learnt a follower's LEO: follower, offset = LEO",
@@ -240,6 +260,10 @@ class Replicated(Step):
         self.follower = follower
         self.leo = leo
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_replicated(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, self.leo, self.follower
@@ -249,7 +273,7 @@ class Replicated(Step):
         return {"broker": self.broker, "follower": self.follower, "offset": self.leo, "leader_epoch": self.epoch}
 
 
-HW: Final = _step(
+HW: Final[Kind] = _step(
     "hw",
     3,
     "a broker's high watermark moved: offset = HW",
@@ -279,6 +303,10 @@ class HighWatermark(Step):
         self.commits = partition.is_leader and hw > previous
         self.committed: list[Batch] = partition.log.read_below(previous, hw) if self.commits else []
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_hw(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.partition.leader_epoch, self.hw, self.previous
@@ -294,7 +322,9 @@ class HighWatermark(Step):
         return [("commit" if self.partition.is_leader else "hw", self.broker)]
 
 
-LEAD: Final = _step("lead", 6, "a broker became leader: leader_epoch, offset = LEO", lead="a broker is about to lead")
+LEAD: Final[Kind] = _step(
+    "lead", 6, "a broker became leader: leader_epoch, offset = LEO", lead="a broker is about to lead"
+)
 
 
 class Lead(Step):
@@ -310,6 +340,10 @@ class Lead(Step):
         self.leo = partition.log.leo
         self.hw = partition.hw
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_lead(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, self.leo, self.hw
@@ -319,7 +353,7 @@ class Lead(Step):
         return {"broker": self.broker, "leader_epoch": self.epoch, "offset": self.leo, "hw": self.hw}
 
 
-FOLLOW: Final = _step(
+FOLLOW: Final[Kind] = _step(
     "follow",
     7,
     "a broker became follower: leader, leader_epoch, offset = LEO",
@@ -339,6 +373,10 @@ class Follow(Step):
         self.leo = partition.log.leo
         self.restarts = restarts
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_follow(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, self.leo, self.leader
@@ -348,7 +386,7 @@ class Follow(Step):
         return {"broker": self.broker, "leader": self.leader, "leader_epoch": self.epoch, "offset": self.leo}
 
 
-SETTLED: Final = _step(
+SETTLED: Final[Kind] = _step(
     "settled",
     8,
     "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
@@ -366,6 +404,10 @@ class Settled(Step):
         self.epoch = epoch
         self.rounds = rounds
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_settled(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, 0, 0
@@ -377,7 +419,7 @@ class Settled(Step):
 
 # Control plane.
 
-ELECTED: Final = _step(
+ELECTED: Final[Kind] = _step(
     "elected",
     4,
     "a leader was chosen and persisted (broker 0: none): leader_epoch",
@@ -395,6 +437,10 @@ class Elected(Step):
         self.epoch = epoch
         self.by_isr = by_isr
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_elected(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, 0, 0
@@ -404,7 +450,7 @@ class Elected(Step):
         return {"broker": self.broker, "leader_epoch": self.epoch}
 
 
-EPOCH_RAISED: Final = _step(
+EPOCH_RAISED: Final[Kind] = _step(
     "epoch-raised", 27, "the leader epoch was raised and nothing else: broker = leader, leader_epoch"
 )
 
@@ -418,6 +464,10 @@ class EpochRaised(Step):
         super().__init__(EPOCH_RAISED, leader)
         self.epoch = epoch
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_epoch_raised(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, 0, 0
@@ -427,7 +477,7 @@ class EpochRaised(Step):
         return {"broker": self.broker, "leader_epoch": self.epoch}
 
 
-ISR: Final = _step(
+ISR: Final[Kind] = _step(
     "isr",
     5,
     "an ISR was persisted: isr, leader_epoch",
@@ -457,6 +507,10 @@ class Isr(Step):
         self.before = before
         self.elr = elr
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_isr(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return 0, self.epoch, _as_set(self.isr), 0
@@ -472,7 +526,7 @@ class Isr(Step):
         return [("isr", moved), ("joined", moved)] if len(self.isr) > len(before) else [("isr", moved)]
 
 
-ISR_SENT: Final = _fact(
+ISR_SENT: Final[Kind] = _fact(
     "isr-sent",
     "a leader asks for another ISR; it is a step once it is persisted",
     isr_sent="a leader asks for another ISR",
@@ -489,12 +543,16 @@ class IsrSent(Step):
         self.isr = isr
         self.before = partition.isr
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_isr_sent(self)
+
     def moments(self) -> Iterable[tuple[str, int]]:
         """See `Step.moments`."""
         return [("isr-sent", _moved(self.before, self.isr))]
 
 
-ELR: Final = _step("elr", 48, "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch")
+ELR: Final[Kind] = _step("elr", 48, "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch")
 
 
 class Elr(Step):
@@ -508,6 +566,10 @@ class Elr(Step):
         self.last_known_elr = last_known_elr
         self.epoch = epoch
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_elr(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return 0, self.epoch, _as_set(self.elr), _as_set(self.last_known_elr)
@@ -517,7 +579,9 @@ class Elr(Step):
         return {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr), "leader_epoch": self.epoch}
 
 
-DECIDED: Final = _fact("decided", "the control plane's decision is complete, or what it means for min ISR has changed")
+DECIDED: Final[Kind] = _fact(
+    "decided", "the control plane's decision is complete, or what it means for min ISR has changed"
+)
 
 
 class Decided(Step):
@@ -530,8 +594,12 @@ class Decided(Step):
         self.state = state
         self.min_isr = min_isr
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_decided(self)
 
-MIN_ISR: Final = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it")
+
+MIN_ISR: Final[Kind] = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it")
 
 
 class MinIsr(Step):
@@ -543,8 +611,12 @@ class MinIsr(Step):
         super().__init__(MIN_ISR, 0)
         self.size = size
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_min_isr(self)
 
-ASSIGNED: Final = _fact("assigned", "the partition has another assignment")
+
+ASSIGNED: Final[Kind] = _fact("assigned", "the partition has another assignment")
 
 
 class Assigned(Step):
@@ -556,12 +628,26 @@ class Assigned(Step):
         super().__init__(ASSIGNED, 0)
         self.replicas = replicas
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_assigned(self)
 
-UNCLEAN_ELECTION: Final = _fact("unclean-election", "somebody prefers any leader to none")
-ELR_OFF: Final = _fact("elr-off", "the feature is off, though the release has it")
+
+UNCLEAN_ELECTION: Final[Kind] = _fact("unclean-election", "somebody prefers any leader to none", method="fact")
+ELR_OFF: Final[Kind] = _fact("elr-off", "the feature is off, though the release has it", method="fact")
 
 
-CONTROLLER: Final = _step(
+class Fact(Step):
+    """A fact without further words; broker 0 where it is no broker's."""
+
+    __slots__ = ()
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_fact(self)
+
+
+CONTROLLER: Final[Kind] = _step(
     "controller", 25, "a broker became controller: controller_epoch", controller="a broker became controller"
 )
 
@@ -575,6 +661,10 @@ class Controller(Step):
         super().__init__(CONTROLLER, broker)
         self.epoch = epoch
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_controller(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, self.epoch, 0, 0
@@ -584,10 +674,10 @@ class Controller(Step):
         return {"broker": self.broker, "controller_epoch": self.epoch}
 
 
-REGISTERED: Final = _step(
+REGISTERED: Final[Kind] = _step(
     "registered", 19, "a broker registered, and (ZooKeeper) its session is open", registered="a broker registered"
 )
-UNFENCED: Final = _step("unfenced", 47, "a broker was unfenced (KRaft): its session is open")
+UNFENCED: Final[Kind] = _step("unfenced", 47, "a broker was unfenced (KRaft): its session is open", method="registered")
 
 
 class Registered(Step):
@@ -600,8 +690,12 @@ class Registered(Step):
         self.incarnation = incarnation
         self.opens = opens
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_registered(self)
 
-SESSION_END: Final = _step(
+
+SESSION_END: Final[Kind] = _step(
     "session-end",
     20,
     "a broker's session ended (KRaft: it was fenced)",
@@ -618,11 +712,22 @@ class SessionEnd(Step):
         super().__init__(SESSION_END, broker)
         self.fenced = fenced
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_session_end(self)
+
 
 # A quorum's metadata.
 
-COMMITTED_METADATA: Final = _fact("committed-metadata", "a quorum committed records; what they lead to is a step")
-REPLAYED_METADATA: Final = _fact("replayed-metadata", "a broker replayed records from an offset on", has_records=True)
+COMMITTED_METADATA: Final[Kind] = _fact(
+    "committed-metadata", "a quorum committed records; what they lead to is a step", method="metadata"
+)
+REPLAYED_METADATA: Final[Kind] = _fact(
+    "replayed-metadata",
+    "a broker replayed records from an offset on",
+    has_records=True,
+    method="metadata",
+)
 
 
 class Metadata(Step):
@@ -635,12 +740,16 @@ class Metadata(Step):
         self.offset = offset
         self.entries = entries
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_metadata(self)
+
     def records(self) -> int:
         """See `Step.records`."""
         return len(self.entries)
 
 
-PARTITION_CHANGED: Final = _fact("partition-changed", "a quorum committed a partition's registration")
+PARTITION_CHANGED: Final[Kind] = _fact("partition-changed", "a quorum committed a partition's registration")
 
 
 class PartitionChanged(Step):
@@ -662,8 +771,12 @@ class PartitionChanged(Step):
         self.unclean = unclean
         self.remembers = remembers
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_partition_changed(self)
 
-RECOVERIES: Final = _fact("recoveries", "the controller's counters of unclean recovery")
+
+RECOVERIES: Final[Kind] = _fact("recoveries", "the controller's counters of unclean recovery")
 
 
 class Recoveries(Step):
@@ -677,10 +790,14 @@ class Recoveries(Step):
         self.finished = finished
         self.manual = manual
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_recoveries(self)
+
 
 # Clients.
 
-ACKNOWLEDGES: Final = _step(
+ACKNOWLEDGES: Final[Kind] = _step(
     "acknowledges",
     29,
     "a leader answers success to acks=all: record = first id, min_isr that it goes by",
@@ -698,6 +815,10 @@ class Acknowledges(Step):
         self.reply = reply
         self.min_isr = min_isr
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_acknowledges(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         reply = self.reply
@@ -708,7 +829,7 @@ class Acknowledges(Step):
         return {"broker": self.broker, "record": self.reply.request.first_id, "min_isr": self.min_isr}
 
 
-ACK: Final = _step(
+ACK: Final[Kind] = _step(
     "ack",
     9,
     "a producer received success: record = first id, offset = base offset, acks, answered_at",
@@ -724,6 +845,10 @@ class Ack(Step):
     def __init__(self, reply: ProduceReply) -> None:
         super().__init__(ACK, 0)
         self.reply = reply
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_ack(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -742,7 +867,7 @@ class Ack(Step):
         }
 
 
-REFUSED: Final = _fact("refused", "a producer received an error")
+REFUSED: Final[Kind] = _fact("refused", "a producer received an error")
 
 
 class Refused(Step):
@@ -755,8 +880,12 @@ class Refused(Step):
         self.request = request
         self.error = error
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_refused(self)
 
-PRODUCER_ID: Final = _step(
+
+PRODUCER_ID: Final[Kind] = _step(
     "producer-id", 37, "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch"
 )
 
@@ -772,6 +901,10 @@ class ProducerId(Step):
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_producer_id(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return 0, self.producer_epoch, self.producer_id, self.node
@@ -781,7 +914,7 @@ class ProducerId(Step):
         return {"producer_id": self.producer_id, "producer_epoch": self.producer_epoch}
 
 
-READ: Final = _step(
+READ: Final[Kind] = _step(
     "read",
     10,
     "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
@@ -803,6 +936,10 @@ class Read(Step):
         self.position = position
         self.end = batches[-1].last_offset + 1
         self.leader_epoch = leader_epoch
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_read(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -832,7 +969,7 @@ class Read(Step):
         return entries
 
 
-END_OFFSET: Final = _step(
+END_OFFSET: Final[Kind] = _step(
     "end-offset", 11, "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at"
 )
 
@@ -848,6 +985,10 @@ class EndOffset(Step):
         self.asked_us = asked_us
         self.offset = offset
         self.leader_epoch = leader_epoch
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_end_offset(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -885,28 +1026,46 @@ class Exposed:
         return -1 if one is None else one.end
 
 
-OUT_OF_RANGE: Final = _step("out-of-range", 12, "a consumer was told that its position is out of range: offset")
-RESET: Final = _step("reset", 30, "a consumer went where auto.offset.reset says: offset")
-SEEK: Final = _step(
+OUT_OF_RANGE: Final[Kind] = _step(
+    "out-of-range", 12, "a consumer was told that its position is out of range: offset", method="position"
+)
+RESET: Final[Kind] = _step("reset", 30, "a consumer went where auto.offset.reset says: offset", method="position")
+SEEK: Final[Kind] = _step(
     "seek",
     31,
     "an application chose where its consumer reads on: offset, leader_epoch of the record before (-1: unknown)",
+    method="position",
 )
-TRUNCATION_DETECTED: Final = _step(
+TRUNCATION_DETECTED: Final[Kind] = _step(
     "truncation-detected",
     32,
     "a consumer's application was told that the log was truncated (LogTruncationException): "
     "offset = position, divergent_offset (-1: unknown), leader_epoch that ends there",
+    method="position",
 )
-REWIND: Final = _step(
-    "rewind", 33, "a consumer went back silently to where the log was truncated: offset, position before it"
+REWIND: Final[Kind] = _step(
+    "rewind",
+    33,
+    "a consumer went back silently to where the log was truncated: offset, position before it",
+    method="position",
 )
-COMMIT: Final = _step("commit", 34, "a consumer committed: offset, leader_epoch of the record before (-1: unknown)")
-RESTART_CONSUMER: Final = _step(
-    "restart-consumer", 35, "a consumer's process began anew at the committed offset: offset (-1: none)"
+COMMIT: Final[Kind] = _step(
+    "commit",
+    34,
+    "a consumer committed: offset, leader_epoch of the record before (-1: unknown)",
+    method="position",
 )
-OFFSET_FOR_TIME: Final = _step(
-    "offset-for-time", 36, "a consumer received the offset of the first record from one on: record, offset (-1: none)"
+RESTART_CONSUMER: Final[Kind] = _step(
+    "restart-consumer",
+    35,
+    "a consumer's process began anew at the committed offset: offset (-1: none)",
+    method="position",
+)
+OFFSET_FOR_TIME: Final[Kind] = _step(
+    "offset-for-time",
+    36,
+    "a consumer received the offset of the first record from one on: record, offset (-1: none)",
+    method="position",
 )
 
 
@@ -934,6 +1093,10 @@ class Position(Step):
         self.field = field
         self.other = other
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_position(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.consumer - CLIENTS, self.leader_epoch, self.offset, self.other
@@ -948,7 +1111,7 @@ class Position(Step):
 
 # Processes and faults.
 
-START: Final = _step("start", 17, "a process started")
+START: Final[Kind] = _step("start", 17, "a process started")
 
 
 class Start(Step):
@@ -959,6 +1122,10 @@ class Start(Step):
     def __init__(self, broker: int, incarnation: int) -> None:
         super().__init__(START, broker)
         self.incarnation = incarnation
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_start(self)
 
 
 class NewLog(Step):
@@ -971,7 +1138,7 @@ class NewLog(Step):
         self.replica = replica
 
 
-RECOVERED: Final = _step(
+RECOVERED: Final[Kind] = _step(
     "recovered",
     18,
     "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
@@ -986,6 +1153,10 @@ class Recovered(NewLog):
     def __init__(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
         super().__init__(RECOVERED, broker, replica)
         self.lost = lost
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_recovered(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1003,7 +1174,7 @@ class Recovered(NewLog):
         }
 
 
-DELETED: Final = _step("deleted", 26, "a broker deleted its replica, which was reassigned")
+DELETED: Final[Kind] = _step("deleted", 26, "a broker deleted its replica, which was reassigned")
 
 
 class Deleted(NewLog):
@@ -1015,17 +1186,21 @@ class Deleted(NewLog):
         super().__init__(DELETED, broker, replica)
         self.removed = removed
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_deleted(self)
+
 
 ENDS: Final[dict[str, Kind]] = {
     kind.name: kind
     for kind in (
-        _step("kill", 13, "a process was killed"),
-        _step("power-loss", 14, "a machine lost power"),
-        _step("shutdown", 15, "a broker was shut down in a controlled way"),
-        _step("halt", 16, "a broker exited by itself"),
-        _step("exit", 24, "a broker exited at start-up, since an earlier registration was in the way"),
-        _step("disk-replaced", 45, "a machine's disk was replaced by an empty one"),
-        _step("corrupt-tail", 46, "the newest batches of a log became unreadable while no process ran"),
+        _step("kill", 13, "a process was killed", method="end"),
+        _step("power-loss", 14, "a machine lost power", method="end"),
+        _step("shutdown", 15, "a broker was shut down in a controlled way", method="end"),
+        _step("halt", 16, "a broker exited by itself", method="end"),
+        _step("exit", 24, "a broker exited at start-up, since an earlier registration was in the way", method="end"),
+        _step("disk-replaced", 45, "a machine's disk was replaced by an empty one", method="end"),
+        _step("corrupt-tail", 46, "the newest batches of a log became unreadable while no process ran", method="end"),
     )
 }
 """Name -> how an incarnation ends, or what befalls a machine whose process is down."""
@@ -1050,6 +1225,10 @@ class End(Step):
         self.unclean = unclean
         self.was_down = was_down
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_end(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, 0, len(self.lost), 0
@@ -1059,23 +1238,44 @@ class End(Step):
         return {"broker": self.broker, "offset": len(self.lost)}
 
 
-SYNCED_LOST: Final = _fact("synced-lost", "batches became unreadable although they had been fsynced")
-
-PAUSE: Final = _step("pause", 38, "a process (0: the control plane) stands still")
-RESUME: Final = _step("resume", 39, "a process goes on")
-DISK_STALLED: Final = _step(
-    "disk-stalled", 40, "a broker's disk does not answer: its partition stands still, its session does not"
+SYNCED_LOST: Final[Kind] = _fact(
+    "synced-lost", "batches became unreadable although they had been fsynced", method="fact"
 )
-DISK_WORKS: Final = _step("disk-works", 41, "a broker's disk answers again")
+
+PAUSE: Final[Kind] = _step("pause", 38, "a process (0: the control plane) stands still", method="pause")
+RESUME: Final[Kind] = _step("resume", 39, "a process goes on", method="pause")
+DISK_STALLED: Final[Kind] = _step(
+    "disk-stalled",
+    40,
+    "a broker's disk does not answer: its partition stands still, its session does not",
+    method="pause",
+)
+DISK_WORKS: Final[Kind] = _step("disk-works", 41, "a broker's disk answers again", method="pause")
+
+
+class Pause(Step):
+    """A process was paused or goes on, or its disk stalls or works again."""
+
+    __slots__ = ()
+
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_pause(self)
+
 
 LINKS: Final[dict[str, Kind]] = {
     kind.name: kind
     for kind in (
-        _step("cut", 22, "a directed link was cut: source, target"),
-        _step("heal", 23, "a directed link works again: source, target"),
-        _step("slow", 42, "a directed link takes longer: source, target, value = us"),
-        _step("lossy", 43, "a directed link loses messages: source, target, value = of a thousand"),
-        _step("resent", 44, "on a directed link requests arrive twice: source, target, value = of a thousand"),
+        _step("cut", 22, "a directed link was cut: source, target", method="link"),
+        _step("heal", 23, "a directed link works again: source, target", method="link"),
+        _step("slow", 42, "a directed link takes longer: source, target, value = us", method="link"),
+        _step("lossy", 43, "a directed link loses messages: source, target, value = of a thousand", method="link"),
+        _step(
+            "resent",
+            44,
+            "on a directed link requests arrive twice: source, target, value = of a thousand",
+            method="link",
+        ),
     )
 }
 """Name -> what may happen to a directed link."""
@@ -1091,6 +1291,10 @@ class Link(Step):
         self.target = target
         self.value = value
 
+    def tell(self, listener: Listener) -> None:
+        """See `Step.tell`."""
+        listener.on_link(self)
+
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, 0, self.target, self.value
@@ -1103,7 +1307,164 @@ class Link(Step):
         return shown
 
 
-CONVERGED: Final = _step("converged", 28, "the cluster is whole again and answered a write and a read")
+CONVERGED: Final[Kind] = _step("converged", 28, "the cluster is whole again and answered a write and a read")
+
+
+class Listener:
+    """Whoever is told of steps: it is told of those whose method it has of its own."""
+
+    __slots__ = ()
+
+    def on_step(self, step: Step) -> None:
+        """Any step whose own method it has not."""
+
+    def on_append(self, step: Append) -> None:
+        """See `Append`."""
+        self.on_step(step)
+
+    def on_truncate(self, step: Truncate) -> None:
+        """See `Truncate`."""
+        self.on_step(step)
+
+    def on_log_start(self, step: LogStart) -> None:
+        """See `LogStart`."""
+        self.on_step(step)
+
+    def on_retention(self, step: Retention) -> None:
+        """See `Retention`."""
+        self.on_step(step)
+
+    def on_replicated(self, step: Replicated) -> None:
+        """See `Replicated`."""
+        self.on_step(step)
+
+    def on_hw(self, step: HighWatermark) -> None:
+        """See `HighWatermark`."""
+        self.on_step(step)
+
+    def on_lead(self, step: Lead) -> None:
+        """See `Lead`."""
+        self.on_step(step)
+
+    def on_follow(self, step: Follow) -> None:
+        """See `Follow`."""
+        self.on_step(step)
+
+    def on_settled(self, step: Settled) -> None:
+        """See `Settled`."""
+        self.on_step(step)
+
+    def on_elected(self, step: Elected) -> None:
+        """See `Elected`."""
+        self.on_step(step)
+
+    def on_epoch_raised(self, step: EpochRaised) -> None:
+        """See `EpochRaised`."""
+        self.on_step(step)
+
+    def on_isr(self, step: Isr) -> None:
+        """See `Isr`."""
+        self.on_step(step)
+
+    def on_isr_sent(self, step: IsrSent) -> None:
+        """See `IsrSent`."""
+        self.on_step(step)
+
+    def on_elr(self, step: Elr) -> None:
+        """See `Elr`."""
+        self.on_step(step)
+
+    def on_decided(self, step: Decided) -> None:
+        """See `Decided`."""
+        self.on_step(step)
+
+    def on_min_isr(self, step: MinIsr) -> None:
+        """See `MinIsr`."""
+        self.on_step(step)
+
+    def on_assigned(self, step: Assigned) -> None:
+        """See `Assigned`."""
+        self.on_step(step)
+
+    def on_fact(self, step: Fact) -> None:
+        """See `Fact`."""
+        self.on_step(step)
+
+    def on_controller(self, step: Controller) -> None:
+        """See `Controller`."""
+        self.on_step(step)
+
+    def on_registered(self, step: Registered) -> None:
+        """See `Registered`."""
+        self.on_step(step)
+
+    def on_session_end(self, step: SessionEnd) -> None:
+        """See `SessionEnd`."""
+        self.on_step(step)
+
+    def on_metadata(self, step: Metadata) -> None:
+        """See `Metadata`."""
+        self.on_step(step)
+
+    def on_partition_changed(self, step: PartitionChanged) -> None:
+        """See `PartitionChanged`."""
+        self.on_step(step)
+
+    def on_recoveries(self, step: Recoveries) -> None:
+        """See `Recoveries`."""
+        self.on_step(step)
+
+    def on_acknowledges(self, step: Acknowledges) -> None:
+        """See `Acknowledges`."""
+        self.on_step(step)
+
+    def on_ack(self, step: Ack) -> None:
+        """See `Ack`."""
+        self.on_step(step)
+
+    def on_refused(self, step: Refused) -> None:
+        """See `Refused`."""
+        self.on_step(step)
+
+    def on_producer_id(self, step: ProducerId) -> None:
+        """See `ProducerId`."""
+        self.on_step(step)
+
+    def on_read(self, step: Read) -> None:
+        """See `Read`."""
+        self.on_step(step)
+
+    def on_end_offset(self, step: EndOffset) -> None:
+        """See `EndOffset`."""
+        self.on_step(step)
+
+    def on_position(self, step: Position) -> None:
+        """See `Position`."""
+        self.on_step(step)
+
+    def on_start(self, step: Start) -> None:
+        """See `Start`."""
+        self.on_step(step)
+
+    def on_recovered(self, step: Recovered) -> None:
+        """See `Recovered`."""
+        self.on_step(step)
+
+    def on_deleted(self, step: Deleted) -> None:
+        """See `Deleted`."""
+        self.on_step(step)
+
+    def on_end(self, step: End) -> None:
+        """See `End`."""
+        self.on_step(step)
+
+    def on_pause(self, step: Pause) -> None:
+        """See `Pause`."""
+        self.on_step(step)
+
+    def on_link(self, step: Link) -> None:
+        """See `Link`."""
+        self.on_step(step)
 
 
 def _as_set(brokers: tuple[int, ...]) -> int:

@@ -265,7 +265,7 @@ class Cluster:
         lost = storage.corrupt_tail(count)
         if storage.synced < synced:
             self.recorder.coverage.reached(probes.SYNCED_LOST)
-            self.recorder.record(steps.Step(steps.SYNCED_LOST, broker))
+            self.recorder.record(steps.Fact(steps.SYNCED_LOST, broker))
         return lost
 
     def _damage(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
@@ -284,7 +284,7 @@ class Cluster:
         if process is None:
             return False
         self.network.pause(process)
-        self.recorder.record(steps.Step(steps.PAUSE, node))
+        self.recorder.record(steps.Pause(steps.PAUSE, node))
         return True
 
     def resume(self, node: int) -> bool:
@@ -292,7 +292,7 @@ class Cluster:
         process = self._process(node)
         if process is None or not process.frozen:
             return False
-        self.recorder.record(steps.Step(steps.RESUME, node))
+        self.recorder.record(steps.Pause(steps.RESUME, node))
         if node == CONTROL:
             self.control.touch()
         self.network.resume(process)
@@ -309,7 +309,7 @@ class Cluster:
             return False
         self._stalled[broker] = (process, self.kernel.now_us)
         process.stall(stalled=True)
-        self.recorder.record(steps.Step(steps.DISK_STALLED, broker))
+        self.recorder.record(steps.Pause(steps.DISK_STALLED, broker))
         return True
 
     def unstall_disk(self, broker: int) -> bool:
@@ -318,7 +318,7 @@ class Cluster:
         if process is None or self._stall_began(process) is None:
             return False
         del self._stalled[broker]
-        self.recorder.record(steps.Step(steps.DISK_WORKS, broker))
+        self.recorder.record(steps.Pause(steps.DISK_WORKS, broker))
         process.perform(self._go_on, process)
         return True
 
@@ -509,15 +509,15 @@ class Cluster:
         self._min_isrs = [smallest]
         self.recorder.ledger.follows_leos = rules.elr == "on"
         if not config[ELR_FEATURE]:
-            self.recorder.record(steps.Step(steps.ELR_OFF, 0))
+            self.recorder.record(steps.Fact(steps.ELR_OFF, 0))
         self.recorder.record(steps.MinIsr(min(smallest, replication_factor)))
 
     def set_config(self, key: str, value: Value) -> None:
         """An administrator changes a dynamic setting."""
         if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
-            self.recorder.record(steps.Step(steps.UNCLEAN_ELECTION, 0))
+            self.recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
-            self.recorder.record(steps.Step(steps.ELR_OFF, 0))
+            self.recorder.record(steps.Fact(steps.ELR_OFF, 0))
         if key == MIN_ISR and not self.kraft:
             assert isinstance(value, int)
             self.recorder.record(steps.MinIsr(min(value, len(self.replicas))))

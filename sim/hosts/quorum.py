@@ -226,7 +226,7 @@ class Quorum(ControlPlane):
         """An administrator who preferred any leader to none got one that nothing speaks for."""
         candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
         if self._forced and leader not in candidates:
-            self._recorder.record(steps.Step(steps.UNCLEAN_ELECTION, leader))
+            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
 
     def _note_min_isr(self) -> None:

@@ -25,6 +25,35 @@ def test_the_numbers_of_steps_in_digests_stay_what_they_are() -> None:
     assert list(steps.STEPS) == list(CODES)
 
 
+class Spy(steps.Listener):
+    """Notes which of its methods is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __getattribute__(self, name: str) -> object:
+        if name.startswith("on_"):
+            object.__getattribute__(self, "asked").append(name)
+        return object.__getattribute__(self, name)
+
+
+STEPS = [kind for kind in vars(steps).values() if isinstance(kind, type) and issubclass(kind, steps.Step)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STEPS if kind not in (steps.Step, steps.NewLog)])
+def test_each_step_calls_a_method_that_kinds_name(kind: type[steps.Step]) -> None:
+    spy = Spy()
+    kind.__new__(kind).tell(spy)
+    assert spy.asked[0] in {kind.method for kind in steps.KINDS}
+    assert spy.asked[1:] == ["on_step"]
+
+
+def test_each_method_of_a_listener_is_named_by_a_kind() -> None:
+    methods = {name for name in vars(steps.Listener) if name.startswith("on_")} - {"on_step"}
+    assert methods == {kind.method for kind in steps.KINDS if hasattr(steps.Listener, kind.method)}
+    assert {kind.name for kind in steps.KINDS if not hasattr(steps.Listener, kind.method)} == {"converged"}
+
+
 def test_completed_truncations_are_counted_by_their_rounds() -> None:
     recorder = Recorder(Kernel())
     for rounds in (0, 1, 1, 2, 3, 7):
@@ -46,15 +75,25 @@ def test_records_are_counted_wherever_they_come_to() -> None:
         recorder.record(steps.Metadata(steps.REPLAYED_METADATA, 1, 0, []))
 
 
-def test_who_asked_for_a_kind_is_told_of_it_moments_first_and_traces_last() -> None:
+class Rounds(steps.Listener):
+    """Is told of one kind of step."""
+
+    def __init__(self, told: list[object]) -> None:
+        self.told = told
+
+    def on_settled(self, step: steps.Settled) -> None:
+        self.told.append(step.rounds)
+
+
+def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_last() -> None:
     recorder = Recorder(Kernel())
     told: list[object] = []
+    recorder.attach(Rounds(told))
     recorder.observe(lambda shown: told.append(shown["step"]))
-    recorder.hear(steps.SETTLED, lambda step: told.append(step.rounds))
     recorder.arm("settled", told.append)
     recorder.record(steps.Settled(3, 0, 7))
     recorder.record(steps.Controller(1, 1))
-    assert told == [3, "settled", 7, "controller"]
+    assert told == [3, 7, "settled", "controller"]
 
 
 def test_who_takes_back_what_it_waits_for_is_told_no_more_and_others_are() -> None:
