@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import ELECTIONS
 from sim.kernel.streams import choice, integer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import CONTROLLER, Fault, Limits
+from faults.drawing import Limits
+from faults.plan import CONTROLLER, Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 
@@ -14,7 +15,7 @@ KIND = "controller-pause"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """Whoever is the controller then, for a while."""
     at_us = integer(stream, *limits.window_us)
-    return Fault(KIND, at_us, (CONTROLLER,), integer(stream, *limits.pause_us))
+    return Fault(KIND, at_us, (CONTROLLER,), integer(stream, *limits.bounds.pause_us))
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001

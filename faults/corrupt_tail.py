@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 
@@ -17,7 +18,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     at_us = integer(stream, *limits.window_us)
     target = aim(stream, limits)
     count = integer(stream, 1, MOST_BATCHES)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us), value=count)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.restart_us), value=count)
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim_link, directions
+from faults.drawing import Limits, aim_link
+from faults.plan import Fault, directions
 from sim.hosts.cluster import Cluster
 
 KIND = "cut"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 
@@ -15,7 +16,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then; started again after a while."""
     at_us = integer(stream, *limits.window_us)
     target = aim(stream, limits)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.restart_us))
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.restart_us))
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001

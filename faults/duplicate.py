@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import PRODUCER, Cluster
 from sim.kernel.streams import integer
 
@@ -21,7 +22,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     at_us = integer(stream, *limits.window_us)
     target = aim(stream, limits)
     share = integer(stream, 1, 1_000)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.cut_us), value=share)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.cut_us), value=share)
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:

@@ -29,6 +29,7 @@ from faults import (
     slow,
     zombie,
 )
+from faults.drawing import Limits
 from faults.plan import (
     AGAIN,
     CONTROLLER,
@@ -38,7 +39,6 @@ from faults.plan import (
     OUTSIDER,
     THERE,
     Fault,
-    Limits,
     Plan,
     Trigger,
     hash_of,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 
@@ -19,8 +20,8 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     """One broker, or whoever leads then, as late as a slow link makes it, for as long as a cut."""
     at_us = integer(stream, *limits.window_us)
     target = aim(stream, limits)
-    by_us = integer(stream, *limits.slow_us)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.cut_us), value=by_us)
+    by_us = integer(stream, *limits.bounds.slow_us)
+    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.cut_us), value=by_us)
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits
+from faults.drawing import Limits
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 
@@ -15,7 +16,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     """Any value that the number of replicas allows, for as long as a cut."""
     at_us = integer(stream, *limits.window_us)
     value = integer(stream, 1, len(limits.brokers))
-    return Fault(KIND, at_us, (0,), integer(stream, *limits.cut_us), value=value)
+    return Fault(KIND, at_us, (0,), integer(stream, *limits.bounds.cut_us), value=value)
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001

@@ -7,13 +7,9 @@ mode. What of it took effect is recorded apart (`faults.injection`).
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
-
-from sim.hosts.control_plane import CONTROL
-from sim.kernel.streams import choice, integer
 
 SCHEMA_VERSION: Final = 3
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
@@ -113,37 +109,6 @@ class Fault:
         return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
 
 
-@dataclass(slots=True)
-class Limits:
-    """What faults are drawn within; pairs are inclusive bounds in us. Who draws narrows them for each fault.
-
-    Attributes:
-        brokers: the brokers that may be struck: those with a replica.
-        window_us: when faults strike.
-        restart_us: until a stopped broker is started again.
-        cut_us: how long a cut lasts, or whatever else is wrong with a link.
-        pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
-        slow_us: what a slow link adds to its latency.
-        loss_permille: of a thousand messages, those that a lossy link loses.
-        all_brokers: the brokers that may get a replica.
-        triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
-        target: who is struck, 0 if that is to be drawn.
-        peer: the other end of a link, a broker or a name, None if that is to be drawn.
-    """
-
-    brokers: tuple[int, ...]
-    window_us: tuple[int, int]
-    restart_us: tuple[int, int]
-    cut_us: tuple[int, int]
-    pause_us: tuple[int, int]
-    slow_us: tuple[int, int]
-    loss_permille: tuple[int, int]
-    all_brokers: tuple[int, ...]
-    triggered: bool = False
-    target: int = 0
-    peer: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The faults of one run, in order of time."""
@@ -183,48 +148,6 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
             for fault in data["faults"]
         )
     )
-
-
-_AIMS: Final = (LEADER,) * 5 + (ISR_MEMBER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER)
-"""Names among the targets, as often as they are drawn."""
-
-
-_PEERS: Final = {LEADER: (ISR_MEMBER, OUTSIDER), ISR_MEMBER: (LEADER, OUTSIDER), OUTSIDER: (LEADER, ISR_MEMBER)}
-"""Names of the other end of a link."""
-
-
-def aim(stream: random.Random, limits: Limits) -> int:
-    """A target: a broker, or twice as often a name, mostly that of whoever leads when the fault strikes.
-
-    Of the names, every third is where the step happens that the fault waits for.
-    """
-    named = stream.random() * 3 < 2
-    there = stream.random() * 3 < 1
-    name = choice(stream, _AIMS)
-    broker = choice(stream, limits.brokers)
-    if limits.target:
-        return limits.target
-    if not named:
-        return broker
-    return THERE if there and limits.triggered else name
-
-
-def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (names as in `aim`), or a broker and the control plane; one way or both. A replica that has no other
-    one has a link to the control plane only.
-    """
-    at_us = integer(stream, *limits.window_us)
-    source = aim(stream, limits)
-    ends = [CONTROL, *limits.brokers, *_PEERS.get(source, ())]
-    target = choice(stream, [node for node in ends if node != source])
-    if limits.peer is not None:
-        target = limits.peer
-    if len(limits.brokers) == 1:
-        target = CONTROL
-    turned = bool(stream.getrandbits(1))
-    both_ways = bool(stream.getrandbits(1))
-    targets = (target, source) if turned else (source, target)
-    return Fault(kind, at_us, targets, integer(stream, *limits.cut_us), both_ways=both_ways)
 
 
 def directions(fault: Fault) -> list[tuple[int, int]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer, sample
 
@@ -19,7 +20,7 @@ def draw(stream: random.Random, limits: Limits) -> Fault:
     count = integer(stream, 1, 1 if limits.target else len(limits.brokers))
     targets = [aim(stream, limits)] if count == 1 else sample(stream, limits.brokers, count)
     delays = tuple(integer(stream, 0, SPREAD_US) for _ in targets)
-    return Fault(KIND, at_us, tuple(targets), integer(stream, *limits.restart_us), delays)
+    return Fault(KIND, at_us, tuple(targets), integer(stream, *limits.bounds.restart_us), delays)
 
 
 def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001

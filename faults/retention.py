@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import LEADER, Fault, Limits
+from faults.drawing import Limits
+from faults.plan import LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from faults.plan import Fault, Limits, aim
+from faults.drawing import Limits, aim
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer
 

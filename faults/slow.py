@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from faults.drawing import Limits, aim_link
 from faults.links import strike, undo
-from faults.plan import Fault, Limits, aim_link
+from faults.plan import Fault
 from sim.kernel.streams import integer
 
 __all__ = ["KIND", "draw", "strike", "undo"]
@@ -17,4 +18,4 @@ KIND = "slow"
 def draw(stream: random.Random, limits: Limits) -> Fault:
     """A link as for a cut, and how bad it is."""
     fault = aim_link(KIND, stream, limits)
-    return replace(fault, value=integer(stream, *limits.slow_us))
+    return replace(fault, value=integer(stream, *limits.bounds.slow_us))

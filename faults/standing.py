@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from faults.drawing import Limits
 from faults.injection import INJECTORS, LINKS
-from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Limits, Trigger
+from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import choice, integer
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ BACK_US: Final = ((1_000_000, 8_000_000), (1_000_000, 30_000_000), (20_000_000, 
 MOMENTS: Final = ("isr", "elected", "registered", "session-end", "lead", "follow", "ack")
 
 
-def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Limits, at_us: int) -> list[Fault]:
+def draw(
+    stream: random.Random, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int
+) -> list[Fault]:
     """Draw one such story.
 
     Args:
@@ -62,8 +65,8 @@ def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Lim
         allowed: the kinds that the scenario has, not only those of links.
         limits: what faults are drawn within; stories last as long as they need.
         at_us: when it begins.
+        last_us: until when its faults may wait for their steps, or strike later than it begins.
     """
-    last_us = limits.window_us[1]
     others = len(limits.brokers) - 1
     of_brokers = [kind for kind in allowed if kind not in LINKS]
     leaves = _draw(stream, _of(stream, LEAVES, of_brokers), limits, at_us, FOLLOWERS, AWAY_US)
@@ -87,7 +90,9 @@ def draw(stream: random.Random, faults: int, allowed: Sequence[str], limits: Lim
             continue
         target = choice(stream, (LEADER, ISR_MEMBER, OUTSIDER, LAST))
         kind = _of(stream, MEANWHILE, allowed)
-        also = _draw(stream, kind, limits, at_us, target, limits.cut_us if kind in ("cut", "metadata-lag") else AWAY_US)
+        also = _draw(
+            stream, kind, limits, at_us, target, limits.bounds.cut_us if kind in ("cut", "metadata-lag") else AWAY_US
+        )
         if stream.getrandbits(1):
             plan.append(replace(also, at_us=later_us))
         else:
@@ -104,9 +109,6 @@ def _of(stream: random.Random, kinds: Sequence[str], allowed: Sequence[str]) -> 
 def _draw(
     stream: random.Random, kind: str, limits: Limits, at_us: int, target: int, lasts_us: tuple[int, int]
 ) -> Fault:
-    own = replace(limits, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
-    own.window_us = (at_us, at_us)
-    own.target = target
-    own.peer = -1
-    own.triggered = False
+    bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
+    own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, LEADER)
     return INJECTORS[kind].draw(stream, own)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from faults import controlled_restart, preferred_election, reassignment, standing
+from faults.drawing import FaultDraw, Limits
 from faults.injection import INJECTORS
-from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Limits, Plan, Trigger
+from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -159,29 +160,6 @@ FIRST: Final = ("trust", "trust", "return", "move")
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
 
 
-@dataclass(frozen=True, slots=True)
-class Mix:
-    """What a scenario's plans are mixed from.
-
-    Attributes:
-        kinds: fault kinds that a seed may enable.
-        count: how many faults, inclusive bounds.
-        aimed_percent: of lone faults and of bursts, those that wait for a step of the protocol.
-        burst_percent: of incidents, those that are bursts.
-        chain_percent: of incidents, those that are chains.
-        rolling_percent: of incidents, those that are rolling restarts; they count as one fault.
-        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
-    """
-
-    kinds: tuple[str, ...]
-    count: tuple[int, int]
-    aimed_percent: int = 0
-    burst_percent: int = 0
-    chain_percent: int = 0
-    rolling_percent: int = 0
-    standing_percent: int = 0
-
-
 EVENTS_OF_FAULT: Final = 20
 """What a fault, its undoing and what comes of it take on average, at the very least (measured: 35 and more)."""
 
@@ -195,14 +173,16 @@ class Incident:
     faults: int
 
 
-def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int], budget: int = NEVER) -> list[Incident]:
+def draw_incidents(
+    streams: Streams, draw: FaultDraw, window_us: tuple[int, int], budget: int = NEVER
+) -> list[Incident]:
     """Draw when something goes wrong, and in which style; workloads may be drawn around these times.
 
     Some seeds use the whole window, others crowd everything into a part of it.
 
     Args:
         streams: the stream ``incidents`` is used.
-        mix: numbers and shares.
+        draw: numbers and shares.
         window_us: when incidents may begin.
         budget: events that the run may have.
 
@@ -213,7 +193,7 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int], budge
         BudgetError: so many faults would take more than that.
     """
     stream = streams("incidents")
-    left = integer(stream, *mix.count)
+    left = integer(stream, *draw.count)
     if left > budget // EVENTS_OF_FAULT:
         raise BudgetError("sim.event.budget", budget, "events", "0 s, while faults were drawn")
     low, high = window_us
@@ -225,10 +205,10 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int], budge
         at_us = integer(stream, start, start + width)
         style = LONE
         for other, share in (
-            (BURST, mix.burst_percent),
-            (CHAIN, mix.chain_percent),
-            (ROLLING, mix.rolling_percent),
-            (STANDING, mix.standing_percent),
+            (BURST, draw.burst_percent),
+            (CHAIN, draw.chain_percent),
+            (ROLLING, draw.rolling_percent),
+            (STANDING, draw.standing_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -240,7 +220,7 @@ def draw_incidents(streams: Streams, mix: Mix, window_us: tuple[int, int], budge
     return sorted(incidents, key=lambda incident: incident.at_us)
 
 
-def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[Incident]) -> Plan:
+def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -> Plan:
     """Draw what goes wrong in each incident.
 
     What needs another replica or broker is not drawn where there is none: elections of the preferred leader,
@@ -248,7 +228,6 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
 
     Args:
         streams: the stream ``plan`` is used, and one for each fault.
-        mix: kinds and shares.
         limits: what faults are drawn within; no fault waits beyond the end of their window.
         incidents: what `draw_incidents` gave.
 
@@ -256,7 +235,8 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
         The plan, its faults in order of time; empty if none of the kinds is possible.
     """
     alone = len(limits.brokers) == 1
-    possible = [kind for kind in mix.kinds if _possible(kind, limits)]
+    draw = limits.bounds
+    possible = [kind for kind in draw.kinds if _possible(kind, limits)]
     if not possible:
         return Plan()
     stream = streams("plan")
@@ -265,7 +245,9 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
     spare = choice(stream, allowed)
     movers = [kind for kind in kinds if kind in MOVERS] or [spare]
     last_us = limits.window_us[1]
-    limits = _stable(stream, limits)
+    limits = replace(limits, bounds=_stable(stream, draw))
+    # Who tells a story does not wait beyond the fault that was drawn before it: plans rest upon that.
+    story_us = last_us
     faults: list[Fault] = []
     moved = 0
     for incident in incidents:
@@ -274,12 +256,15 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             continue
         if incident.style == CHAIN:
             names = (LEADER,) if moved < SURE else (LEADER, LEADER, ISR_MEMBER, 0)
-            faults += _draw_chain(streams, choice(stream, names), incident, len(faults), movers, kinds, limits, last_us)
-            moved += faults[-incident.faults].targets == (LEADER,)
+            begins = choice(stream, names)
+            chain, latest_us = _draw_chain(streams, begins, incident, len(faults), movers, kinds, limits, last_us)
+            story_us = story_us if latest_us < 0 else latest_us
+            moved += chain[0].targets == (LEADER,)
+            faults += chain
             continue
         if incident.style == STANDING and not alone:
             own = streams(f"standing:{len(faults)}")
-            faults += standing.draw(own, incident.faults, possible, limits, incident.at_us)
+            faults += standing.draw(own, incident.faults, possible, limits, incident.at_us, story_us)
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))
@@ -294,7 +279,7 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
             common = kind
             own = streams(f"fault:{len(faults)}")
             at_us = min(incident.at_us + position * integer(own, 0, gap_us), last_us)
-            waits = own.random() * 100 < mix.aimed_percent
+            waits = own.random() * 100 < draw.aimed_percent
             target = targets[position] if position < len(targets) else 0
             peer: int | None = None
             if incident.style == BURST and kind in LINKS:
@@ -303,6 +288,7 @@ def draw_plan(streams: Streams, mix: Mix, limits: Limits, incidents: Sequence[In
                 target = LEADER
                 moved += 1
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
+            story_us = at_us
             if waits:
                 # After an append nobody but the leader has the batch: that is what followers truncate later.
                 unread = target == LEADER and bool(own.getrandbits(1))
@@ -321,14 +307,19 @@ def _draw_chain(
     kinds: Sequence[str],
     limits: Limits,
     last_us: int,
-) -> list[Fault]:
+) -> tuple[list[Fault], int]:
     """A first fault, and others that wait for steps after it; most of them are known hazards.
 
     Of who is stopped by those others, every other one is soon back, before anybody else has seen that it was gone.
+
+    Returns:
+        The faults, and from when on the last of those strikes or waits that are not soon over; -1 if all are.
     """
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
-    soon = replace(limits, restart_us=_band(limits.restart_us, "short"))
+    bounds = limits.bounds
+    soon = replace(limits, bounds=replace(bounds, restart_us=_band(bounds.restart_us, "short")))
+    latest_us = -1
     order: tuple[str, ...] = ()
     faults: list[Fault] = []
     for position in range(incident.faults):
@@ -338,6 +329,7 @@ def _draw_chain(
         known = HAZARDS[order[position]] if position < len(order) else None
         if known is not None and any(kind in kinds for kind in known.kinds):
             faults.append(_draw_ordered(own, known, kinds, limits if position else soon, at_us, last_us))
+            latest_us = at_us if position else latest_us
             at_us = min(at_us + integer(own, 0, CHAIN_GAPS_US[0]), last_us)
             then = known.then
             continue
@@ -352,11 +344,12 @@ def _draw_chain(
             peer, then = hazard.peer, hazard.then
         within = soon if position and own.getrandbits(1) else limits
         fault = _draw_fault(own, kind, within, at_us, target=target, peer=peer, triggered=position > 0)
+        latest_us = at_us if within is limits else latest_us
         if position:
             fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)
         at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), last_us)
-    return faults
+    return faults, latest_us
 
 
 def _draw_ordered(
@@ -380,17 +373,14 @@ def _draw_fault(
     peer: int | None = None,
     triggered: bool = False,
 ) -> Fault:
-    limits.window_us = (at_us, at_us)
-    limits.target = target
-    limits.peer = peer
-    limits.triggered = triggered
-    return INJECTORS[kind].draw(stream, limits)
+    own = Limits(limits.bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, peer, triggered)
+    return INJECTORS[kind].draw(stream, own)
 
 
 def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
     """Controlled restarts of all brokers, one after the other, whoever leads."""
     gap_us = choice(stream, ROLLING_GAPS_US)
-    short = replace(limits, restart_us=ROLLING_RESTART_US)
+    short = replace(limits, bounds=replace(limits.bounds, restart_us=ROLLING_RESTART_US))
     faults = []
     for broker in sample(stream, limits.all_brokers, len(limits.all_brokers)):
         faults.append(_draw_fault(stream, controlled_restart.KIND, short, at_us, target=broker))
@@ -411,13 +401,13 @@ def _enabled(stream: random.Random, kinds: Sequence[str]) -> list[str]:
     return [kind for kind in enabled for _ in range(choice(stream, WEIGHTS))]
 
 
-def _stable(stream: random.Random, limits: Limits) -> Limits:
+def _stable(stream: random.Random, draw: FaultDraw) -> FaultDraw:
     """Narrower bounds: how long things last in this seed."""
     return replace(
-        limits,
-        restart_us=_band(limits.restart_us, choice(stream, (*STABILITY, "long", "any"))),
-        cut_us=_band(limits.cut_us, choice(stream, STABILITY)),
-        pause_us=_band(limits.pause_us, choice(stream, STABILITY)),
+        draw,
+        restart_us=_band(draw.restart_us, choice(stream, (*STABILITY, "long", "any"))),
+        cut_us=_band(draw.cut_us, choice(stream, STABILITY)),
+        pause_us=_band(draw.pause_us, choice(stream, STABILITY)),
     )
 
 

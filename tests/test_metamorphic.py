@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from faults.drawing import FaultDraw, Limits
 from faults.injection import INJECTORS
-from faults.plan import Fault, Limits, Plan
+from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.run import run, run_row
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 DRAWN = [name for name in names() if load(name).drawn]
 SPAN_US = (1_000, 1_000)
-LIMITS = Limits((1, 2, 3), SPAN_US, SPAN_US, SPAN_US, SPAN_US, SPAN_US, SPAN_US, (1, 2, 3))
+DRAW = FaultDraw(SPAN_US[1], (1, 1), (), SPAN_US, SPAN_US, SPAN_US, SPAN_US, SPAN_US)
+LIMITS = Limits(DRAW, (1, 2, 3), (1, 2, 3), SPAN_US)
 
 
 # No faults.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from faults.drawing import FaultDraw
 from faults.plan import Plan
 from scenarios import paths
 from sim.config import Value, shown
@@ -123,41 +124,6 @@ class FinalLog:
     batches: tuple[str, ...]
     leo: int | None = None
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FaultDraw:
-    """What a drawn scenario draws its fault plan from. Pairs are inclusive bounds.
-
-    Attributes:
-        horizon_us: faults happen before this time; then everything is healed.
-        count: how many faults.
-        kinds: fault kinds, each a file of `faults`.
-        restart_us: time until a broker that was stopped is started again.
-        cut_us: how long a cut lasts, or whatever else is wrong with a link.
-        pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
-        slow_us: what a slow link adds to its latency.
-        loss_permille: of a thousand messages, those that a lossy link loses.
-        aimed_percent: of lone faults and of bursts, those that wait for a step of the protocol.
-        burst_percent: of incidents, those that strike several targets nearly at once.
-        chain_percent: of incidents, those whose faults wait for steps one after the other.
-        rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
-        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
-    """
-
-    horizon_us: int
-    count: tuple[int, int]
-    kinds: tuple[str, ...]
-    restart_us: tuple[int, int]
-    cut_us: tuple[int, int]
-    pause_us: tuple[int, int] = (1_000_000, 40_000_000)
-    slow_us: tuple[int, int] = (10_000, 2_000_000)
-    loss_permille: tuple[int, int] = (20, 500)
-    aimed_percent: int = 0
-    burst_percent: int = 0
-    chain_percent: int = 0
-    rolling_percent: int = 0
-    standing_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ Runs on the driver only, and is the one place that knows pydantic.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import MISSING, replace
+from dataclasses import Field as DataclassField
+from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
 
 from pydantic import (
@@ -20,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from faults.drawing import SHARES, FaultDraw
 from faults.injection import LINKS
 from scenarios import paths
 from scenarios.format import fields, legal, mixing, problems
@@ -81,6 +84,18 @@ def _standing(value: int, info: ValidationInfo) -> int:
     return value
 
 
+def _ms_name(name: str) -> str:
+    return name.removesuffix("us") + "ms" if name.endswith("_us") else name
+
+
+def _ms(us: Any) -> Any:
+    if isinstance(us, list | tuple):
+        return [_ms(bound) for bound in us]
+    if us % 1_000:
+        raise ValueError(f"{us} us are no whole ms")
+    return us // 1_000
+
+
 FIRST_HORIZON_MS: Final = 6_000
 """Faults begin after 5 s."""
 Positive = Annotated[int, Field(ge=1)]
@@ -88,7 +103,9 @@ Natural = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Words = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
+Permille = Annotated[int, Field(ge=0, le=1_000)]
 Pair = Annotated[list[Natural], _check(fields.pair)]
+PermillePair = Annotated[list[Permille], _check(fields.pair)]
 Broker = Annotated[int, _check(fields.broker)]
 Replica = Annotated[int, _check(fields.replica)]
 Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct)]
@@ -113,7 +130,7 @@ PARAMS: Final[dict[str, Any]] = {
     "offset": Natural,
     "ms": Natural,
     "election": Annotated[str, _word("election", ELECTIONS)],
-    "permille": Annotated[int, Field(ge=0, le=1_000)],
+    "permille": Permille,
     "flag": bool,
     "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],
 }
@@ -145,22 +162,32 @@ class _Workload(_Table):
     near_percent: Percent = 0
 
 
-class _Faults(_Table):
-    horizon_ms: Annotated[int, Field(ge=FIRST_HORIZON_MS)]
-    count: Pair
-    kinds: Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)]
-    restart_ms: Pair
-    cut_ms: Pair
-    pause_ms: Pair | None = None
-    slow_ms: Pair | None = None
-    loss_permille: Annotated[list[Annotated[int, Field(ge=0, le=1_000)]], _check(fields.pair)] | None = None
-    aimed_percent: Percent = 0
-    burst_percent: Percent = 0
-    chain_percent: Annotated[Percent, _shares("burst_percent")] = 0
-    rolling_percent: Annotated[Percent, _shares("burst_percent", "chain_percent")] = 0
-    standing_percent: Annotated[
-        Percent, _shares("burst_percent", "chain_percent", "rolling_percent"), AfterValidator(_standing)
-    ] = 0
+def _drawn(name: str) -> Any:
+    """The type of a field of `FaultDraw` in a file, by its unit."""
+    if name in SHARES:
+        return Annotated[Percent, _shares(*SHARES[: SHARES.index(name)]), *_NEEDS.get(name, ())]
+    return _DRAWN.get(name) or next(kind for unit, kind in _UNITS.items() if name.endswith(unit))
+
+
+_UNITS: Final[dict[str, Any]] = {"_us": Pair, "_permille": PermillePair, "_percent": Percent}
+_DRAWN: Final[dict[str, Any]] = {
+    "horizon_us": Annotated[int, Field(ge=FIRST_HORIZON_MS)],
+    "count": Pair,
+    "kinds": Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)],
+}
+"""What is no pair of bounds in its unit."""
+_NEEDS: Final = {"standing_percent": (AfterValidator(_standing),)}
+
+
+def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:
+    """Type and default of a field of `FaultDraw` in a file."""
+    default = ... if field.default is MISSING else field.default
+    return _drawn(field.name), _ms(default) if field.name.endswith("_us") and default is not ... else default
+
+
+_FAULT_FIELDS: Final[dict[str, Any]] = {_ms_name(field.name): _in_file(field) for field in dataclass_fields(FaultDraw)}
+_Faults: Final = create_model("_Faults", __base__=_Table, **_FAULT_FIELDS)
+"""The table ``[faults]``: what `FaultDraw` holds, in ms."""
 
 
 class _Pattern(_Table):
@@ -224,7 +251,7 @@ class _File(_Table):
     config: Settings = {}
     draw_config: Draws = Field(default={}, alias="draw")
     workload: _Workload | None = None
-    faults: _Faults | None = None
+    faults: _Faults | None = None  # type: ignore[valid-type]
     script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
     story: list[_Probe] = []
     final: list[_FinalLog] = []
@@ -344,18 +371,6 @@ def _words(expectation: Mapping[str, Any]) -> str:
     return ":".join(filter(None, (expectation["verdict"], "|".join(expectation["kinds"]))))
 
 
-def _ms_name(name: str) -> str:
-    return name.removesuffix("us") + "ms" if name.endswith("_us") else name
-
-
-def _ms(us: Any) -> Any:
-    if isinstance(us, list):
-        return [_ms(bound) for bound in us]
-    if us % 1_000:
-        raise ValueError(f"{us} us are no whole ms")
-    return us // 1_000
-
-
 def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
 
@@ -370,8 +385,7 @@ def _plain(file: _File) -> dict[str, Any]:
     brokers = plain.pop("brokers")
     settle_us = 1000 * plain.pop("settle_ms")
     if plain["faults"] is not None:
-        given = {name: value for name, value in plain["faults"].items() if value is not None}
-        plain["faults"] = {_us(name): _scaled(name, value) for name, value in given.items()}
+        plain["faults"] = {_us(name): _scaled(name, value) for name, value in plain["faults"].items()}
     return {
         **plain,
         "brokers": brokers["count"],

@@ -18,11 +18,12 @@ from typing import Any, Final
 
 from simpy.events import Event
 
+from faults.drawing import Limits
 from faults.injection import Injection
-from faults.plan import Limits, Plan
+from faults.plan import Plan
 from faults.power_loss import SPREAD_US
 from faults.promise import Promise, elects_uncleanly
-from faults.swarm import Mix, draw_incidents, draw_plan
+from faults.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs
@@ -303,27 +304,9 @@ class _Run:
         faults, workload = self.scenario.faults, self.scenario.workload
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
-        limits = Limits(
-            self.cluster.replicas,
-            window_us,
-            faults.restart_us,
-            faults.cut_us,
-            faults.pause_us,
-            faults.slow_us,
-            faults.loss_permille,
-            tuple(self.cluster.settings),
-        )
-        mix = Mix(
-            faults.kinds,
-            faults.count,
-            faults.aimed_percent,
-            faults.burst_percent,
-            faults.chain_percent,
-            faults.rolling_percent,
-            faults.standing_percent,
-        )
-        incidents = draw_incidents(self.streams, mix, window_us, self._budget("sim.event.budget"))
-        plan = draw_plan(self.streams, mix, limits, incidents)
+        limits = Limits(faults, self.cluster.replicas, tuple(self.cluster.settings), window_us)
+        incidents = draw_incidents(self.streams, faults, window_us, self._budget("sim.event.budget"))
+        plan = draw_plan(self.streams, limits, incidents)
         if workload is None:
             return plan, []
         acks = acks_number(str(self.config["acks"]))

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from faults.plan import Limits
+from faults.drawing import FaultDraw, Limits
 from tests.sim.world import SECOND_US
 
 WINDOW_US: Final = (5 * SECOND_US, 290 * SECOND_US)
-LIMITS: Final = Limits(
-    brokers=(1, 2, 3),
-    window_us=WINDOW_US,
+DRAW: Final = FaultDraw(
+    horizon_us=WINDOW_US[1],
+    count=(5, 8),
+    kinds=(),
     restart_us=(2 * SECOND_US, 60 * SECOND_US),
     cut_us=(1 * SECOND_US, 90 * SECOND_US),
     pause_us=(1 * SECOND_US, 60 * SECOND_US),
     slow_us=(10_000, 2_000_000),
     loss_permille=(20, 500),
-    all_brokers=(1, 2, 3, 4),
 )
+LIMITS: Final = Limits(DRAW, (1, 2, 3), (1, 2, 3, 4), WINDOW_US)
+
+
+def mixed(kinds: tuple[str, ...], count: tuple[int, int], aimed_percent: int = 0, **percents: int) -> FaultDraw:
+    """So many faults of these kinds, in these shares."""
+    return replace(DRAW, kinds=kinds, count=count, aimed_percent=aimed_percent, **percents)  # type: ignore[arg-type]
+
+
+def within(draw: FaultDraw, limits: Limits = LIMITS) -> Limits:
+    """The limits of a plan that is drawn from that."""
+    return replace(limits, bounds=draw)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.drawing import FaultDraw, Limits
 from faults.injection import INJECTORS
 from faults.plan import (
     CONTROLLER,
@@ -16,7 +17,6 @@ from faults.plan import (
     OUTSIDER,
     THERE,
     Fault,
-    Limits,
     Plan,
     Trigger,
     plan_from_json,
@@ -24,34 +24,35 @@ from faults.plan import (
 from scenarios.format.actions import FAULT_KINDS
 from sim.kernel.streams import Streams
 
-LIMITS = Limits(
-    brokers=(1, 2, 3),
-    window_us=(5_000, 9_000),
+DRAW = FaultDraw(
+    horizon_us=9_000,
+    count=(1, 1),
+    kinds=(),
     restart_us=(100, 200),
     cut_us=(30, 60),
     pause_us=(300, 400),
     slow_us=(10, 20),
     loss_permille=(50, 70),
-    all_brokers=(1, 2, 3, 4),
 )
+LIMITS = Limits(DRAW, (1, 2, 3), (1, 2, 3, 4), (5_000, 9_000))
 KINDS = tuple(INJECTORS)
 FIRST = ("kill", "power-loss", "controlled-restart", "cut")
 """What version 1 of plans had."""
 KRAFT = ("metadata-lag", "min-isr-change", "admin-election")
 """What came later than version 2."""
 LASTS = {
-    **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), LIMITS.restart_us),
-    **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), LIMITS.cut_us),
-    **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), LIMITS.pause_us),
+    **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
+    **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
+    **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), DRAW.pause_us),
 }
 """How long faults of a kind last; the others are over at once."""
 VALUES = {
-    "slow": LIMITS.slow_us,
-    "lossy": LIMITS.loss_permille,
+    "slow": DRAW.slow_us,
+    "lossy": DRAW.loss_permille,
     "duplicate": (1, 1_000),
     "retention": (1, 1_000),
     "corrupt-tail": (1, 3),
-    "metadata-lag": LIMITS.slow_us,
+    "metadata-lag": DRAW.slow_us,
     "min-isr-change": (1, 3),
     "admin-election": (0, 3),
 }

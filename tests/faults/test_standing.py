@@ -4,18 +4,19 @@ from collections import Counter
 from dataclasses import replace
 
 from faults import standing
+from faults.drawing import Limits
 from faults.injection import INJECTORS, Injection
-from faults.plan import FOLLOWERS, LAST, Fault, Limits
-from faults.swarm import STANDING, Mix, draw_incidents, draw_plan
+from faults.plan import FOLLOWERS, LAST, Fault
+from faults.swarm import STANDING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
-from tests.faults.limits import LIMITS, WINDOW_US
+from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
 from tests.sim.world import SECOND_US, World
 
 ALL = tuple(kind for kind in INJECTORS if kind != "corrupt-tail")
 
 
 def draw(seed: int, faults: int = 4, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:
-    return standing.draw(Streams(seed)("standing"), faults, allowed, replace(limits), 50 * SECOND_US)
+    return standing.draw(Streams(seed)("standing"), faults, allowed, limits, 50 * SECOND_US, WINDOW_US[1])
 
 
 def test_the_others_leave_and_who_is_left_is_struck() -> None:
@@ -62,15 +63,15 @@ def test_links_neither_make_the_others_leave_nor_strike_who_is_left() -> None:
 
 
 def test_a_seed_draws_the_same_story_whatever_other_incidents_there_are() -> None:
-    mix = Mix(ALL, (6, 8), aimed_percent=40, burst_percent=10, standing_percent=50)
+    mix = mixed(ALL, (6, 8), aimed_percent=40, burst_percent=10, standing_percent=50)
     for seed in range(50):
         streams = Streams(seed)
         incidents = draw_incidents(streams, mix, WINDOW_US)
-        plan = draw_plan(streams, mix, replace(LIMITS), incidents)
+        plan = draw_plan(streams, within(mix), incidents)
         stories = sum(incident.style == STANDING for incident in incidents)
         assert sum(fault.targets == (FOLLOWERS,) for fault in plan.faults) == stories
         again = Streams(seed)
-        assert draw_plan(again, mix, replace(LIMITS), draw_incidents(again, mix, WINDOW_US)) == plan
+        assert draw_plan(again, within(mix), draw_incidents(again, mix, WINDOW_US)) == plan
 
 
 # Striking those that do not lead.

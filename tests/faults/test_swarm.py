@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.injection import INJECTORS
-from faults.plan import FOLLOWERS, LEADER, Fault, Limits, Plan
+from faults.plan import FOLLOWERS, LEADER, Fault, Plan
 from faults.swarm import (
     BURST,
     CHAIN,
@@ -23,7 +23,6 @@ from faults.swarm import (
     ORDERED_PERCENT,
     ORDERS,
     ROLLING,
-    Mix,
     draw_incidents,
     draw_plan,
 )
@@ -31,18 +30,20 @@ from sim.history import steps
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams
-from tests.faults.limits import LIMITS, WINDOW_US
+from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
 from tests.sim.world import SECOND_US
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ALL = Mix(tuple(INJECTORS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
+    from faults.drawing import FaultDraw, Limits
+
+ALL = mixed(tuple(INJECTORS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
 
 
-def draw(seed: int, mix: Mix = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
+def draw(seed: int, mix: FaultDraw = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
     own = streams(seed)
-    return draw_plan(own, mix, LIMITS, draw_incidents(own, mix, WINDOW_US))
+    return draw_plan(own, within(mix), draw_incidents(own, mix, WINDOW_US))
 
 
 PLANS = [draw(seed) for seed in range(300)]
@@ -52,10 +53,10 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
     """Incidents of one style, each alone in a plan: (when it begins, its faults)."""
     found = []
     for seed in range(300):
-        mix = Mix(tuple(INJECTORS), (3, 3), **percents)
+        mix = mixed(tuple(INJECTORS), (3, 3), **percents)
         streams = Streams(seed)
         incidents = [one for one in draw_incidents(streams, mix, WINDOW_US) if one.style == style][:1]
-        found += [(one.at_us, draw_plan(streams, mix, LIMITS, [one]).faults) for one in incidents]
+        found += [(one.at_us, draw_plan(streams, within(mix), [one]).faults) for one in incidents]
     return found
 
 
@@ -91,7 +92,7 @@ def test_every_fault_begins_and_strikes_within_the_window() -> None:
 
 
 def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
-    mix = Mix(tuple(INJECTORS), (60, 60))
+    mix = mixed(tuple(INJECTORS), (60, 60))
     enabled = [{fault.kind for fault in draw(seed, mix).faults} for seed in range(100)]
     sizes = Counter(len(kinds) // 7 for kinds in enabled)
     assert min(sizes.values()) > 10
@@ -101,7 +102,7 @@ def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
 
 
 def test_every_other_lone_fault_may_move_the_leader() -> None:
-    mix = Mix(tuple(INJECTORS), (8, 8))
+    mix = mixed(tuple(INJECTORS), (8, 8))
     for seed in range(50):
         movers = [fault for fault in draw(seed, mix).faults if fault.kind in MOVERS]
         assert len(movers) >= 4
@@ -111,7 +112,7 @@ def test_every_other_lone_fault_may_move_the_leader() -> None:
 
 def test_about_as_many_faults_wait_for_steps_as_are_asked_for() -> None:
     for percent in (0, 30, 100):
-        faults = [fault for seed in range(100) for fault in draw(seed, Mix(tuple(INJECTORS), (6, 6), percent)).faults]
+        faults = [fault for seed in range(100) for fault in draw(seed, mixed(tuple(INJECTORS), (6, 6), percent)).faults]
         waiting = sum(fault.trigger is not None for fault in faults)
         assert waiting == pytest.approx(len(faults) * percent / 100, rel=0.2)
     triggers = [fault.trigger for plan in PLANS for fault in plan.faults if fault.trigger is not None]
@@ -122,7 +123,7 @@ def test_about_as_many_faults_wait_for_steps_as_are_asked_for() -> None:
 
 
 def test_seeds_differ_in_how_long_things_last() -> None:
-    mix = Mix(("cut", "kill"), (30, 30))
+    mix = mixed(("cut", "kill"), (30, 30))
     longest = [max(fault.lasts_us for fault in draw(seed, mix).faults if fault.kind == "cut") for seed in range(60)]
     assert min(longest) < 13 * SECOND_US
     assert max(longest) > 80 * SECOND_US
@@ -189,7 +190,7 @@ def test_a_rolling_restart_takes_every_broker_once() -> None:
 def test_incidents_have_as_many_faults_as_the_plan_and_some_seeds_crowd_them() -> None:
     spreads = []
     for seed in range(100):
-        incidents = draw_incidents(Streams(seed), Mix((), (5, 8), burst_percent=30, chain_percent=30), WINDOW_US)
+        incidents = draw_incidents(Streams(seed), mixed((), (5, 8), burst_percent=30, chain_percent=30), WINDOW_US)
         assert 5 <= sum(incident.faults for incident in incidents) <= 8
         assert {incident.style for incident in incidents} <= {LONE, BURST, CHAIN}
         assert all((incident.faults == 1) == (incident.style == LONE) or incident.faults == 1 for incident in incidents)
@@ -208,7 +209,7 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
                 stream.random()
             return stream
 
-    mix = Mix(tuple(INJECTORS), (6, 6))
+    mix = mixed(tuple(INJECTORS), (6, 6))
     differing = 0
     for seed in range(20):
         plain, disturbed = draw(seed, mix).faults, draw(seed, mix, Disturbed).faults
@@ -218,12 +219,14 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
 
 
 ONE = replace(LIMITS, brokers=(1,))
-STYLES = Mix(tuple(INJECTORS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25)
+STYLES = mixed(
+    tuple(INJECTORS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25
+)
 
 
-def drawn_within(limits: Limits, mix: Mix = STYLES, seeds: int = 300) -> list[Plan]:
+def drawn_within(limits: Limits, mix: FaultDraw = STYLES, seeds: int = 300) -> list[Plan]:
     return [
-        draw_plan(streams, mix, replace(limits), draw_incidents(streams, mix, WINDOW_US))
+        draw_plan(streams, within(mix, limits), draw_incidents(streams, mix, WINDOW_US))
         for streams in map(Streams, range(seeds))
     ]
 
@@ -244,7 +247,7 @@ def test_one_replica_is_struck_by_what_needs_no_other_one(everything: tuple[int,
 
 
 def test_a_kind_that_needs_another_replica_alone_leaves_a_plan_empty() -> None:
-    mix = Mix(("preferred-election",), (2, 3))
+    mix = mixed(("preferred-election",), (2, 3))
     assert {len(plan.faults) for plan in drawn_within(ONE, mix, 20)} == {0}
     assert {len(plan.faults) for plan in drawn_within(LIMITS, mix, 20)} == {2, 3}
 
@@ -271,7 +274,7 @@ def test_any_kind_alone_is_drawn_in_any_style(kind: str, replicas: int) -> None:
 def test_any_mix_gives_faults_of_its_kinds_within_its_bounds(
     seed: int, kinds: list[str], count: tuple[int, int], aimed: int, burst: int, chain: int
 ) -> None:
-    plan = draw(seed, Mix(tuple(kinds), count, aimed, burst, chain))
+    plan = draw(seed, mixed(tuple(kinds), count, aimed, burst_percent=burst, chain_percent=chain))
     assert count[0] <= len(plan.faults) <= count[1]
     assert {fault.kind for fault in plan.faults} <= set(kinds)
     assert all(WINDOW_US[0] <= fault.at_us <= WINDOW_US[1] for fault in plan.faults)
@@ -279,7 +282,7 @@ def test_any_mix_gives_faults_of_its_kinds_within_its_bounds(
 
 def test_more_faults_than_events_are_not_drawn() -> None:
     def drawn(count: int) -> int:
-        mix = Mix((), (count, count))
+        mix = mixed((), (count, count))
         return sum(one.faults for one in draw_incidents(Streams(1), mix, WINDOW_US, 10 * EVENTS_OF_FAULT))
 
     assert drawn(10) == 10

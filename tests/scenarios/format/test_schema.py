@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from faults.drawing import FaultDraw
 from scenarios.format.actions import ACTIONS
 from scenarios.format.scenario import (
     AlsoOccurs,
     Batch,
     Bursts,
     Expectation,
-    FaultDraw,
     FinalLog,
     Pattern,
     Probe,
