@@ -23,7 +23,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports")
 SINGLE: Final = ("convergence", "run", "workload")
 COMPILED: Final = ("sim/**/*.py", "faults/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
-NOT_COMPILED: Final = ("slow.py", "__init__.py")
+NOT_COMPILED: Final = ("sim/checkers/slow.py", "**/__init__.py")
 """The independent checker must not share the fate of what it checks."""
 RECORD: Final = "scenarios/build.json"
 """Of which sources the machine code was made: see `scenarios.version`."""
@@ -70,8 +70,9 @@ def asked() -> bool:
 
 def modules(root: Path) -> list[str]:
     """Sources that are compiled, relative to the root."""
+    plain = {file for pattern in NOT_COMPILED for file in root.glob(pattern)}
     files = sorted(file for pattern in COMPILED for file in root.glob(pattern))
-    return [str(file.relative_to(root)) for file in files if file.name not in NOT_COMPILED]
+    return [str(file.relative_to(root)) for file in files if file not in plain]
 
 
 def build(root: Path, folder: Path) -> list[str]:

@@ -1,1 +1,1 @@
-"""Fault plans, one file for each kind of injector, and what a mode promises to survive."""
+"""Fault plans, one file for each kind of fault, and what a mode promises to survive."""

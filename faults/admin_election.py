@@ -8,31 +8,46 @@ keeps what is promised. Under ZooKeeper (where KIP-460 knows UNCLEAN, from 2.4 o
 from __future__ import annotations
 
 import random
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from faults.drawing import Limits, aim
+from faults.kind import KRAFT, Amount, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import ELECTIONS
 from sim.kernel.streams import choice, integer
 
-KIND = "admin-election"
 _WORDS: Final = tuple(ELECTIONS)
 """A plan holds their places."""
 _DRAWN: Final = (0, 0, 0, 1, 2, 3)
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """At some time; every other one is balanced. Whom a designated one elects is drawn like whom faults strike."""
-    at_us = integer(stream, *limits.window_us)
-    kind = choice(stream, _DRAWN)
-    return Fault(KIND, at_us, (aim(stream, limits),), value=kind)
+class AdminElection(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "admin-election"
+    meaning: ClassVar[str] = (
+        "in KRaft, ask for a leader where there is none: longest-log-balanced, longest-log-aggressive, unclean or "
+        "designated, which names a broker"
+    )
+    strikes: ClassVar[Targets] = Targets("the cluster", {"broker": Param("broker")}, whole=True)
+    amount: ClassVar[Amount | None] = Amount(
+        "election", Param("election", required=True), "as a place", bounds=(0, 3), most=len(_WORDS) - 1
+    )
+    stays: ClassVar[str] = "who leads is left as it is"
+    needs: ClassVar[tuple[str, ...]] = (KRAFT,)
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
-    """Ask for it; False if there is a leader, or nobody could be elected."""
-    return cluster.elect(ELECTIONS[_WORDS[fault.value]], target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Ask for it; False if there is a leader, or nobody could be elected."""
+        return cluster.elect(ELECTIONS[_WORDS[fault.value]], target)
 
+    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+        """At some time; every other one is balanced. Whom a designated one elects is drawn like whom faults strike."""
+        at_us = integer(stream, *limits.window_us)
+        value = choice(stream, _DRAWN)
+        return Fault(self.name, at_us, (aim(stream, limits),), value=value)
 
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """Who leads is left as it is."""
+    def value_of(self, params: Mapping[str, Any]) -> int:
+        """The place of the election."""
+        return _WORDS.index(params["election"])

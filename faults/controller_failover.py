@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits
-from faults.plan import CONTROLLER, Fault
+from faults.kind import THE_CONTROLLER, Kind, Targets
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "controller-failover"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Whoever is the controller then."""
-    return Fault(KIND, integer(stream, *limits.window_us), (CONTROLLER,))
+class ControllerFailover(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "controller-failover"
+    meaning: ClassVar[str] = "delete the controller's node, so that the brokers elect anew"
+    strikes: ClassVar[Targets] = THE_CONTROLLER
+    stays: ClassVar[str] = "the next controller stays"
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Delete the node; False if there was none."""
-    return cluster.move_controller()
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """The next controller stays."""
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Delete the node; False if there was none."""
+        return cluster.move_controller()

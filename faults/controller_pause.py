@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits
-from faults.plan import CONTROLLER, Fault
+from faults.kind import STALLED, THE_CONTROLLER, Kind, Lasting, Targets
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "controller-pause"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Whoever is the controller then, for a while."""
-    at_us = integer(stream, *limits.window_us)
-    return Fault(KIND, at_us, (CONTROLLER,), integer(stream, *limits.bounds.pause_us))
+class ControllerPause(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "controller-pause"
+    meaning: ClassVar[str] = "let the controller's process stand still; without for_ms until the end"
+    strikes: ClassVar[Targets] = THE_CONTROLLER
+    lasts: ClassVar[Lasting | None] = STALLED
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Pause it; False while there is no controller."""
-    return cluster.pause_controller(target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Pause it; False while there is no controller."""
+        return cluster.pause_controller(target)
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Let it go on."""
-    cluster.resume_controller(target)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Let it go on."""
+        cluster.resume_controller(target)

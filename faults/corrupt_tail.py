@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar, Final
 
-from faults.drawing import Limits, aim
+from faults.kind import Amount, Param
 from faults.plan import Fault
+from faults.stops import Stop
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
 
-KIND = "corrupt-tail"
-MOST_BATCHES = 3
+MOST_BATCHES: Final = 3
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then; a few batches; started again after a while."""
-    at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits)
-    count = integer(stream, 1, MOST_BATCHES)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.restart_us), value=count)
+class CorruptTail(Stop):
+    """See the module."""
 
+    name: ClassVar[str] = "corrupt-tail"
+    meaning: ClassVar[str] = (
+        "kill a process and make the newest batches of its log unreadable; without restart_ms it stays down until a "
+        "start"
+    )
+    amount: ClassVar[Amount | None] = Amount("batches", Param("count", default=1), "batches", bounds=(1, MOST_BATCHES))
+    loses: ClassVar[bool] = True
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
-    """Corrupt one log; False if no process ran and nothing is lost."""
-    return cluster.corrupt_tail(target, fault.value)
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Start it again, unless it runs."""
-    cluster.start(target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Corrupt one log; False if no process ran and nothing is lost."""
+        return cluster.corrupt_tail(target, fault.value)

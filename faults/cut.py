@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits, aim_link
+from faults.links import OfLink
 from faults.plan import Fault, directions
 from sim.hosts.cluster import Cluster
 
-KIND = "cut"
 
+class Cut(OfLink):
+    """See the module."""
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
-    return aim_link(KIND, stream, limits)
+    name: ClassVar[str] = "cut"
+    meaning: ClassVar[str] = "cut a link; without for_ms until a heal"
 
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Cut the link; False if both ends turned out to be the same broker."""
+        for source, destination in directions(fault):
+            cluster.cut(source, destination)
+        return bool(directions(fault))
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001 - a cut is one fault, not one per node
-    """Cut the link; False if both ends turned out to be the same broker."""
-    for source, destination in directions(fault):
-        cluster.cut(source, destination)
-    return bool(directions(fault))
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Take the cut back, unless all cuts were healed meanwhile."""
-    for source, destination in directions(fault):
-        cluster.heal(source, destination)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Take the cut back, unless all cuts were healed meanwhile."""
+        for source, destination in directions(fault):
+            cluster.heal(source, destination)

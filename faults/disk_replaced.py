@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits, aim
 from faults.plan import Fault
+from faults.stops import Stop
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "disk-replaced"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then; started again after a while."""
-    at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.restart_us))
+class DiskReplaced(Stop):
+    """See the module."""
 
+    name: ClassVar[str] = "disk-replaced"
+    meaning: ClassVar[str] = (
+        "stop a machine and replace its disk by an empty one; without restart_ms it stays down until a start"
+    )
+    loses: ClassVar[bool] = True
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Replace the disk of one machine; False if no process ran and the disk was empty."""
-    return cluster.replace_disk(target)
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Start it again, unless it runs."""
-    cluster.start(target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Replace the disk of one machine; False if no process ran and the disk was empty."""
+        return cluster.replace_disk(target)

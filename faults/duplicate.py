@@ -6,36 +6,34 @@ Only those arrive again that Kafka's senders repeat as they were: batches of a p
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar, Final
 
-from faults.drawing import Limits, aim
+from faults.kind import BROKER, DISTURBED, PERMILLE, Amount, Kind, Lasting, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import PRODUCER, Cluster
-from sim.kernel.streams import integer
 
-KIND = "duplicate"
-STEP = "resent"
+STEP: Final = "resent"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then; any share of its requests, for as long as a cut."""
-    at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits)
-    share = integer(stream, 1, 1_000)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.cut_us), value=share)
+class Duplicate(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "duplicate"
+    meaning: ClassVar[str] = "let so many of a thousand requests to a broker arrive twice, of kinds that senders repeat"
+    strikes: ClassVar[Targets] = BROKER
+    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds=(1, 1_000), most=1_000)
+    lasts: ClassVar[Lasting | None] = DISTURBED
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
-    """Let what the producer and other brokers, one of them the controller, send to it arrive twice."""
-    for source in _senders(cluster, target):
-        cluster.worsen(STEP, source, target, fault.value)
-    return True
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Let what the producer and other brokers, one of them the controller, send to it arrive twice."""
+        for source in _senders(cluster, target):
+            cluster.worsen(STEP, source, target, fault.value)
+        return True
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """Take that back, unless all links were healed meanwhile."""
-    for source in _senders(cluster, target):
-        cluster.mend(STEP, source, target, fault.value)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        """Take that back, unless all links were healed meanwhile."""
+        for source in _senders(cluster, target):
+            cluster.mend(STEP, source, target, fault.value)
 
 
 def _senders(cluster: Cluster, target: int) -> list[int]:

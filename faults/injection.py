@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol
+from typing import Any
 
-from faults import (
-    admin_election,
-    controlled_restart,
-    controller_failover,
-    controller_pause,
-    corrupt_tail,
-    cut,
-    disk_replaced,
-    disk_stall,
-    duplicate,
-    kill,
-    lossy,
-    metadata_lag,
-    min_isr_change,
-    pause,
-    power_loss,
-    preferred_election,
-    reassignment,
-    retention,
-    session_expiry,
-    slow,
-    zombie,
-)
-from faults.drawing import Limits
+from faults.kind import THE_CONTROLLER
+from faults.kinds import KINDS, LINKS
 from faults.plan import (
     AGAIN,
     CONTROLLER,
@@ -47,53 +24,10 @@ from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import ALWAYS
 
 
-class Injector(Protocol):
-    """What each file of an injector offers."""
-
-    KIND: str
-
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
-        """Draw a fault of this kind."""
-
-    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Do it to one target; whether it took effect."""
-
-    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
-        """Take it back."""
-
-
-INJECTORS: Final[dict[str, Injector]] = {
-    injector.KIND: injector
-    for injector in (
-        kill,
-        power_loss,
-        controlled_restart,
-        disk_replaced,
-        corrupt_tail,
-        pause,
-        disk_stall,
-        cut,
-        slow,
-        lossy,
-        duplicate,
-        retention,
-        session_expiry,
-        zombie,
-        controller_failover,
-        controller_pause,
-        preferred_election,
-        reassignment,
-        metadata_lag,
-        min_isr_change,
-        admin_election,
-    )
-}
-LINKS: Final = frozenset({cut.KIND, slow.KIND, lossy.KIND})
-"""Kinds whose targets are the two ends of one link."""
-_CONTROLLERS: Final = frozenset({controller_failover.KIND, controller_pause.KIND})
-"""Kinds that are about the controller, not about its broker."""
-_STOPS: Final = frozenset({kill.KIND, power_loss.KIND, controlled_restart.KIND, disk_replaced.KIND, corrupt_tail.KIND})
-"""Kinds that stop a broker. When their time is over it is started even if they had found it stopped."""
+def restarts(kind: str) -> bool:
+    """Whether a broker is started when a fault of this kind is over, even if the fault found it stopped."""
+    lasts = KINDS[kind].lasts
+    return lasts is not None and lasts.always
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +93,13 @@ class Injection:
         kernel = self._cluster.kernel
         coverage = self._cluster.recorder.coverage
         before = coverage.strikes(fault.kind)
-        effective = INJECTORS[fault.kind].strike(self._cluster, fault, target)
+        effective = KINDS[fault.kind].strike(self._cluster, fault, target)
         if not effective:
             coverage.spared(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck
-        if effective or fault.kind in _STOPS:
+        if effective or restarts(fault.kind):
             self._in_force.append(entry)
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
@@ -185,7 +119,7 @@ class Injection:
         """The broker that a target's name stands for now; faults of the controller itself may find none (0)."""
         if target >= 0:
             return target
-        if target == CONTROLLER and (self._cluster.controller or kind in _CONTROLLERS):
+        if target == CONTROLLER and (self._cluster.controller or KINDS[kind].strikes is THE_CONTROLLER):
             return self._cluster.controller
         if target == THERE and there > 0:
             return there
@@ -205,7 +139,7 @@ class Injection:
         if entry in self._in_force:
             self._in_force.remove(entry)
             fault, target = entry
-            INJECTORS[fault.kind].undo(self._cluster, fault, target)
+            KINDS[fault.kind].undo(self._cluster, fault, target)
 
     def heal(self) -> None:
         """Undo everything: links are as they were, what stands still goes on, every stopped broker is started once.
@@ -213,7 +147,7 @@ class Injection:
         What runs is left alone.
         """
         self._cluster.heal_links()
-        for entry in [entry for entry in self._in_force if entry[0].kind not in _STOPS]:
+        for entry in [entry for entry in self._in_force if not restarts(entry[0].kind)]:
             self._undo(entry)
         for broker in self._cluster.settings:
             self._cluster.start(broker)

@@ -1,19 +1,35 @@
-"""What slow and lossy links have in common: a directed link or both directions are worse for a while."""
+"""What kinds have in common that concern a link: one direction of it, or both."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+from typing import ClassVar
+
+from faults.drawing import Limits, aim_link
+from faults.kind import DISTURBED, LINK, Kind, Lasting, Targets
 from faults.plan import Fault, directions
 from sim.hosts.cluster import Cluster
 
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001 - all injectors take the target
-    """Make the link worse, as the fault's kind says; False if both ends turned out to be the same broker."""
-    for source, destination in directions(fault):
-        cluster.worsen(fault.kind, source, destination, fault.value)
-    return bool(directions(fault))
+class OfLink(Kind):
+    """A directed link, or both directions, are worse for a while, as the kind's name says."""
 
+    strikes: ClassVar[Targets] = LINK
+    lasts: ClassVar[Lasting | None] = DISTURBED
 
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Take that back, unless all links were healed meanwhile."""
-    for source, destination in directions(fault):
-        cluster.mend(fault.kind, source, destination, fault.value)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002 - one fault, not one per node
+        """Make the link worse; False if both ends turned out to be the same broker."""
+        for source, destination in directions(fault):
+            cluster.worsen(self.name, source, destination, fault.value)
+        return bool(directions(fault))
+
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Take that back, unless all links were healed meanwhile."""
+        for source, destination in directions(fault):
+            cluster.mend(self.name, source, destination, fault.value)
+
+    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+        """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
+        fault = aim_link(self.name, stream, limits)
+        return fault if self.amount is None else replace(fault, value=self.draw_value(stream, limits))

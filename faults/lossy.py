@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
+from typing import ClassVar
 
-from faults.drawing import Limits, aim_link
-from faults.links import strike, undo
-from faults.plan import Fault
-from sim.kernel.streams import integer
-
-__all__ = ["KIND", "draw", "strike", "undo"]
-
-KIND = "lossy"
+from faults.kind import PERMILLE, Amount
+from faults.links import OfLink
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """A link as for a cut, and how bad it is."""
-    fault = aim_link(KIND, stream, limits)
-    return replace(fault, value=integer(stream, *limits.bounds.loss_permille))
+class Lossy(OfLink):
+    """See the module."""
+
+    name: ClassVar[str] = "lossy"
+    meaning: ClassVar[str] = "let a link lose so many messages of a thousand; without for_ms until a heal"
+    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds="loss_permille", most=1_000)

@@ -6,29 +6,29 @@ a controller tells each broker what it is to know, `faults.slow` on that link is
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits, aim
+from faults.kind import BROKER, DISTURBED, KRAFT, Amount, Kind, Lasting, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "metadata-lag"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then, as late as a slow link makes it, for as long as a cut."""
-    at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits)
-    by_us = integer(stream, *limits.bounds.slow_us)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.cut_us), value=by_us)
+class MetadataLag(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "metadata-lag"
+    meaning: ClassVar[str] = (
+        "in KRaft, let a broker replay the metadata log so many ms late; without for_ms until the end"
+    )
+    strikes: ClassVar[Targets] = BROKER
+    amount: ClassVar[Amount | None] = Amount("by_ms", Param("ms", required=True), "us", bounds="slow_us", scale=1_000)
+    lasts: ClassVar[Lasting | None] = DISTURBED
+    needs: ClassVar[tuple[str, ...]] = (KRAFT,)
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
-    """Let it be late; False under ZooKeeper. It stays so for a later process of the same broker."""
-    return cluster.lag_metadata(target, fault.value)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Let it be late; False under ZooKeeper. It stays so for a later process of the same broker."""
+        return cluster.lag_metadata(target, fault.value)
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """What is committed from now on arrives in time; what is on its way does not get faster."""
-    cluster.lag_metadata(target, -fault.value)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        """What is committed from now on arrives in time; what is on its way does not get faster."""
+        cluster.lag_metadata(target, -fault.value)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits
+from faults.kind import CLUSTER, DISTURBED, REPLICAS, Amount, Kind, Lasting, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "min-isr-change"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Any value that the number of replicas allows, for as long as a cut."""
-    at_us = integer(stream, *limits.window_us)
-    value = integer(stream, 1, len(limits.brokers))
-    return Fault(KIND, at_us, (0,), integer(stream, *limits.bounds.cut_us), value=value)
+class MinIsrChange(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "min-isr-change"
+    meaning: ClassVar[str] = "set min.insync.replicas to a value; without for_ms until the end"
+    strikes: ClassVar[Targets] = CLUSTER
+    amount: ClassVar[Amount | None] = Amount(
+        "value", Param("count", required=True), "replicas", bounds=REPLICAS, least=1
+    )
+    lasts: ClassVar[Lasting | None] = DISTURBED
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Set it; False if it is so already."""
-    return cluster.change_min_isr(fault.value)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Set it; False if it is so already."""
+        return cluster.change_min_isr(fault.value)
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Set it to what it would be without this change."""
-    cluster.restore_min_isr(fault.value)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Set it to what it would be without this change."""
+        cluster.restore_min_isr(fault.value)

@@ -57,7 +57,7 @@ class Fault:
     """One fault.
 
     Attributes:
-        kind: name of its injector.
+        kind: one of `faults.kinds.KINDS`.
         at_us: when it strikes, or, with a trigger, begins to wait.
         targets: brokers, or a name such as `LEADER`; of a link, source and target (0: the control plane, which also
             stands for the whole cluster).

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits
+from faults.kind import CLUSTER, OTHER_REPLICA, Kind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "preferred-election"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """At some time."""
-    return Fault(KIND, integer(stream, *limits.window_us), (0,))
+class PreferredElection(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "preferred-election"
+    meaning: ClassVar[str] = "ask for the first replica to lead"
+    strikes: ClassVar[Targets] = CLUSTER
+    stays: ClassVar[str] = "who leads is left as it is"
+    needs: ClassVar[tuple[str, ...]] = (OTHER_REPLICA,)
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Ask for it; False if nothing came of it at once."""
-    return cluster.preferred_election()
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """Who leads is left as it is."""
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Ask for it; False if nothing came of it at once."""
+        return cluster.preferred_election()

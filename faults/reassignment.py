@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from faults.drawing import Limits
+from faults.kind import CLUSTER, OTHER_BROKER, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import integer, sample
 
-KIND = "reassignment"
 
+class Reassignment(Kind):
+    """See the module."""
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """As many replicas as before, on any brokers, in any order."""
-    at_us = integer(stream, *limits.window_us)
-    replicas = sample(stream, limits.all_brokers, len(limits.brokers))
-    return Fault(KIND, at_us, (0,), replicas=tuple(replicas))
+    name: ClassVar[str] = "reassignment"
+    meaning: ClassVar[str] = "give the partition other replicas"
+    strikes: ClassVar[Targets] = CLUSTER
+    stays: ClassVar[str] = "it is left to come to its end"
+    needs: ClassVar[tuple[str, ...]] = (OTHER_BROKER,)
 
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """Ask for it; False if it was refused."""
+        return cluster.reassign(fault.replicas)
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """Ask for it; False if it was refused."""
-    return cluster.reassign(fault.replicas)
+    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+        """As many replicas as before, on any brokers, in any order."""
+        at_us = integer(stream, *limits.window_us)
+        replicas = sample(stream, limits.all_brokers, len(limits.brokers))
+        return Fault(self.name, at_us, (self.strikes.implied,), replicas=tuple(replicas))
 
+    def params(self) -> dict[str, Param]:
+        """The new replicas."""
+        return {"replicas": Param("brokers", required=True)}
 
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """It is left to come to its end."""
+    def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
+        """See `Kind.scripted`."""
+        return Fault(self.name, at_us, (self.strikes.implied,), replicas=tuple(params["replicas"]))

@@ -6,35 +6,35 @@ the log start is stuck for ever: the batch that holds this offset begins below i
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits
-from faults.plan import LEADER, Fault
+from faults.kind import PERMILLE, THE_LEADER, Amount, Kind, Targets
+from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "retention"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """Whoever leads then, and how much of what is committed."""
-    at_us = integer(stream, *limits.window_us)
-    return Fault(KIND, at_us, (LEADER,), value=integer(stream, 1, 1_000))
+class Retention(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "retention"
+    meaning: ClassVar[str] = "let the leader delete the oldest records, so many of a thousand committed ones"
+    strikes: ClassVar[Targets] = THE_LEADER
+    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds=(1, 1_000), most=1_000)
+    stays: ClassVar[str] = "what is deleted stays deleted"
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:
-    """Move the log start up by that share of the way to the HW; False if the target does not lead, or nothing moved."""
-    process = cluster.running.get(target)
-    if process is None or process.frozen or process.holding:
-        return False
-    partition = process.partition
-    if partition is None or not partition.is_leader:
-        return False
-    log_start = partition.log.log_start
-    target = log_start + (partition.hw - log_start) * fault.value // 1_000
-    holding = partition.log.read(target)
-    return cluster.delete_records(partition, holding[0].base_offset if holding else target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Move the log start up by that share of the way to the HW.
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """What is deleted stays deleted."""
+        Returns:
+            False if the target does not lead, or nothing moved.
+        """
+        process = cluster.running.get(target)
+        if process is None or process.frozen or process.holding:
+            return False
+        partition = process.partition
+        if partition is None or not partition.is_leader:
+            return False
+        log_start = partition.log.log_start
+        before = log_start + (partition.hw - log_start) * fault.value // 1_000
+        holding = partition.log.read(before)
+        return cluster.delete_records(partition, holding[0].base_offset if holding else before)

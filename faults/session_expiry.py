@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits, aim
+from faults.kind import BROKER, Kind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "session-expiry"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then."""
-    at_us = integer(stream, *limits.window_us)
-    return Fault(KIND, at_us, (aim(stream, limits),))
+class SessionExpiry(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "session-expiry"
+    meaning: ClassVar[str] = "end a broker's session while its process lives"
+    strikes: ClassVar[Targets] = BROKER
+    stays: ClassVar[str] = "registering anew is the broker's business"
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """End one session; False if there is none."""
-    return cluster.expire_session(target)
-
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:
-    """Registering anew is the broker's business."""
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """End one session; False if there is none."""
+        return cluster.expire_session(target)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
+from typing import ClassVar
 
-from faults.drawing import Limits, aim_link
-from faults.links import strike, undo
-from faults.plan import Fault
-from sim.kernel.streams import integer
-
-__all__ = ["KIND", "draw", "strike", "undo"]
-
-KIND = "slow"
+from faults.kind import Amount, Param
+from faults.links import OfLink
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """A link as for a cut, and how bad it is."""
-    fault = aim_link(KIND, stream, limits)
-    return replace(fault, value=integer(stream, *limits.bounds.slow_us))
+class Slow(OfLink):
+    """See the module."""
+
+    name: ClassVar[str] = "slow"
+    meaning: ClassVar[str] = "slow a link down by so many ms; without for_ms until a heal"
+    amount: ClassVar[Amount | None] = Amount("by_ms", Param("ms", required=True), "us", bounds="slow_us", scale=1_000)

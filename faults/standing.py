@@ -12,20 +12,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from faults import kind as part
 from faults.drawing import Limits
-from faults.injection import INJECTORS, LINKS
+from faults.kinds import KINDS, LINKS, joining
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import choice, integer
 
 if TYPE_CHECKING:
     import random
 
-LEAVES: Final = ("zombie", "zombie", "pause", "disk-stall", "controlled-restart", "controlled-restart", "kill")
+LEAVES: Final = (
+    *("zombie", "zombie", "pause", "disk-stall", "controlled-restart", "controlled-restart", "kill"),
+    *joining(part.LEAVES),
+)
 """How the others leave the ISR, as often as that is drawn; of ends, only the last one is unclean."""
 BLOWS: Final = (
     *("power-loss",) * 5,
     *("disk-replaced",) * 2,
     *("kill", "zombie", "controlled-restart"),
+    *joining(part.BLOWS),
 )
 """What strikes who is left."""
 WHILE_DOWN: Final = "disk-replaced"
@@ -40,6 +45,7 @@ MEANWHILE: Final = (
     "session-expiry",
     "cut",
     "kill",
+    *joining(part.MEANWHILE),
 )
 """What else goes wrong."""
 GAPS_US: Final = (0, 3_000_000, 10_000_000)
@@ -111,4 +117,4 @@ def _draw(
 ) -> Fault:
     bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
     own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, LEADER)
-    return INJECTORS[kind].draw(stream, own)
+    return KINDS[kind].draw(stream, own)

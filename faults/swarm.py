@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import controlled_restart, preferred_election, reassignment, standing
+from faults import kind as part
+from faults import standing
+from faults.controlled_restart import ControlledRestart
 from faults.drawing import FaultDraw, Limits
-from faults.injection import INJECTORS
+from faults.kinds import KINDS, LINKS, joining
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
@@ -46,14 +48,7 @@ AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 WEIGHTS: Final = (1, 1, 2, 4)
 """How often a kind is drawn, in comparison with others."""
 STABILITY: Final = ("short", "long", "any")
-MOVERS: Final = (
-    "kill",
-    "power-loss",
-    "controlled-restart",
-    "zombie",
-    "disk-replaced",
-    "corrupt-tail",
-)
+MOVERS: Final = tuple([found.name for found in KINDS.values() if found.moves_leader])
 """Kinds after which somebody else leads, if they strike who leads. Every other fault is of one that the seed enables,
 and of those the first `SURE` do strike who leads: a run without elections would show nothing.
 """
@@ -100,10 +95,9 @@ class Hazard:
     peer: int | None = None
 
 
-STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart")
-LOSSES: Final = ("power-loss", "disk-replaced", "corrupt-tail")
-SILENCES: Final = ("zombie", "session-expiry", "pause")
-LINKS: Final = ("cut", "slow", "lossy")
+STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart", *joining(part.STOPS))
+SILENCES: Final = ("zombie", "session-expiry", "pause", *joining(part.SILENCES))
+LOSSES: Final = tuple([found.name for found in KINDS.values() if found.loses])
 HAZARDS: Final = {
     # Somebody is back, or about to change its log: now who has it all fails.
     "return": Hazard(
@@ -236,7 +230,7 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
     """
     alone = len(limits.brokers) == 1
     draw = limits.bounds
-    possible = [kind for kind in draw.kinds if _possible(kind, limits)]
+    possible = [kind for kind in draw.kinds if KINDS[kind].possible(limits)]
     if not possible:
         return Plan()
     stream = streams("plan")
@@ -374,7 +368,7 @@ def _draw_fault(
     triggered: bool = False,
 ) -> Fault:
     own = Limits(limits.bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, peer, triggered)
-    return INJECTORS[kind].draw(stream, own)
+    return KINDS[kind].draw(stream, own)
 
 
 def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
@@ -383,16 +377,9 @@ def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: in
     short = replace(limits, bounds=replace(limits.bounds, restart_us=ROLLING_RESTART_US))
     faults = []
     for broker in sample(stream, limits.all_brokers, len(limits.all_brokers)):
-        faults.append(_draw_fault(stream, controlled_restart.KIND, short, at_us, target=broker))
+        faults.append(_draw_fault(stream, ControlledRestart.name, short, at_us, target=broker))
         at_us = min(at_us + integer(stream, gap_us // 2, gap_us), last_us)
     return faults
-
-
-def _possible(kind: str, limits: Limits) -> bool:
-    """Whether a kind can do anything in a cluster of that size."""
-    if kind == preferred_election.KIND:
-        return len(limits.brokers) > 1
-    return kind != reassignment.KIND or len(limits.all_brokers) > 1
 
 
 def _enabled(stream: random.Random, kinds: Sequence[str]) -> list[str]:

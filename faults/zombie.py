@@ -6,28 +6,29 @@ ever (KIP-966, trade-off 3a: fenced though it could serve).
 
 from __future__ import annotations
 
-import random
+from typing import ClassVar
 
-from faults.drawing import Limits, aim
+from faults.kind import BROKER, STALLED, Kind, Lasting, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer
-
-KIND = "zombie"
 
 
-def draw(stream: random.Random, limits: Limits) -> Fault:
-    """One broker, or whoever leads then, for as long as a pause."""
-    at_us = integer(stream, *limits.window_us)
-    target = aim(stream, limits)
-    return Fault(KIND, at_us, (target,), integer(stream, *limits.bounds.pause_us))
+class Zombie(Kind):
+    """See the module."""
 
+    name: ClassVar[str] = "zombie"
+    meaning: ClassVar[str] = (
+        "end a broker's session, which it does not notice: nothing but pings or heartbeats is missing; without for_ms "
+        "until the end"
+    )
+    strikes: ClassVar[Targets] = BROKER
+    lasts: ClassVar[Lasting | None] = STALLED
+    moves_leader: ClassVar[bool] = True
 
-def strike(cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG001
-    """End one session for good; False if there is none."""
-    return cluster.zombie(target)
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+        """End one session for good; False if there is none."""
+        return cluster.zombie(target)
 
-
-def undo(cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG001
-    """Let the broker notice."""
-    cluster.unzombie(target)
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Let the broker notice."""
+        cluster.unzombie(target)

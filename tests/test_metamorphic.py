@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faults.drawing import FaultDraw, Limits
-from faults.injection import INJECTORS
+from faults.kinds import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
 from scenarios.single.final_logs import VALIDATION_IDS
@@ -92,7 +92,7 @@ def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> No
 
 
 def fault_at(kind: str, at_us: int) -> Fault:
-    return replace(INJECTORS[kind].draw(Streams(7)("fault"), LIMITS), at_us=at_us)
+    return replace(KINDS[kind].draw(Streams(7)("fault"), LIMITS), at_us=at_us)
 
 
 def also(fault: Fault) -> Callable[[Plan], Plan]:
@@ -105,7 +105,7 @@ def steps(scenario: Scenario, seed: int) -> list[Shown]:
     return trace
 
 
-@pytest.mark.parametrize("kind", INJECTORS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_after_the_end_changes_nothing(power: Scenario, kind: str) -> None:
     for seed in (0, 3):
         row = run_row(power, "kip320", seed)
@@ -115,7 +115,7 @@ def test_a_fault_after_the_end_changes_nothing(power: Scenario, kind: str) -> No
         assert other == row
 
 
-@pytest.mark.parametrize("kind", INJECTORS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_changes_nothing_before_it_strikes(power: Scenario, kind: str) -> None:
     at_us = 220_000_000
     passed = 0

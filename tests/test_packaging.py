@@ -65,9 +65,8 @@ def hook() -> Any:
 
 def test_what_a_run_consists_of_is_compiled_and_the_independent_checker_is_not(hook: Any) -> None:
     modules = hook.modules(ROOT)
-    assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "faults/plan.py", "scenarios/single/run.py"} <= set(
-        modules
-    )
+    assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "scenarios/single/run.py"} <= set(modules)
+    assert {"faults/plan.py", "faults/slow.py"} <= set(modules)
     assert not {"sim/checkers/slow.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
 
 

@@ -23,10 +23,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from faults.drawing import SHARES, FaultDraw
-from faults.injection import LINKS
+from faults.kinds import KINDS, LINKS
 from scenarios import paths
 from scenarios.format import fields, legal, mixing, problems
-from scenarios.format.actions import ACTIONS, FAULT_KINDS, Action
+from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
 from scenarios.shape import check
 from sim.errors import InputError
@@ -79,7 +79,7 @@ def _shares(*others: str) -> AfterValidator:
 def _standing(value: int, info: ValidationInfo) -> int:
     """A story of a last replica standing begins with brokers that leave the ISR."""
     kinds = info.data.get("kinds", [])
-    if value and kinds and LINKS.issuperset(kinds):
+    if value and kinds and set(kinds) <= set(LINKS):
         raise ValueError(f"it needs a kind that strikes brokers, and {', '.join(kinds)} strike links alone")
     return value
 
@@ -173,7 +173,7 @@ _UNITS: Final[dict[str, Any]] = {"_us": Pair, "_permille": PermillePair, "_perce
 _DRAWN: Final[dict[str, Any]] = {
     "horizon_us": Annotated[int, Field(ge=FIRST_HORIZON_MS)],
     "count": Pair,
-    "kinds": Annotated[list[Annotated[str, _word("fault kind", FAULT_KINDS)]], Field(min_length=1)],
+    "kinds": Annotated[list[Annotated[str, _word("fault kind", KINDS)]], Field(min_length=1)],
 }
 """What is no pair of bounds in its unit."""
 _NEEDS: Final = {"standing_percent": (AfterValidator(_standing),)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from faults.injection import INJECTORS
+from faults.kinds import KINDS as FAULTS
 from sim.protocol.probes import PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from faults.injection import Realised
     from sim.history.coverage import Coverage
 
-KINDS: Final = {kind: number for number, kind in enumerate(INJECTORS)}
+KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}
 BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
 
 

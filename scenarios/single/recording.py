@@ -11,8 +11,7 @@ import json
 from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from faults import admin_election, cut, lossy, min_isr_change, preferred_election, reassignment, retention, slow
-from faults.injection import INJECTORS
+from faults.kinds import KINDS
 from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format.fields import MAX_BROKERS, VIOLATIONS
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
-_LINKS: Final = (cut.KIND, slow.KIND, lossy.KIND)
-_WHOLE: Final = (
-    *_LINKS,
-    admin_election.KIND,
-    min_isr_change.KIND,
-    preferred_election.KIND,
-    reassignment.KIND,
-    retention.KIND,
-)
-"""Kinds that may have 0, the control plane or the whole cluster, among their targets."""
 _LINE_MAX: Final = 8
 """Fields that may share a line."""
 _SEND: Final = ("first_id", "records", "acks", "due_us")
@@ -367,15 +356,14 @@ def _plan(data: dict[str, Any], brokers: int) -> Plan:
 def _check_fault(fault: Any, brokers: int) -> None:
     _check_fields(_table(fault), _FIELDS)
     kind, targets, delays_us = fault.get("kind"), fault.get("targets", []), fault.get("delays_us", [])
-    if kind not in INJECTORS:
-        raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), INJECTORS)}")
-    if kind not in _WHOLE and 0 in targets:
-        raise InputError(f"targets: {kind!r} strikes brokers, of which 0 is none")
+    if kind not in KINDS:
+        raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), KINDS)}")
     for broker in (*targets, *fault.get("replicas", [])):
         if not FOLLOWERS <= broker <= brokers:
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
-    if not targets or (kind in _LINKS and len(targets) != 2):
-        raise InputError(f"targets: {targets} cannot be the targets of {kind!r}")
+    problem = KINDS[kind].problem(tuple(targets), fault.get("value", 0))
+    if problem:
+        raise InputError(problem)
     many = tuple(targets) == (FOLLOWERS,)  # The last delay is that of all others.
     if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
         raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")

@@ -13,13 +13,13 @@ from typing import Any, Final
 from simpy.events import Event
 
 from faults.injection import Injection
-from faults.plan import CONTROLLER, LEADER, Fault
+from faults.kind import node_of
+from faults.kinds import KINDS
 from scenarios.format.scenario import Pattern, Probe
 from scenarios.format.scenario import Step as Line
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
-from sim.hosts.control_plane import ELECTIONS
 from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number
 from sim.hosts.zookeeper import ScriptedZooKeeper
@@ -218,7 +218,7 @@ class Script:
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
         elif action != "wait":
-            self._injection.strike(_fault(action, params, cluster.kernel.now_us))
+            self._injection.strike(KINDS[action].scripted(params, cluster.kernel.now_us))
 
     def _consume(self, action: str, params: Mapping[str, Any]) -> None:
         consumer = self._cluster.consumer
@@ -234,9 +234,9 @@ class Script:
         if action == "start":
             cluster.start(params["broker"])
         elif action == "heal":
-            cluster.heal_links(*(_node(params[end]) for end in ("from", "to") if end in params))
+            cluster.heal_links(*(node_of(params[end]) for end in ("from", "to") if end in params))
         elif action == "resume":
-            cluster.resume(_node(params["node"]))
+            cluster.resume(node_of(params["node"]))
         else:
             for key, value in params["config"].items():
                 cluster.set_config(key, value)
@@ -249,45 +249,3 @@ class Script:
         self.sends.append(send)
         self._cluster.producer.send(send)
         self.next_id += records
-
-
-def _node(endpoint: int | str) -> int:
-    return 0 if endpoint == "control" else int(endpoint)
-
-
-_IMPLIED: Final = {
-    "retention": LEADER,
-    "controller-failover": CONTROLLER,
-    "controller-pause": CONTROLLER,
-}
-"""Who is struck by faults whose script lines name nobody; else the cluster as a whole."""
-
-
-def _amount(params: Mapping[str, Any]) -> int:
-    """How much, in the unit of the fault's kind."""
-    if "election" in params:
-        return tuple(ELECTIONS).index(params["election"])
-    return next((int(params[name]) for name in ("permille", "batches", "value") if name in params), 0)
-
-
-def _fault(kind: str, params: Mapping[str, Any], at_us: int) -> Fault:
-    """The fault that a script line is about."""
-    if "from" in params:
-        targets: tuple[int, ...] = (_node(params["from"]), _node(params["to"]))
-    elif "brokers" in params:
-        targets = tuple(params["brokers"])
-    elif "node" in params or "broker" in params:
-        targets = (_node(params.get("node", params.get("broker"))),)
-    else:
-        targets = (_IMPLIED.get(kind, 0),)
-    lasts_ms = params.get("for_ms", params.get("restart_ms", -1))
-    by_us = 1_000 * params.get("by_ms", 0)
-    return Fault(
-        kind,
-        at_us,
-        targets,
-        lasts_ms * 1_000 if lasts_ms >= 0 else -1,
-        both_ways="from" in params and params.get("both_ways", True),
-        value=by_us or _amount(params),
-        replicas=tuple(params.get("replicas", ())),
-    )

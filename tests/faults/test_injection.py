@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from faults.injection import INJECTORS, Injection
+from faults.injection import Injection
+from faults.kinds import KINDS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
 from sim.history.steps import MOMENTS
 from sim.hosts.cluster import PRODUCER
@@ -53,7 +54,7 @@ def test_what_each_kind_of_end_costs(kind: str, lost: list[int]) -> None:
 
 def wake(world: World, kind: str) -> set[str]:
     """Names of the transitions in the wake of a kind of fault."""
-    kinds = {name: number for number, name in enumerate(INJECTORS)}
+    kinds = {name: number for number, name in enumerate(KINDS)}
     bits = f"{world.cluster.recorder.coverage.bits(kinds, ()):0{len(PROBES) + len(kinds) * (1 + TRANSITIONS)}b}"
     start = len(PROBES) + len(kinds) + kinds[kind] * TRANSITIONS
     return {probe.name for probe, bit in zip(PROBES[:TRANSITIONS], bits[start:], strict=False) if bit == "1"}
@@ -370,7 +371,7 @@ def test_healing_undoes_every_kind() -> None:
     world = World().ready()
     injection = Injection(world.cluster)
     cluster = world.cluster
-    for kind in INJECTORS:
+    for kind in KINDS:
         targets = (1, 3) if kind in ("cut", "slow", "lossy") else (CONTROLLER,) if "controller-" in kind else (1,)
         value = 0 if kind == "admin-election" else 100
         injection.strike(Fault(kind, 0, targets, -1, value=value, replicas=(1, 2, 3)))
@@ -379,7 +380,7 @@ def test_healing_undoes_every_kind() -> None:
             cluster.start(1)
             world.run(30)
     injection.heal()
-    assert {entry.kind for entry in injection.realised} == set(INJECTORS)
+    assert {entry.kind for entry in injection.realised} == set(KINDS)
     assert all(not process.frozen for process in cluster.running.values())
     for source in (0, 1, 2, 3, PRODUCER):
         for target in (0, 1, 2, 3):

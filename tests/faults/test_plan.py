@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from faults.drawing import FaultDraw, Limits
-from faults.injection import INJECTORS
+from faults.kinds import KINDS
 from faults.plan import (
     CONTROLLER,
     ISR_MEMBER,
@@ -21,7 +21,6 @@ from faults.plan import (
     Trigger,
     plan_from_json,
 )
-from scenarios.format.actions import FAULT_KINDS
 from sim.kernel.streams import Streams
 
 DRAW = FaultDraw(
@@ -35,7 +34,6 @@ DRAW = FaultDraw(
     loss_permille=(50, 70),
 )
 LIMITS = Limits(DRAW, (1, 2, 3), (1, 2, 3, 4), (5_000, 9_000))
-KINDS = tuple(INJECTORS)
 FIRST = ("kill", "power-loss", "controlled-restart", "cut")
 """What version 1 of plans had."""
 KRAFT = ("metadata-lag", "min-isr-change", "admin-election")
@@ -68,12 +66,8 @@ LINKS = ("cut", "slow", "lossy")
 NAMES = {LEADER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER}
 
 
-def test_every_kind_of_the_scenarios_has_an_injector() -> None:
-    assert set(KINDS) == set(FAULT_KINDS)
-
-
 def draw(kind: str, seed: int, limits: Limits = LIMITS) -> Fault:
-    return INJECTORS[kind].draw(Streams(seed)("fault"), limits)
+    return KINDS[kind].draw(Streams(seed)("fault"), limits)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,14 +5,15 @@ from dataclasses import replace
 
 from faults import standing
 from faults.drawing import Limits
-from faults.injection import INJECTORS, Injection
+from faults.injection import Injection
+from faults.kinds import KINDS
 from faults.plan import FOLLOWERS, LAST, Fault
 from faults.swarm import STANDING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
 from tests.sim.world import SECOND_US, World
 
-ALL = tuple(kind for kind in INJECTORS if kind != "corrupt-tail")
+ALL = tuple(kind for kind in KINDS if kind != "corrupt-tail")
 
 
 def draw(seed: int, faults: int = 4, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.injection import INJECTORS
+from faults.kinds import KINDS, LINKS
 from faults.plan import FOLLOWERS, LEADER, Fault, Plan
 from faults.swarm import (
     BURST,
@@ -16,8 +16,8 @@ from faults.swarm import (
     EVENTS_OF_FAULT,
     FIRST,
     HAZARDS,
-    LINKS,
     LONE,
+    LOSSES,
     MOMENTS,
     MOVERS,
     ORDERED_PERCENT,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from faults.drawing import FaultDraw, Limits
 
-ALL = mixed(tuple(INJECTORS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
+ALL = mixed(tuple(KINDS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
 
 
 def draw(seed: int, mix: FaultDraw = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
@@ -53,7 +53,7 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
     """Incidents of one style, each alone in a plan: (when it begins, its faults)."""
     found = []
     for seed in range(300):
-        mix = mixed(tuple(INJECTORS), (3, 3), **percents)
+        mix = mixed(tuple(KINDS), (3, 3), **percents)
         streams = Streams(seed)
         incidents = [one for one in draw_incidents(streams, mix, WINDOW_US) if one.style == style][:1]
         found += [(one.at_us, draw_plan(streams, within(mix), [one]).faults) for one in incidents]
@@ -65,10 +65,15 @@ def test_moments_and_hazards_name_what_exists() -> None:
     for hazard in HAZARDS.values():
         assert set(hazard.then) <= set(HAZARDS)
         assert set(hazard.moments) <= set(steps.MOMENTS)
-        assert set(hazard.kinds) <= set(INJECTORS)
-    assert {*MOVERS, *LINKS} <= set(INJECTORS)
+        assert set(hazard.kinds) <= set(KINDS)
     assert set(FIRST) <= set(HAZARDS)
     assert {name for order in ORDERS for name in order} <= set(HAZARDS)
+
+
+def test_lists_are_what_kinds_declare_in_the_order_that_plans_rest_upon() -> None:
+    assert set(MOVERS) == {"kill", "power-loss", "controlled-restart", "zombie", "disk-replaced", "corrupt-tail"}
+    assert LOSSES == ("power-loss", "disk-replaced", "corrupt-tail")
+    assert LINKS == ("cut", "slow", "lossy")
 
 
 def test_plans_are_sorted_and_of_every_allowed_length() -> None:
@@ -92,7 +97,7 @@ def test_every_fault_begins_and_strikes_within_the_window() -> None:
 
 
 def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
-    mix = mixed(tuple(INJECTORS), (60, 60))
+    mix = mixed(tuple(KINDS), (60, 60))
     enabled = [{fault.kind for fault in draw(seed, mix).faults} for seed in range(100)]
     sizes = Counter(len(kinds) // 7 for kinds in enabled)
     assert min(sizes.values()) > 10
@@ -102,7 +107,7 @@ def test_seeds_differ_in_the_kinds_that_they_enable() -> None:
 
 
 def test_every_other_lone_fault_may_move_the_leader() -> None:
-    mix = mixed(tuple(INJECTORS), (8, 8))
+    mix = mixed(tuple(KINDS), (8, 8))
     for seed in range(50):
         movers = [fault for fault in draw(seed, mix).faults if fault.kind in MOVERS]
         assert len(movers) >= 4
@@ -112,7 +117,7 @@ def test_every_other_lone_fault_may_move_the_leader() -> None:
 
 def test_about_as_many_faults_wait_for_steps_as_are_asked_for() -> None:
     for percent in (0, 30, 100):
-        faults = [fault for seed in range(100) for fault in draw(seed, mixed(tuple(INJECTORS), (6, 6), percent)).faults]
+        faults = [fault for seed in range(100) for fault in draw(seed, mixed(tuple(KINDS), (6, 6), percent)).faults]
         waiting = sum(fault.trigger is not None for fault in faults)
         assert waiting == pytest.approx(len(faults) * percent / 100, rel=0.2)
     triggers = [fault.trigger for plan in PLANS for fault in plan.faults if fault.trigger is not None]
@@ -209,7 +214,7 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
                 stream.random()
             return stream
 
-    mix = mixed(tuple(INJECTORS), (6, 6))
+    mix = mixed(tuple(KINDS), (6, 6))
     differing = 0
     for seed in range(20):
         plain, disturbed = draw(seed, mix).faults, draw(seed, mix, Disturbed).faults
@@ -219,9 +224,7 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
 
 
 ONE = replace(LIMITS, brokers=(1,))
-STYLES = mixed(
-    tuple(INJECTORS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25
-)
+STYLES = mixed(tuple(KINDS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25)
 
 
 def drawn_within(limits: Limits, mix: FaultDraw = STYLES, seeds: int = 300) -> list[Plan]:
@@ -236,7 +239,7 @@ def test_one_replica_is_struck_by_what_needs_no_other_one(everything: tuple[int,
     plans = drawn_within(replace(ONE, all_brokers=everything))
     kinds = {fault.kind for plan in plans for fault in plan.faults}
     peered = {"preferred-election"} if len(everything) > 1 else {"preferred-election", "reassignment"}
-    assert kinds == set(INJECTORS) - peered
+    assert kinds == set(KINDS) - peered
     for plan in plans:
         assert len([fault for fault in plan.faults if fault.kind != "controlled-restart"]) + 8 >= 5
         for fault in plan.faults:
@@ -253,7 +256,7 @@ def test_a_kind_that_needs_another_replica_alone_leaves_a_plan_empty() -> None:
 
 
 @pytest.mark.parametrize("replicas", range(1, 8))
-@pytest.mark.parametrize("kind", sorted(INJECTORS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_any_kind_alone_is_drawn_in_any_style(kind: str, replicas: int) -> None:
     """But for stories of links alone, which scenario files are refused."""
     brokers = tuple(range(1, replicas + 1))
@@ -265,7 +268,7 @@ def test_any_kind_alone_is_drawn_in_any_style(kind: str, replicas: int) -> None:
 
 @given(
     st.integers(0, 1 << 40),
-    st.lists(st.sampled_from(sorted(INJECTORS)), min_size=1, unique=True),
+    st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True),
     st.tuples(st.integers(0, 4), st.integers(4, 9)),
     st.integers(0, 100),
     st.integers(0, 50),

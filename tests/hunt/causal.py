@@ -38,7 +38,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
-from faults.injection import _STOPS, Injection
+from faults.injection import Injection, restarts
 from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
@@ -273,7 +273,7 @@ def outside(seen: Observed) -> list[tuple[int, str, list[str]]]:
         begin_us = min((at_us for at_us, _ in strikes), default=NEVER_US)
         effective = any(took for _, took in strikes)
         later = [kind for kind, at_us in seen.kinds.items() if at_us < begin_us]
-        if not strikes or (not effective and fault.kind not in _STOPS):
+        if not strikes or (not effective and not restarts(fault.kind)):
             found.append((number, IDLE, list(seen.kinds)))
         elif effective and is_unmet(seen, number):
             found.append((number, UNMET, list(seen.kinds)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from scenarios.format.actions import FAULT_KINDS
+from faults.kinds import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single.run import _execute, prepare_process
 from sim.kernel.scheduler import Kernel
@@ -53,7 +53,7 @@ def scenario_of(name: str, *, all_kinds: bool) -> Scenario:
     """A drawn scenario with fixed latencies, perhaps with all kinds of faults."""
     scenario = load(name)
     assert scenario.faults is not None
-    kinds = tuple(FAULT_KINDS) if all_kinds else scenario.faults.kinds
+    kinds = tuple(KINDS) if all_kinds else scenario.faults.kinds
     return replace(scenario, config={**scenario.config, **FIXED}, faults=replace(scenario.faults, kinds=kinds))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from scenarios.format.actions import FAULT_KINDS
+from faults.kinds import KINDS
 from scenarios.format.catalogue import load, names
 from scenarios.single.run import _execute, prepare_process
 from sim.config import KEYS, NEVER, Value, refusals, shown
@@ -63,7 +63,7 @@ class Case:
         """The drawn scenario in that cluster, with more settings."""
         found = DRAWN[self.name].with_settings({**self.settings, **settings})
         assert found.faults is not None
-        kinds = tuple(FAULT_KINDS) if self.all_kinds else found.faults.kinds
+        kinds = tuple(KINDS) if self.all_kinds else found.faults.kinds
         faults = replace(found.faults, horizon_us=self.horizon_us, kinds=kinds)
         return replace(found, brokers=self.brokers, faults=faults, broker_config=self.own)
 
