@@ -33,7 +33,7 @@ class AdminElection(Kind):
     )
     strikes: ClassVar[Targets] = Targets("the cluster", {"broker": Param("broker")}, whole=True)
     amount: ClassVar[Amount | None] = Amount(
-        "election", Param("election", required=True), "as a place", bounds=(0, 3), most=len(_WORDS) - 1
+        "election", Param("election", required=True), "place among the elections", bounds=(0, 3), most=len(_WORDS) - 1
     )
     stays: ClassVar[str] = "who leads is left as it is"
     needs: ClassVar[tuple[str, ...]] = (KRAFT,)

@@ -272,7 +272,7 @@ class Kind:
             return f"targets: {list(targets)} cannot be the targets of {self.name!r}"
         if amount is not None and (value < amount.least or (amount.most is not None and value > amount.most)):
             upwards = "upwards" if amount.most is None else f"to {amount.most}"
-            return f"value: {value} {amount.unit}: {self.name!r} takes from {amount.least} {upwards}"
+            return f"value: {value}: {self.name!r} takes from {amount.least} {upwards}"
         return ""
 
 

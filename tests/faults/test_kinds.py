@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+
+from faults.cut import Cut
+from faults.drawing import FaultDraw
+from faults.kill import Kill
+from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, PARTS, REPLICAS, Kind
+from faults.kinds import KINDS, joining
+from faults.min_isr_change import MinIsrChange
+from faults.pause import Pause
+from faults.session_expiry import SessionExpiry
+from sim.kernel.streams import Streams
+from tests.faults.limits import LIMITS
+from tests.faults.traces import MODES, left_over, sample, undeclared
+
+if TYPE_CHECKING:
+    from faults.plan import Fault
+    from sim.hosts.cluster import Cluster
+
+# How it ends.
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fault_that_is_undone_leaves_nothing_behind(name: str, mode: str) -> None:
+    kind = KINDS[name]
+    effective, found = left_over(kind, mode)
+    assert found == {}
+    if kind.lasts is not None:
+        assert effective is (mode == "elr" or KRAFT not in kind.needs)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_says_how_it_ends(name: str) -> None:
+    assert undeclared(KINDS[name]) == []
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.lasts is not None])
+def test_it_is_seen_if_any_of_them_is_not_undone(name: str) -> None:
+    forgets = type("Forgets", (type(KINDS[name]),), {"undo": Kind.undo})()
+    assert undeclared(forgets) == [f"{name} lasts, and has no undo"]
+    assert any(left_over(forgets, mode)[1] for mode in MODES)
+
+
+class HealsOneWay(Cut):
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        cluster.heal(*fault.targets)
+
+
+class RestoresNothing(MinIsrChange):
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        cluster.change_min_isr(3)
+
+
+class WakesAnother(Pause):
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        cluster.resume(target + 1)
+
+
+@pytest.mark.parametrize(
+    ("broken", "seen"), [(HealsOneWay(), "link 2-1"), (RestoresNothing(), "min ISR"), (WakesAnother(), "still")]
+)
+def test_it_is_seen_if_one_is_undone_wrongly(broken: Kind, seen: str) -> None:
+    assert undeclared(broken) == []
+    effective, found = left_over(broken, "kip320")
+    assert effective
+    assert seen in found
+
+
+def test_it_is_seen_if_a_kind_says_too_little_or_too_much() -> None:
+    class Silent(SessionExpiry):
+        stays = ""
+
+    class Both(Kill):
+        stays = "the cache"
+
+    class Undone(SessionExpiry):
+        def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+            cluster.start(target)
+
+    assert undeclared(Silent()) == ["session-expiry must say either how long it lasts or what stays"]
+    assert undeclared(Both()) == ["kill must say either how long it lasts or what stays"]
+    assert undeclared(Undone()) == ["session-expiry has an undo, and does not say how long it lasts"]
+
+
+# What it declares.
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_declarations_name_what_there_is(name: str) -> None:
+    kind = KINDS[name]
+    drawn = {field.name for field in fields(FaultDraw)}
+    assert kind.meaning
+    assert set(kind.needs) <= {KRAFT, OTHER_REPLICA, OTHER_BROKER}
+    assert set(kind.joins) <= set(PARTS)
+    assert kind.lasts is None or kind.lasts.bounds in drawn
+    bounds = None if kind.amount is None else kind.amount.bounds
+    assert not isinstance(bounds, str) or bounds in {*drawn, REPLICAS}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_drawn_and_what_a_script_says_can_stand_in_a_plan(name: str) -> None:
+    kind = KINDS[name]
+    for fault in (sample(kind), *(kind.draw(Streams(seed)("fault"), LIMITS) for seed in range(100))):
+        assert fault.kind == name
+        assert kind.problem(fault.targets, fault.value) == ""
+
+
+def test_a_kind_joins_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Joins(Kill):
+        name = "joins"
+        joins = ("blows", "stops")
+
+    monkeypatch.setitem(KINDS, "joins", Joins())
+    assert [joining(part) for part in PARTS] == [("joins",), (), (), ("joins",), ()]

@@ -1,0 +1,113 @@
+"""What a fault leaves behind in a cluster, as far as that can be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.kind import Kind
+from faults.plan import CONTROLLER, LEADER
+from sim.hosts.cluster import CONSUMER, PRODUCER
+from sim.hosts.control_plane import CONTROL
+from sim.hosts.quorum import Quorum
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from faults.kind import Param
+    from faults.plan import Fault
+    from sim.hosts.cluster import Cluster
+
+MODES: Final = ("kip320", "elr")
+"""One under ZooKeeper, one of KRaft."""
+SAMPLES: Final[Mapping[str, Any]] = {
+    "broker": 2,
+    "brokers": [2, 1, 3],
+    "endpoint": 2,
+    "flag": True,
+    "ms": 300,
+    "permille": 500,
+    "count": 2,
+    "election": "unclean",
+}
+"""By the kind of a script's parameter: a value that does something."""
+
+
+def sample(kind: Kind) -> Fault:
+    """A fault of that kind, as a script would write it; it is undone by hand."""
+    params: Mapping[str, Param] = kind.params()
+    lasts = "" if kind.lasts is None else kind.lasts.param
+    line = {name: 1 if name == "from" else SAMPLES[param.kind] for name, param in params.items() if name != lasts}
+    return kind.scripted(line, 0)
+
+
+def undeclared(kind: Kind) -> list[str]:
+    """What a kind should say of its end, and does not."""
+    undone = type(kind).undo is not Kind.undo
+    found = []
+    if kind.lasts is not None and not undone:
+        found.append(f"{kind.name} lasts, and has no undo")
+    if kind.lasts is None and undone:
+        found.append(f"{kind.name} has an undo, and does not say how long it lasts")
+    if (kind.lasts is None) != bool(kind.stays):
+        found.append(f"{kind.name} must say either how long it lasts or what stays")
+    return found
+
+
+def state(cluster: Cluster) -> dict[str, object]:
+    """What no fault may have changed for good; who leads, and what is in the logs, it may."""
+    control, brokers = cluster.control, list(cluster.settings)
+    nodes = (CONTROL, *brokers, PRODUCER, CONSUMER)
+    links = {}
+    for source in nodes:
+        for target in nodes:
+            link = cluster.network.link(source, target)
+            links[f"link {source}-{target}"] = (link.cuts, link.loss, link.resent, link.table)
+    running = cluster.running
+    return {
+        **links,
+        "running": sorted(running),
+        "still": [node for node in (control, *running.values()) if node.frozen],
+        "stalled disks": [broker for broker, process in running.items() if process._stalled],
+        "zombies": [broker for broker, process in running.items() if process.zombie],
+        "sessions": [broker for broker in brokers if control.holds(broker)],
+        "ISR": sorted(control.state.isr),
+        "replicas": sorted(control.state.replicas),
+        "min ISR": (cluster._min_isrs, control._min_isr),
+        "late": [broker for broker, by_us in control._late_us.items() if by_us] if isinstance(control, Quorum) else [],
+        "logs alike": len({str(storage.log.batches) for storage in cluster.storages.values()}) == 1,
+    }
+
+
+def world(mode: str) -> World:
+    """A cluster with some records."""
+    made = World(mode)
+    made.run(8)
+    made.ready()
+    for _ in range(4):
+        made.write()
+    return made
+
+
+def left_over(kind: Kind, mode: str) -> tuple[bool, dict[str, object]]:
+    """Strike a fresh cluster, undo it, and compare it with one that was never struck.
+
+    Returns:
+        Whether it took effect, and what is not as it was.
+    """
+    struck, never = world(mode), world(mode)
+    fault, cluster = sample(kind), struck.cluster
+    names = {LEADER: cluster.control.state.leader, CONTROLLER: cluster.controller}
+    targets = [names.get(target, target) for target in fault.targets]
+    hit = targets[:1] if kind.strikes.ends else targets
+    fault = fault.aimed(tuple(targets))
+    effective = [kind.strike(cluster, fault, target) for target in hit]
+    struck.run(0.5)
+    for target, took in zip(hit, effective, strict=True):
+        if took:
+            kind.undo(cluster, fault, target)
+    for one in (struck, never):
+        one.run(60)
+        one.write(seconds=10)
+    after = state(cluster)
+    return any(effective), {what: after[what] for what, was in state(never.cluster).items() if after[what] != was}
