@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults.plan import FOLLOWERS
+from faults.plan import FOLLOWERS, Fault
 from scenarios.format.catalogue import load
 from scenarios.single import recording
 from scenarios.single.run import run, run_row
@@ -147,6 +147,10 @@ def to(value: object, *path: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def fault(kind: str, **fields: Any) -> dict[str, Any]:
+    return {**asdict(Fault(kind, 1, (1,))), "targets": [1], **fields}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -177,6 +181,12 @@ def to(value: object, *path: Any) -> Callable[[dict[str, Any]], None]:
         (to([1, 2, 3, 4], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [1, 2, 3, 4] is not a delay"),
         (to([-8, 1], "plan", "faults", 0, "delays_us"), "plan: fault 0: delays_us: [-8, 1] is not a delay"),
         (to([-9], "plan", "faults", 0, "targets"), "plan: fault 0: -9 is no broker"),
+        (to(fault("admin-election", value=4), "plan", "faults", 0),
+         "plan: fault 0: value: 4: 'admin-election' takes from 0 to 3"),
+        (to(fault("min-isr-change", value=0), "plan", "faults", 0),
+         "plan: fault 0: value: 0: 'min-isr-change' takes from 1 upwards"),
+        (to(fault("kill", targets=[0]), "plan", "faults", 0), "plan: fault 0: targets: 'kill' strikes brokers"),
+        (to(fault("cut", targets=[1]), "plan", "faults", 0), "plan: fault 0: targets: [1] cannot be the targets of"),
         (to({"moment": "ack", "occurrence": 1, "after_us": -1, "until_us": 9}, "plan", "faults", 0, "trigger"),
          "plan: fault 0: trigger: after_us: -1 is not a whole number from 0"),
         (to({"moment": "ack", "occurrence": 0, "after_us": 1, "until_us": 9}, "plan", "faults", 0, "trigger"),
@@ -233,6 +243,18 @@ def test_a_story_of_a_last_replica_is_read_again(tmp_path: Path) -> None:
         file = written(tmp_path, result.plan)
         assert recording.read(file, scenario).scenario.recorded.plan.to_json() == result.plan  # type: ignore[union-attr]
     assert told
+
+
+def test_any_run_of_elr_chaos_is_recorded_and_run_again(tmp_path: Path) -> None:
+    scenario = load("elr-chaos")
+    followers = 0
+    for seed in range(20):
+        result = run(scenario, "elr", seed)
+        found = recording.read(written(tmp_path, recording.to_text(recording.to_json(scenario, result))))
+        row = run_row(found.scenario, "elr", seed)
+        assert (row["digest"], row["plan_hash"]) == (result.row["digest"], result.row["plan_hash"]), seed
+        followers += any(tuple(one["targets"]) == (FOLLOWERS,) for one in result.plan["faults"])
+    assert followers >= 10
 
 
 def test_a_run_of_another_scenario_is_refused(data: dict[str, Any], tmp_path: Path) -> None:
