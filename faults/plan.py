@@ -65,7 +65,7 @@ class Fault:
         delays_us: for several targets, how long after the strike each is hit (empty: all at once; the last delay is
             also that of targets beyond it).
         both_ways: for a link, whether the other direction is concerned, too.
-        value: how much, in the unit of its kind: us, batches, or parts of a thousand.
+        value: how much, in the unit of its kind (`faults.kind.Amount`).
         replicas: for a reassignment, the new assignment.
         trigger: the step that it waits for; None: it strikes at its time.
     """
