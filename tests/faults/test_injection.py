@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from faults.injection import Injection
+from faults.injection import Injection, restarts
 from faults.kinds import KINDS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
 from sim.history.steps import MOMENTS
 from sim.hosts.cluster import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
+from tests.faults.traces import sample
 from tests.sim.world import SECOND_US, World
 
 STOPS = ("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail")
@@ -372,12 +373,11 @@ def test_healing_undoes_every_kind() -> None:
     injection = Injection(world.cluster)
     cluster = world.cluster
     for kind in KINDS:
-        targets = (1, 3) if kind in ("cut", "slow", "lossy") else (CONTROLLER,) if "controller-" in kind else (1,)
-        value = 0 if kind == "admin-election" else 100
-        injection.strike(Fault(kind, 0, targets, -1, value=value, replicas=(1, 2, 3)))
+        injection.strike(sample(KINDS[kind]))
         world.run(1)
-        if kind in STOPS:
-            cluster.start(1)
+        if restarts(kind):
+            for broker in cluster.settings:
+                cluster.start(broker)
             world.run(30)
     injection.heal()
     assert {entry.kind for entry in injection.realised} == set(KINDS)

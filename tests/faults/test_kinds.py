@@ -116,4 +116,4 @@ def test_a_kind_joins_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch
         joins = ("blows", "stops")
 
     monkeypatch.setitem(KINDS, "joins", Joins())
-    assert [joining(part) for part in PARTS] == [("joins",), (), (), ("joins",), ()]
+    assert {part for part in PARTS if "joins" in joining(part)} == {"blows", "stops"}
