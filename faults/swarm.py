@@ -240,7 +240,8 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
     movers = [kind for kind in kinds if kind in MOVERS] or [spare]
     last_us = limits.window_us[1]
     limits = replace(limits, bounds=_stable(stream, draw))
-    # Who tells a story does not wait beyond the fault that was drawn before it: plans rest upon that.
+    # A story of a last replica waits no longer than until the time of the fault that was drawn before it. That time is
+    # mostly over by then, and its blow does not wait for the ISR to shrink. Plans rest upon that.
     story_us = last_us
     faults: list[Fault] = []
     moved = 0
