@@ -64,7 +64,7 @@ class Promise:
         self._ledger = ledger
         self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
         self._hw_waits = rules.hw_needs_min_isr == "yes"
-        self._never_diverges = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
+        self._never_diverges = rules.names_epochs
         self._deduplicates = rules.producer_dedup == "yes"
         self._lossy = [end for end in ledger.ends if end.lost]
         self._isr_since = [since for since, _ in ledger.isr_history]

@@ -242,7 +242,7 @@ class Fetcher:
         self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
         self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
         # With on-fetch only a leader that compares no epochs is asked.
-        self._with_epoch = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
+        self._with_epoch = rules.names_epochs
         self._falls_back = rules.epoch_request_error == "high-watermark"
         self._fences_fetches = rules.fetch_fencing == "leader-epoch"
         self._carries_last_epoch = rules.fetch_fencing == "last-epoch"

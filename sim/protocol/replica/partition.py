@@ -238,7 +238,7 @@ class Partition(Replica):
         self._fences_truncation = rules.truncation_fencing == "yes"
         self._fences_clients = rules.list_offsets_fencing == "yes"
         self.agrees: Diverging = AGREES if rules.follower_truncation == "on-fetch" else None
-        self._names_epochs = rules.follower_truncation in ("leader-epoch-rounds", "on-fetch")
+        self._names_epochs = rules.names_epochs
         self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
         self.checks_broker_epochs = rules.stale_fetch == "refused"
         self._dedups = rules.producer_dedup == "yes"

@@ -1,12 +1,41 @@
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from mypy import api
 
 from sim.errors import InputError
 from sim.protocol.modes import MODES, mode
 from sim.protocol.rules import RULES, Rules, parse_overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+COMPARISONS = """\
+from sim.protocol.rules import Rules
+
+def right(rules: Rules) -> bool:
+    return rules.follower_truncation == "on-fetch" or rules.follower_truncation == "leader-epoch"
+
+def equal(rules: Rules) -> bool:
+    return rules.isr_join == "leader-epoch-strat"  # wrong
+
+def unequal(rules: Rules) -> bool:
+    return rules.isr_join != "leader-epoch-strat"  # wrong
+
+def one_of(rules: Rules) -> bool:
+    return rules.follower_truncation == "on-fetch" or rules.follower_truncation == "leader-epochs"  # wrong
+
+def rule(rules: Rules) -> object:
+    return rules.isr_joins  # wrong
+"""
+"""Misspelt values and a misspelt rule."""
 
 
 def test_every_rule_has_values_a_meaning_and_a_source() -> None:
@@ -15,6 +44,31 @@ def test_every_rule_has_values_a_meaning_and_a_source() -> None:
         assert len(set(spec.values)) == len(spec.values) >= 2
         assert spec.meaning
         assert spec.source
+
+
+def test_mypy_finds_misspelt_rules_and_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYPYPATH", str(ROOT))
+    file = tmp_path / "decides.py"
+    file.write_text(COMPARISONS, encoding="utf-8")
+    found, _, code = api.run(["--config-file=", "--strict", f"--cache-dir={ROOT / '.mypy_cache'}", str(file)])
+    lines = COMPARISONS.splitlines()
+    wrong = [number for number, line in enumerate(lines, start=1) if line.endswith("# wrong")]
+    assert [int(number) for number in re.findall(r"decides\.py:(\d+): error", found)] == wrong
+    assert code == 1
+
+
+def sought_in_a_container() -> Iterator[str]:
+    """Places where a rule is looked for in a tuple or a set, whose words mypy does not look at."""
+    for file in (file for layer in ("sim", "faults", "scenarios", "reports") for file in (ROOT / layer).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Attribute):
+                continue
+            if isinstance(node.ops[0], ast.In | ast.NotIn) and ast.unparse(node.left.value).endswith("rules"):
+                yield f"{file.name}:{node.lineno}"
+
+
+def test_no_rule_is_compared_so_that_mypy_would_not_look() -> None:
+    assert list(sought_in_a_container()) == []
 
 
 def test_kip101_differs_in_truncation_append_check_and_deduplication() -> None:
