@@ -13,6 +13,7 @@ from sim.errors import InputError, did_you_mean, parse_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
+    from reports.console import Ui
     from scenarios.format.scenario import Scenario
     from sim.config import Value
 
@@ -232,6 +233,17 @@ def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = Fal
     chosen = chosen or tuple(scenario.expect)
     mixing.check(scenario, chosen)
     return chosen
+
+
+def tell_idle(
+    ui: Ui, scenario: Scenario, names: Iterable[str], rules: Mapping[str, str], settings: Iterable[str]
+) -> None:
+    """Say which of the rules and settings that were asked for cannot decide anything in the modes that are run."""
+    from scenarios.format.deciding import idle
+    from sim.protocol.modes import mode
+
+    for line in idle([(scenario, mode(name)) for name in names], rules, settings):
+        ui.note(line)
 
 
 def seed(text: str) -> int:

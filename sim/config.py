@@ -17,6 +17,13 @@ from sim.errors import InputError, did_you_mean
 Value = int | str | bool
 NEVER: Final = 9223372036854775807
 """Long.MAX_VALUE: Kafka's way to write "never"; scenario files may say ``"never"``."""
+Where = tuple[tuple[str, tuple[str, ...]], ...]
+"""Where a rule or key decides anything: rules with values, one of which each must have; it must itself decide there."""
+EVERYWHERE: Final[Where] = ()
+ZOOKEEPER: Final[Where] = (("control_plane", ("zookeeper",)),)
+KRAFT: Final[Where] = (("control_plane", ("kraft",)),)
+ELR: Final[Where] = (("elr", ("on",)),)
+RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,7 @@ class Key:
         choices: the values allowed, for keys that are words.
         minimum: the smallest number allowed, for keys that are numbers.
         maximum: the largest.
+        where: where it decides anything.
     """
 
     default: Value
@@ -36,6 +44,7 @@ class Key:
     choices: tuple[str, ...] = ()
     minimum: int = 0
     maximum: int = NEVER
+    where: Where = EVERYWHERE
 
 
 KEYS: Final[dict[str, Key]] = {
@@ -52,24 +61,39 @@ KEYS: Final[dict[str, Key]] = {
     "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
     "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
     "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
-    "zookeeper.session.timeout.ms": Key(18_000, "ms without a ping until a session ends", minimum=1),
-    "broker.session.timeout.ms": Key(9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1),
-    "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1),
-    "controller.quorum.election.timeout.ms": Key(1_000, "ms until a quorum has another controller", minimum=1),
-    "controller.quorum.fetch.timeout.ms": Key(2_000, "ms until a quorum notices that one is silent", minimum=1),
-    "eligible.leader.replicas.version": Key(1, "feature level of ELR, where a release has it (0: off)", maximum=1),
-    "unclean.leader.election.interval.ms": Key(300_000, "ms between looks for partitions without a leader", minimum=1),
+    "zookeeper.session.timeout.ms": Key(18_000, "ms without a ping until a session ends", minimum=1, where=ZOOKEEPER),
+    "broker.session.timeout.ms": Key(
+        9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1, where=KRAFT
+    ),
+    "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1, where=KRAFT),
+    "controller.quorum.election.timeout.ms": Key(
+        1_000, "ms until a quorum has another controller", minimum=1, where=KRAFT
+    ),
+    "controller.quorum.fetch.timeout.ms": Key(
+        2_000, "ms until a quorum notices that one is silent", minimum=1, where=KRAFT
+    ),
+    "eligible.leader.replicas.version": Key(
+        1, "feature level of ELR, where a release has it (0: off)", maximum=1, where=ELR
+    ),
+    "unclean.leader.election.interval.ms": Key(
+        300_000, "ms between looks for partitions without a leader", minimum=1, where=KRAFT
+    ),
     "unclean.recovery.strategy": Key(
         "default",
         "what KIP-966 does when no clean election is possible (default: Aggressive with unclean election, or Balanced)",
         ("default", "None", "Balanced", "Aggressive"),
+        where=RECOVERS_UNCLEANLY,
     ),
-    "unclean.recovery.timeout.ms": Key(300_000, "ms that an unclean recovery waits for answers", minimum=1),
+    "unclean.recovery.timeout.ms": Key(
+        300_000, "ms that an unclean recovery waits for answers", minimum=1, where=RECOVERS_UNCLEANLY
+    ),
     "auto.leader.rebalance.enable": Key(True, "does the controller go back to the preferred leader by itself"),
     "leader.imbalance.check.interval.seconds": Key(300, "s between its checks of that", minimum=1),
     "controller.socket.timeout.ms": Key(30_000, "ms until a controller sends an unanswered request again", minimum=1),
-    "controlled.shutdown.max.retries": Key(3, "tries of a broker to be relieved before it stops", minimum=1),
-    "controlled.shutdown.retry.backoff.ms": Key(5_000, "ms between those tries", minimum=1),
+    "controlled.shutdown.max.retries": Key(
+        3, "tries of a broker to be relieved before it stops", minimum=1, where=ZOOKEEPER
+    ),
+    "controlled.shutdown.retry.backoff.ms": Key(5_000, "ms between those tries", minimum=1, where=ZOOKEEPER),
     # Producer.
     "acks": Key("all", "replicas that must have a batch before the producer hears of it", ("0", "1", "all")),
     "request.timeout.ms": Key(30_000, "ms until a client gives up a request", minimum=1),
@@ -89,7 +113,9 @@ KEYS: Final[dict[str, Key]] = {
     # The testbed's own.
     "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
     "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is due (dirty_expire)"),
-    "sim.heartbeat.interval.ms": Key(6_000, "ms between pings of a session (by default a third of it)", minimum=1),
+    "sim.heartbeat.interval.ms": Key(
+        6_000, "ms between pings of a session (by default a third of it)", minimum=1, where=ZOOKEEPER
+    ),
     "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
     "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is started again", minimum=1),
     "sim.record.bytes": Key(100, "bytes of a record", minimum=1),

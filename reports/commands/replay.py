@@ -56,6 +56,7 @@ def command(
     expected = replay.expected_digests(origin, names, expect_digest)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
+    options.tell_idle(ui, origin.scenario, names, rules, settings)
     places = {name: origin.place(output, number, name) for name in names}
     for place in places.values():
         evidence.prepare(place)

@@ -63,7 +63,7 @@ def command(
     from scenarios.single.run import run
 
     origin = _origin(scenario, plan, settings, strict=strict)
-    chosen, rules = origin.scenario, {**(origin.rules or {}), **rules}
+    chosen, asked, rules = origin.scenario, rules, {**(origin.rules or {}), **rules}
     if not all_modes:
         mode = mode or origin.mode
     if seed is None and origin.seed is not None:
@@ -72,6 +72,7 @@ def command(
     if trace is not None:
         _check_trace(trace, names)
     number = _seed(ui, chosen, seed)
+    options.tell_idle(ui, chosen, names, asked, settings)
     results: list[RunResult] = []
     for name in names:
         results.append(run(chosen, name, number, rules, trace=trace is not None))

@@ -253,7 +253,8 @@ class _Job:
         self._report = report
         self._note = note
         code = {"code_version": code_version(), "versions": versions(), "arguments": arguments}
-        run = {**sweep.to_json(), **code}
+        self._idle = sweep.idle()
+        run = {**sweep.to_json(), **code, "decides_nothing": self._idle}
         there = _sweep_in(folder, run)
         own = (sweep.first_seed, sweep.end_seed)
         seeds = [own] if there is None else merged([*seed_ranges(there), own])
@@ -271,6 +272,8 @@ class _Job:
 
     def run(self, poll: Callable[[], None], chunks: int | None, task_seconds: float, wave_units: int | None) -> None:
         """Do the waves that are missing."""
+        for line in self._idle:
+            self._note(line)
         _clear_up(self._folder, self._claim.name)
         if self._begun:
             self._count()

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.format import deciding
 from scenarios.format.grid import points
 from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
 from scenarios.sweep.extent import Extent, merged
 from sim.errors import InputError
+from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -81,6 +83,12 @@ class Sweep:
     def row_keys(self) -> list[list[tuple[Any, ...]]]:
         """For each variant `key` of its modes, in the order in which they are run."""
         return [[self.key(variant, mode) for mode in self.modes[variant.name]] for variant in self.variants]
+
+    def idle(self) -> list[str]:
+        """Rules and settings that were asked for and cannot decide anything, one line each."""
+        runs = [(scenario, mode_named(name)) for scenario in self.scenarios for name in self.modes[scenario.name]]
+        given = (word.partition("=")[0] for scenario in self.scenarios for word in scenario.overrides)
+        return deciding.idle(runs, self.rules, (*given, *self.grid))
 
     def to_json(self) -> dict[str, Any]:
         """What ``run.json`` keeps and executors get."""

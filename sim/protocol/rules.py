@@ -6,10 +6,11 @@ has the control plane. Partitions and fetchers turn the words into plain boolean
 """
 
 # Annotations stay what they say, types with data beside them: `RULES` is read off them.
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
+from sim.config import ELR, EVERYWHERE, KRAFT, ZOOKEEPER, Where
 from sim.errors import InputError, did_you_mean, parse_pairs
 
 
@@ -20,25 +21,21 @@ class RuleSpec:
     Attributes:
         meaning: the decision, in one or two sentences.
         source: KIP section, Kafka class or fix.
-        where: where it decides anything: other rule -> values, one of which that must have, and decide itself; empty:
-            everywhere.
+        where: where it decides anything.
         values: the values it may have, oldest behaviour first: those of its type.
     """
 
     meaning: str
     source: str
-    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    where: Where = EVERYWHERE
     values: tuple[str, ...] = ()
 
 
-ZOOKEEPER: Final = {"control_plane": ("zookeeper",)}
-KRAFT: Final = {"control_plane": ("kraft",)}
-ELR: Final = {"elr": ("on",)}
-ASKS_FOR_EPOCHS: Final = {"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}
-ANSWERS_ABOUT_EPOCHS: Final = {"follower_truncation": ("leader-epoch", "leader-epoch-rounds", "on-fetch")}
-FENCES_FETCHES: Final = {"fetch_fencing": ("leader-epoch",)}
-TAKES_OVERLAPS: Final = {"append_check": ("last-offset",)}
-DEDUPLICATES: Final = {"producer_dedup": ("yes",)}
+ASKS_FOR_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leader-epoch-rounds")),)
+ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leader-epoch-rounds", "on-fetch")),)
+FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
+TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
+DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,3 +504,22 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
 def _checked(name: str, value: str) -> str:
     check(name, value)
     return value
+
+
+def unmet(where: Where, in_force: Sequence[Rules]) -> Where:
+    """Why a rule or key decides nothing.
+
+    Args:
+        where: where it decides.
+        in_force: the rules of all brokers.
+
+    Returns:
+        The first condition that none of them meets, of those of the conditions' own rules as well; empty: none is left,
+        and it may decide.
+    """
+    for name, values in where:
+        if not any(getattr(rules, name) in values for rules in in_force):
+            return ((name, values),)
+        if lacking := unmet(RULES[name].where, in_force):
+            return lacking
+    return EVERYWHERE

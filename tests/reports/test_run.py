@@ -86,6 +86,29 @@ def test_control_planes_do_not_mix(highwater: Callable[..., Call], tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("words", [("run",), ("replay", "--seed", "1"), ("sweep", "--seeds", "1..2", "--local", "1")])
+def test_what_decides_nothing_in_the_mode_is_said(
+    highwater: Callable[..., Call], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    command, *options = words
+    mode = ("--modes" if command == "sweep" else "--mode", "kraft")
+    asked = ("--rule", "missed_bounce=noticed", "--set", "zookeeper.session.timeout.ms=9000")
+    folder = () if command == "run" else ("--output", tmp_path / "out")
+    call = highwater(command, "canary", *mode, *asked, *options, *folder)
+    lines = [
+        "rule missed_bounce decides nothing in kraft: it needs control_plane=zookeeper",
+        "setting zookeeper.session.timeout.ms decides nothing in kraft: it needs control_plane=zookeeper",
+    ]
+    assert [line for line in call.err.splitlines() if "decides" in line] == lines
+    if command == "sweep":
+        assert json.loads((tmp_path / "out/run.json").read_text())["decides_nothing"] == lines
+
+
+def test_what_only_a_scenario_file_sets_is_not_said(highwater: Callable[..., Call]) -> None:
+    assert "unclean.recovery.timeout.ms" in catalogue.load("elr-chaos").draw_config
+    assert highwater("run", "elr-chaos", "--mode", "hw", "--seed", "1").err == ""
+
+
 def test_early_warnings_are_shown_and_count_with_strict(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary")
     assert "Early warnings" in call.out

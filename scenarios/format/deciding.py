@@ -1,0 +1,53 @@
+"""What a user asked for and what cannot decide anything: rules and settings of which other rules take no notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from scenarios.format.scenario import Scenario
+from sim.config import KEYS, Where
+from sim.protocol.modes import Mode
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import RULES, Rules, unmet
+
+SCRIPTED: Final = {"control_plane": "zookeeper"}
+"""A script holds a controller's seat at ZooKeeper, whatever the mode."""
+
+
+def idle(
+    runs: Iterable[tuple[Scenario, Mode]], rules: Mapping[str, str] | None = None, settings: Iterable[str] = ()
+) -> list[str]:
+    """What decides nothing, one line for each rule and setting.
+
+    Args:
+        runs: the scenarios, each with every mode that it is run in.
+        rules: the rules that the user asked for, with their values.
+        settings: the keys that the user asked for.
+    """
+    asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in rules or ()}
+    asked |= {f"setting {key}": KEYS[key].where for key in settings}
+    in_force = [(mode, list(_in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
+    lines = []
+    for what, where in asked.items():
+        decides = {mode.name for mode, brokers in in_force if not unmet(where, brokers)}
+        reasons: dict[str, dict[str, None]] = {}
+        for mode, brokers in in_force:
+            if mode.name not in decides:
+                (reason,) = (f"{name}={'|'.join(values)}" for name, values in unmet(where, brokers))
+                reasons.setdefault(reason, {})[mode.name] = None
+        lines += [
+            f"{what} decides nothing in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()
+        ]
+    return lines
+
+
+def _in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:
+    """The rules of all brokers, those included that they may begin with."""
+    older = scenario.upgraded_from if scenario.recorded is None else scenario.recorded.older.values()
+    for one in (mode, *map(mode_named, (*scenario.broker_modes.values(), *older))):
+        own = one.rules.override(rules)
+        if own.control_plane == mode.rules.override(rules).control_plane:
+            yield own
+            if scenario.control == "scripted":
+                yield own.override(SCRIPTED)

@@ -1,0 +1,191 @@
+"""Where rules and settings decide anything: what their declarations say is what runs show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from scenarios.format.catalogue import load
+from scenarios.format.deciding import idle
+from scenarios.single import recording
+from scenarios.single.run import run_row
+from sim.config import KEYS, Value
+from sim.protocol.modes import MODES
+from sim.protocol.rules import RULES, unmet
+
+if TYPE_CHECKING:
+    from scenarios.format.scenario import Scenario
+
+CORPUS: Final = Path(__file__).parents[2] / "corpus"
+DRAWN: Final = [(scenario, seed) for scenario in ("chaos", "elr-chaos", "sessions") for seed in (1, 5)]
+OTHER: Final[dict[str, Value]] = {
+    "eligible.leader.replicas.version": 0,
+    "unclean.recovery.strategy": "Aggressive",
+}
+"""Another value than the default, where that is not simply a larger number."""
+RULES_DECIDE: Final = {
+    "follower_truncation": ("canary", "hw", 0, "leader-epoch"),
+    "epoch_request_error": ("kafka-2334", "kip101", 0, "high-watermark"),
+    "truncation_fencing": ("chaos", "kip101", 0, "yes"),
+    "truncate_at_leo": ("chaos", "kraft", 0, "keeps-epochs"),
+    "epoch_recorded_at": ("kip903", "kip101", 0, "election"),
+    "fetcher_restart": ("jepsen-2013-clean", "hw", 0, "newer-epoch"),
+    "fetch_fencing": ("missed-bounce", "hw", 0, "leader-epoch"),
+    "session_epoch": ("kafka-6880", "kip320", 0, "first-fetch"),
+    "fenced_fetcher": ("kafka-6880", "kip320", 0, "retries"),
+    "late_reply": ("last-replica-standing", "hw", 0, "leader-epoch"),
+    "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),
+    "append_error": ("sessions", "kip101", 36, "partition-fails"),
+    "overlap_recovery": ("kip101-scenario-2-batches", "hw", 0, "passes"),
+    "out_of_range": ("kip903", "hw", 0, "truncates"),
+    "hw_needs_min_isr": ("hw-under-min-isr", "hw", 0, "yes"),
+    "hw_needs_epoch": ("kafka-6880", "hw", 0, "yes"),
+    "isr_join": ("kafka-7128", "hw", 0, "leader-epoch-start"),
+    "isr_eligibility": ("all-min-isr-unclean", "hw", 0, "registered"),
+    "isr_update": ("canary", "kip101", 0, "alter-partition"),
+    "registration_epoch": ("all-min-isr-unclean", "hw", 0, "bumped"),
+    "missed_bounce": ("all-min-isr-unclean", "hw", 0, "noticed"),
+    "broker_epoch": ("chaos", "hw", 4, "checked"),
+    "controller_writes": ("chaos", "hw", 0, "fenced"),
+    "controller_startup": ("all-min-isr-unclean", "hw", 0, "all-replicas"),
+    "broker_metadata": ("stuck-replica-kip320", "kip320", 0, "last-sent"),
+    "list_offsets_guard": ("kafka-2334", "hw", 0, "yes"),
+    "list_offsets_fencing": ("all-min-isr-unclean", "hw", 0, "yes"),
+    "client_metadata": ("kafka-7164", "hw", 0, "newest-epoch"),
+    "consumer_validation": ("fsync-demo-other-order", "hw", 0, "yes"),
+    "producer_dedup": ("chaos", "kip320", 0, "no"),
+    "producer_recovery": ("chaos", "kip320", 1, "new-producer-id"),
+    "control_plane": ("canary", "hw", 0, "kraft"),
+    "stale_fetch": ("chaos", "hw", 1, "refused"),
+    "isr_shrink_epoch": ("all-min-isr-unclean", "kraft", 0, "bumped"),
+    "reassignment_completes": ("chaos", "kraft", 36, "adding-in-isr"),
+    "elr": ("all-min-isr-unclean", "kraft", 0, "on"),
+    "last_known_elr": ("all-min-isr-unclean", "elr", 0, "ejected-members"),
+    "last_known_leader": ("jepsen-2013-clean", "elr", 0, "fenced-too"),
+    "clean_shutdown": ("chaos", "elr", 2, "ignored"),
+    "min_isr_change": ("min-isr-change", "elr", 0, "keeps-elr"),
+    "unclean_registration": ("all-min-isr-unclean", "elr", 0, "removes"),
+    "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
+    "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
+}
+"""Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
+KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
+    "zookeeper.session.timeout.ms": ("all-min-isr-unclean", "hw", 0, 6_000),
+    "controlled.shutdown.max.retries": ("chaos", "hw", 2, 1),
+    "controlled.shutdown.retry.backoff.ms": ("chaos", "hw", 2, 10_000),
+    "sim.heartbeat.interval.ms": ("all-min-isr-unclean", "hw", 0, 2_000),
+    "broker.session.timeout.ms": ("all-min-isr-unclean", "kraft", 0, 30_000),
+    "broker.heartbeat.interval.ms": ("all-min-isr-unclean", "kraft", 0, 1_000),
+    "controller.quorum.election.timeout.ms": ("chaos", "elr", 7, 5_000),
+    "controller.quorum.fetch.timeout.ms": ("chaos", "elr", 8, 5_000),
+    "eligible.leader.replicas.version": ("all-min-isr-unclean", "elr", 0, 0),
+    "unclean.recovery.strategy": ("all-min-isr-unclean", "elr-recovery", 0, "None"),
+    "unclean.recovery.timeout.ms": ("all-min-isr-unclean", "elr-recovery", 0, 1_000),
+}
+"""The same for keys that do not decide everywhere."""
+NEEDS: Final[dict[str, dict[str, Value]]] = {
+    "producer_dedup": {"enable.idempotence": True, "acks": "all"},
+    "producer_recovery": {"enable.idempotence": True, "acks": "all"},
+    "unclean.recovery.timeout.ms": {"unclean.leader.election.enable": True},
+}
+"""Rule or key -> settings under which its run shows it."""
+RARE: Final = {
+    "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/conformance",
+    "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
+    "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/conformance",
+}
+"""Rule or key -> why no run of a few hundred shows it, and what does."""
+
+
+@cache
+def scenario(name: str) -> tuple[Scenario, int | None]:
+    file = CORPUS / f"{name}.json"
+    if not file.exists():
+        return load(name), None
+    found = recording.read(file)
+    return found.scenario, found.seed
+
+
+def others(mode: str, turn: int) -> tuple[dict[str, str], dict[str, Value]]:
+    """Other values for all rules and keys that decide nothing in a mode: with two turns, all but few of them."""
+    rules = MODES[mode].rules
+    changed: dict[str, str] = {}
+    for name, spec in RULES.items():
+        if unmet(spec.where, [rules]):
+            values = [value for value in spec.values if value != getattr(rules, name)]
+            changed[name] = values[turn % len(values)]
+    settings: dict[str, Value] = {}
+    for key, one in KEYS.items():
+        if unmet(one.where, [rules]):
+            settings[key] = OTHER[key] if key in OTHER else int(one.default) * (turn + 2) + 1
+    return changed, settings
+
+
+def test_places_are_rules_and_some_of_their_values() -> None:
+    for where in (*(rule.where for rule in RULES.values()), *(key.where for key in KEYS.values())):
+        for rule, values in where:
+            assert set(values) < set(RULES[rule].values)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_depends_on_what_decides_nothing_in_the_mode(mode: str) -> None:
+    for turn in (0, 1):
+        rules, settings = others(mode, turn)
+        assert {"zookeeper.session.timeout.ms", "broker.session.timeout.ms"} & settings.keys()
+        for name, seed in DRAWN:
+            plain = run_row(load(name), mode, seed)
+            other = run_row(load(name).with_settings(settings), mode, seed, rules)
+            assert other["digest"] == plain["digest"], (name, seed, rules, settings)
+
+
+def test_all_are_shown_to_decide_somewhere_but_for_the_rare() -> None:
+    elsewhere = {key for key, one in KEYS.items() if one.where}
+    assert {*RULES_DECIDE, *KEYS_DECIDE, *RARE} == {*RULES, *elsewhere}
+
+
+@pytest.mark.parametrize("name", [*RULES_DECIDE, *KEYS_DECIDE])
+def test_something_depends_on_it_where_it_decides(name: str) -> None:
+    word, mode, seed, value = (RULES_DECIDE | KEYS_DECIDE)[name]
+    what, recorded = scenario(word)
+    seed = seed if recorded is None else recorded
+    what = what.with_settings(NEEDS.get(name, {}))
+    where = RULES[name].where if name in RULES else KEYS[name].where
+    assert not unmet(where, [MODES[mode].rules])
+    rules, settings = ({name: str(value)}, {}) if name in RULES else ({}, {name: value})
+    assert run_row(what.with_settings(settings), mode, seed, rules)["digest"] != run_row(what, mode, seed)["digest"]
+
+
+def test_a_line_tells_what_decides_nothing_in_which_modes_and_why() -> None:
+    power, canary = load("power"), load("canary")
+    runs = [(one, MODES[mode]) for one in (power, canary) for mode in ("hw", "kip320", "kraft", "elr")]
+    rules = {"missed_bounce": "noticed", "isr_join": "high-watermark", "last_known_elr": "ejected-members"}
+    assert idle(runs, rules, ["broker.session.timeout.ms", "acks"]) == [
+        "rule missed_bounce decides nothing in kraft, elr: it needs control_plane=zookeeper",
+        "rule last_known_elr decides nothing in hw, kip320, kraft: it needs elr=on",
+        "setting broker.session.timeout.ms decides nothing in hw, kip320: it needs control_plane=kraft",
+    ]
+
+
+def test_what_an_asked_rule_needs_may_be_asked_for_as_well() -> None:
+    rules = {"elr": "on", "last_known_elr": "ejected-members"}
+    assert idle([(load("power"), MODES["kraft"])], rules) == []
+    assert idle([(load("power"), MODES["hw"])], rules) == [
+        "rule elr decides nothing in hw: it needs control_plane=kraft",
+        "rule last_known_elr decides nothing in hw: it needs control_plane=kraft",
+    ]
+
+
+def test_a_broker_of_another_mode_counts_and_so_does_a_script_in_the_controllers_seat() -> None:
+    power = load("power")
+    asked = {"epoch_request_error": "high-watermark"}
+    assert idle([(power, MODES["hw"])], asked) == [
+        "rule epoch_request_error decides nothing in hw: it needs follower_truncation=leader-epoch|leader-epoch-rounds"
+    ]
+    assert idle([(replace(power, broker_modes={2: "kip101"}), MODES["hw"])], asked) == []
+    session = ["zookeeper.session.timeout.ms"]
+    assert len(idle([(power, MODES["kraft"])], settings=session)) == 1
+    assert idle([(load("kafka-7164"), MODES["kraft"])], settings=session) == []
