@@ -36,6 +36,7 @@ from sim.checkers import checker
 from sim.checkers.registry import FINDINGS
 from sim.config import Value
 from sim.history.ledger import End, Ledger, Violation
+from sim.protocol.modes import Promised
 from sim.protocol.rules import Rules
 
 UNKNOWN = -1
@@ -55,31 +56,27 @@ class Promise:
 
     Args:
         ledger: what happened.
-        rules: the mode's: without ``hw_needs_min_isr``, what only acks=1 covered may be shown and lost.
+        promised: what the mode promises.
         unclean_election: whether unclean election is configured. That breaks P0, as does one that was switched on or
             that happened.
     """
 
-    def __init__(self, ledger: Ledger, rules: Rules, *, unclean_election: bool) -> None:
+    def __init__(self, ledger: Ledger, promised: Promised, *, unclean_election: bool) -> None:
         self._ledger = ledger
         self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
-        self._hw_waits = rules.hw_needs_min_isr == "yes"
-        self._never_diverges = rules.names_epochs
-        self._deduplicates = rules.producer_dedup == "yes"
+        self._promised = promised
         self._lossy = [end for end in ledger.ends if end.lost]
         self._isr_since = [since for since, _ in ledger.isr_history]
         self._up_since = {broker: [since for since, _ in periods] for broker, periods in ledger.up.items()}
         self._changes = self._times_of_change()
         self._shown_us: dict[int, int] | None = None
         self._judged: dict[tuple[object, ...], bool] = {}
-        self._has_elr = rules.elr == "on"
-        self._goes_by_logs = rules.unclean_recovery != "election"
         self._unclean = self._lossy_ids = frozenset[int]()
-        if self._has_elr:
+        if promised.counts_damage:
             damage = Damage(ledger)
             self._unclean, self._lossy_ids = damage.excused(lossy=False), damage.excused(lossy=True)
-        self._excused_ids = self._lossy_ids if self._goes_by_logs else self._unclean
-        if not self._has_elr or ledger.elr_was_off:
+        self._excused_ids = self._lossy_ids if promised.damaged_by_loss else self._unclean
+        if not promised.counts_damage or ledger.elr_was_off:
             self._excused_ids |= self._excused_by_isr()
         self._acked_all = frozenset(
             record
@@ -103,7 +100,7 @@ class Promise:
         return self._by_damage(self._lossy_ids)
 
     def _by_damage(self, excused: frozenset[int]) -> int:
-        return int(self._p0 and not (self._acked_all & excused)) if self._has_elr else UNKNOWN
+        return int(self._p0 and not (self._acked_all & excused)) if self._promised.counts_damage else UNKNOWN
 
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
@@ -114,17 +111,17 @@ class Promise:
         counts there, received or not.
         """
         promised = FINDINGS[violation.kind].promised
-        if promised == checker.NEVER_DIVERGES and self._never_diverges:
+        if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
             return True
         if not self._p0 or promised == checker.NOT_PROMISED:
             return False
         if promised == checker.IDEMPOTENT:
-            return self._deduplicates
+            return self._promised.deduplicates
         if promised == checker.ALL_RECORDS:
             concerned = violation.ids - self._ledger.deleted
             return (bool(concerned) or not violation.ids) and not (concerned & self._excused_ids)
         if promised == checker.READABLE:
-            readable = violation.ids if self._hw_waits else violation.ids & self._acked_all
+            readable = violation.ids if self._promised.keeps_all_shown else violation.ids & self._acked_all
             return bool(readable - self._excused_ids)
         if promised == checker.RECORDS_OR_NONE and not violation.ids:
             return True

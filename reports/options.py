@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
     from sim.config import Value
+    from sim.protocol.modes import Mode
 
 F = TypeVar("F", bound="Callable[..., Any] | click.Command")
 SEED_END: Final = 2**63
@@ -215,10 +216,13 @@ def all_modes_option(command: F) -> F:
     return click.option("--all-modes", is_flag=True, help="Run every mode that there is.")(command)
 
 
-def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = False) -> tuple[str, ...]:
+def modes(
+    scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = False, own: Iterable[Mode] = ()
+) -> tuple[Mode, ...]:
     """The modes to run: those named, every one, or those of the scenario's [expect].
 
-    Variants of a release are run only where something names them: the default compares what a scenario is about.
+    Variants of a release are run only where something names them: the default compares what a scenario is about. Modes
+    that only a sweep's folder knows are its `own`.
 
     Raises:
         InputError: unknown mode, modes named where every one is asked for, or one that the scenario's brokers cannot be
@@ -229,20 +233,21 @@ def modes(scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = Fal
 
     if everyone and names:
         raise InputError("--all-modes and named modes exclude each other")
-    chosen = tuple(MODES) if everyone else tuple(dict.fromkeys(mode(name).name for name in names))
-    chosen = chosen or tuple(scenario.expect)
+    if everyone:
+        names = MODES
+    known = {**MODES, **{mode.name: mode for mode in own}}
+    chosen = tuple(mode(name, known) for name in dict.fromkeys(names or scenario.expect))
     mixing.check(scenario, chosen)
     return chosen
 
 
 def tell_idle(
-    ui: Ui, scenario: Scenario, names: Iterable[str], rules: Mapping[str, str], settings: Iterable[str]
+    ui: Ui, scenario: Scenario, modes: Iterable[Mode], rules: Mapping[str, str], settings: Iterable[str]
 ) -> None:
     """Say which of the rules and settings that were asked for cannot decide anything in the modes that are run."""
     from scenarios.format.deciding import idle
-    from sim.protocol.modes import mode
 
-    for line in idle([(scenario, mode(name)) for name in names], rules, settings):
+    for line in idle([(scenario, mode) for mode in modes], rules, settings):
         ui.note(line)
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load, names
-from scenarios.single.run import run, run_row
 from sim.hosts.broker import Broker
 from sim.hosts.consumer import Consumer
 from sim.kernel.scheduler import Kernel
+from tests.named import run, run_row
 from tests.plain import needs_sources
 from tests.test_metamorphic import without_faults
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 ROWS = """
 import json
 from scenarios.format.catalogue import load, names
-from scenarios.single.run import run_row
+from tests.named import run_row
 modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("elr", "elr-recovery") for name in names()}
 rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2, 3)]
 print(json.dumps(rows))

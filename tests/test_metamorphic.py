@@ -15,11 +15,11 @@ from faults.kinds import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
 from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.run import run, run_row
 from sim.kernel.streams import Streams
 from sim.protocol.modes import MODES
 from tests.hunt.causal import IDLE, INSIDE, LATER, UNMET, Tally, planned
 from tests.hunt.elision import scenario_of
+from tests.named import run, run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -156,10 +156,10 @@ def _branches(run: Mapping[str, Any]) -> set[str]:
     """The rule branches that some broker or client of the sweep could take."""
     modes = {mode for names in run["modes"].values() for mode in names}
     modes |= {mode for scenario in run["scenarios"] for mode in (scenario.get("broker_modes") or {}).values()}
+    rules = {name: mode.rules.as_dict() for name, mode in MODES.items()}
+    rules |= {name: mode["rules"] for name, mode in run.get("own_modes", {}).items()}
     return {
-        f"{rule}={value}"
-        for mode in modes & MODES.keys()
-        for rule, value in {**MODES[mode].rules.as_dict(), **run["rules"]}.items()
+        f"{rule}={value}" for mode in modes & rules.keys() for rule, value in {**rules[mode], **run["rules"]}.items()
     }
 
 

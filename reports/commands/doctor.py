@@ -114,9 +114,10 @@ def _digests() -> dict[str, str]:
     """Where the self-test ran -> its digest."""
     from scenarios.format.catalogue import load
     from scenarios.single.run import run_row
+    from sim.protocol.modes import MODES
 
     scenario, mode, seed = SELF_TEST
-    here = [run_row(load(scenario), mode, seed)["digest"] for _ in range(2)]
+    here = [run_row(load(scenario), MODES[mode], seed)["digest"] for _ in range(2)]
     return {"here": here[0], "here again": here[1], "fresh process": _digest_elsewhere()}
 
 

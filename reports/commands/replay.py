@@ -52,25 +52,28 @@ def command(
 
     number = options.seed(seed)
     origin = replay.origin(source, number, scenario, rules, settings, strict=strict)
-    names = options.modes(origin.scenario, [mode] if mode else origin.modes)
-    expected = replay.expected_digests(origin, names, expect_digest)
+    names = [mode] if mode else [one.name for one in origin.modes]
+    modes = options.modes(origin.scenario, names, own=origin.modes)
+    expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
-    options.tell_idle(ui, origin.scenario, names, rules, settings)
-    places = {name: origin.place(output, number, name) for name in names}
-    for place in places.values():
+    options.tell_idle(ui, origin.scenario, modes, rules, settings)
+    places = [origin.place(output, number, one.name) for one in modes]
+    for place in places:
         evidence.prepare(place)
     done = []
-    for name, place in places.items():
-        result = run(origin.scenario, name, number, origin.rules, trace=True)
+    for one, place in zip(modes, places, strict=True):
+        result = run(origin.scenario, one, number, origin.rules, trace=True)
         evidence.write(place, origin.scenario, result)
-        done.append(replay.Replayed(result, place.path, expected.get(name)))
-    code = exits.worst(one.exit_code for one in done)
+        done.append(replay.Replayed(result, place.path, expected.get(one.name)))
+    code = exits.worst(replayed.exit_code for replayed in done)
     if as_json:
-        ui.json({"schema_version": SCHEMA_VERSION, "replays": [one.as_json() for one in done], "exit_code": code})
+        ui.json(
+            {"schema_version": SCHEMA_VERSION, "replays": [replayed.as_json() for replayed in done], "exit_code": code}
+        )
     else:
-        for one in done:
-            _show(ui, origin, one)
+        for replayed in done:
+            _show(ui, origin, replayed)
     return code
 
 

@@ -68,14 +68,15 @@ def command(
         mode = mode or origin.mode
     if seed is None and origin.seed is not None:
         seed = str(origin.seed)
-    names = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
+    modes = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
+    names = tuple(one.name for one in modes)
     if trace is not None:
         _check_trace(trace, names)
     number = _seed(ui, chosen, seed)
-    options.tell_idle(ui, chosen, names, asked, settings)
+    options.tell_idle(ui, chosen, modes, asked, settings)
     results: list[RunResult] = []
-    for name in names:
-        results.append(run(chosen, name, number, rules, trace=trace is not None))
+    for one in modes:
+        results.append(run(chosen, one, number, rules, trace=trace is not None))
         _show(ui, chosen, results, trace, as_json)
     if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
         same = results[0].row["digest"] == origin.digest

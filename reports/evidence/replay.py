@@ -13,6 +13,7 @@ from reports.evidence.folder import Place
 from scenarios.format import catalogue
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
+from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Folder
     from scenarios.sweep.store import Store
     from sim.config import Value
+    from sim.protocol.modes import Mode
 
 STORE: Final = Path("store")
 """Where replays of scenarios go when no folder is named."""
@@ -43,7 +45,7 @@ class Origin:
     """
 
     scenario: Scenario
-    modes: tuple[str, ...]
+    modes: tuple[Mode, ...]
     root: Path
     parts: tuple[str, ...]
     rules: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +126,7 @@ def origin(
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings, strict=strict)
-    return Origin(scenario, tuple(scenario.expect), STORE, (scenario.name,), rules)
+    return Origin(scenario, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
@@ -164,7 +166,7 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     digests = _digests(store, name, seed, point)
     return Origin(
         scenario,
-        tuple(run["modes"][name]),
+        store.sweep.modes[name],
         folder.local or STORE,
         (*parts, *((words(point).replace(" ", ","),) if point else ())),
         run["rules"],

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from scenarios.format.scenario import Scenario
 from sim.errors import InputError
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
 
 NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
 
 
-def check(scenario: Scenario, modes: Iterable[str]) -> None:
+def check(scenario: Scenario, modes: Collection[Mode]) -> None:
     """Refuse modes that would put brokers of a scenario that have a mode of their own under another control plane.
 
     Raises:
@@ -24,16 +24,12 @@ def check(scenario: Scenario, modes: Iterable[str]) -> None:
     """
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):
-        plane = _plane(own_mode)
-        misfits = [mode for mode in modes if _plane(mode) != plane]
+        plane = mode_named(own_mode).rules.control_plane
+        misfits = [mode.name for mode in modes if mode.rules.control_plane != plane]
         if misfits:
-            fits = [mode for mode in MODES if _plane(mode) == plane]
+            fits = [name for name, mode in MODES.items() if mode.rules.control_plane == plane]
             raise InputError(
                 f"{scenario.name} does not run in {', '.join(misfits)}: its broker {broker} is in mode {own_mode}, "
                 f"under {NAMES[plane]}, and a cluster has one control plane; modes under {NAMES[plane]}: "
                 f"{', '.join(fits)}"
             )
-
-
-def _plane(mode: str) -> str:
-    return mode_named(mode).rules.control_plane

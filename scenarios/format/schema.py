@@ -33,6 +33,7 @@ from sim.errors import InputError
 from sim.history.steps import STEPS
 from sim.hosts.control_plane import ELECTIONS
 from sim.protocol.modes import MODES
+from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -327,7 +328,7 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     if found:
         raise InputError(*dict.fromkeys(found))
     scenario = from_json(_plain(file))
-    mixing.check(scenario, scenario.expect)
+    mixing.check(scenario, [mode_named(name) for name in scenario.expect])
     legal.check(scenario)
     return scenario
 

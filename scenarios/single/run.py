@@ -48,9 +48,8 @@ from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
-from sim.protocol.rules import Rules
 
 END_US: Final = 1 << 62
 """Nothing happens later: steps are recorded with their time in 64 bits, and some deadlines are "never" away."""
@@ -142,7 +141,7 @@ class _Run:
     """Carries one run through its phases."""
 
     def __init__(
-        self, scenario: Scenario, mode: str, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
+        self, scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
     ) -> None:
         self.scenario = scenario
         self.mode = mode
@@ -151,7 +150,8 @@ class _Run:
         self.streams = Streams(seed)
         drawn = self._draw_settings()
         self.config = resolve(scenario.config, drawn)
-        self.rules: Rules = mode_named(mode).rules.override(overrides)
+        in_force = mode.override(overrides)
+        self.rules, self.promised = in_force.rules, in_force.promise
         brokers = self._brokers()
         broker_rules = dict.fromkeys(range(1, brokers + 1), self.rules)
         for broker, own_mode in scenario.broker_modes.items():
@@ -210,12 +210,10 @@ class _Run:
 
     def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
         """The brokers that begin in an older mode, and in the run's when they start again."""
-        ladder = list(MODES)
         older = [
-            name
-            for name in self.scenario.upgraded_from
-            if ladder.index(name) < ladder.index(self.mode)
-            and mode_named(name).rules.control_plane == self.rules.control_plane
+            one.name
+            for one in map(mode_named, self.scenario.upgraded_from)
+            if one.place < self.mode.place and one.rules.control_plane == self.rules.control_plane
         ]
         found = {}
         for broker in brokers if older else ():
@@ -351,7 +349,7 @@ class _Run:
         """What was found becomes inside or outside the promise, and warnings that count become violations."""
         self.waited, self.hidden_us = self._waiting()
         ledger = self.cluster.recorder.ledger
-        promise = Promise(ledger, self.rules, unclean_election=elects_uncleanly(self.config, self.rules))
+        promise = Promise(ledger, self.promised, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
@@ -393,10 +391,10 @@ class _Run:
         digest = recorder.digest()
         availability = recorder.availability
         decided = not error or self.exhausted
-        expected = decided and as_expected(self.scenario, self.mode, violations, to_the_end=not self.exhausted)
+        expected = decided and as_expected(self.scenario, self.mode.name, violations, to_the_end=not self.exhausted)
         return {
             "scenario": self.scenario.name,
-            "mode": self.mode,
+            "mode": self.mode.name,
             "seed": self.seed,
             "verdict": self._verdict(error),
             "expected": expected,
@@ -461,11 +459,14 @@ class _Run:
         return len(recorder.last_standing.taken.intersection(*lost)) if lost else 0
 
     def _replay_line(self, digest: str) -> str:
+        """The command that runs it again; none where the command line does not know the mode."""
+        if MODES.get(self.mode.name) != self.mode:
+            return ""
         recorded = self.scenario.recorded
         words = ["highwater", "replay", self.scenario.source or self.scenario.name]
         if recorded is not None:
             words = ["highwater", "run", *recorded.words]
-        words += ["--mode", self.mode, "--seed", str(self.seed)]
+        words += ["--mode", self.mode.name, "--seed", str(self.seed)]
         for name, value in sorted(self.overrides.items()):
             words += ["--rule", f"{name}={value}"]
         for override in self.scenario.overrides:
@@ -553,7 +554,7 @@ def _first_lines(error: Exception) -> str:
 
 def _execute(
     scenario: Scenario,
-    mode: str,
+    mode: Mode,
     seed: int,
     rules: Mapping[str, str],
     observers: list[Callable[[Shown], None]],
@@ -584,12 +585,12 @@ def prepare_process() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | None = None) -> Row:
+def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None) -> Row:
     """Run and keep the row only.
 
     Args:
         scenario: what to run.
-        mode: name of a mode.
+        mode: one of `sim.protocol.modes.MODES`, or another.
         seed: any integer.
         rules: rule values that replace the mode's.
 
@@ -605,7 +606,7 @@ def run_row(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] |
 
 def run(
     scenario: Scenario,
-    mode: str,
+    mode: Mode,
     seed: int,
     rules: Mapping[str, str] | None = None,
     *,
@@ -616,7 +617,7 @@ def run(
 
     Args:
         scenario: what to run.
-        mode: name of a mode.
+        mode: one of `sim.protocol.modes.MODES`, or another.
         seed: any integer.
         rules: rule values that replace the mode's.
         trace: whether to keep every step.

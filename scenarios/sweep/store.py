@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 VERSION_KEY: Final = "highwater.schema_version"
 RESULTS: Final = "results"
-IDENTITY: Final = ("scenarios", "code_version", "modes", "rules", "grid")
+IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
 """What ``run.json`` says of a sweep that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
 """The schema_version that manifests came with."""

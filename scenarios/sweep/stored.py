@@ -13,6 +13,7 @@ RUN: Final = {
     "code_version": str,
     "scenarios": [{"name": str, "faults?": ({"kinds": [str]},), "broker_modes?": ({str: str},)}],
     "modes": {str: [str]},
+    "own_modes?": {str: {"release": str, "follows": str, "summary": str, "rules": {str: str}, "promise": {str: bool}}},
     "seeds": [object],
     "rules": {str: str},
     "grid?": {str: [object]},

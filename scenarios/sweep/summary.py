@@ -118,7 +118,7 @@ class Summary:
         self._key = ("scenario", "mode", *sweep.grid)
         self._order = {key: place for place, key in enumerate(key for keys in sweep.row_keys() for key in keys)}
         self._counts = {key: _Counts() for key in self._order}
-        self._reached = {mode: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
+        self._reached = {mode.name: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
         self._failing: list[tuple[int, int, Row]] = []
         self._untold = 0
         self.failing = 0
@@ -190,7 +190,7 @@ class Summary:
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
         for variant in self._sweep.variants:
-            for mode in self._sweep.modes[variant.name]:
+            for mode in self._sweep.names(variant):
                 yield variant, mode
 
     def _met(self, scenario: Scenario, mode: str) -> bool | None:
@@ -233,7 +233,7 @@ class Summary:
         return [reason for scenario in self._sweep.variants for reason in self._reasons(scenario)]
 
     def _reasons(self, scenario: Scenario) -> Iterator[str]:
-        counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.modes[scenario.name]]
+        counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.names(scenario)]
         runs, vacuous = sum(one.runs for one in counts), sum(one.vacuous for one in counts)
         exhausted = sum(one.verdicts["exhausted"] for one in counts)
         name = " ".join((scenario.name, *scenario.overrides))
@@ -241,7 +241,7 @@ class Summary:
             yield f"{name}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
         if exhausted > EXHAUSTED_MAX * runs:
             yield f"{name}: {exhausted} of {runs} runs are exhausted, more than {EXHAUSTED_MAX:.0%}"
-        for mode in self._sweep.modes[scenario.name]:
+        for mode in self._sweep.names(scenario):
             if self._met(scenario, mode) is None:
                 yield f"{name}: whether {mode} is as expected is open, since runs are exhausted"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,9 @@ from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
 from scenarios.sweep.extent import Extent, merged
 from sim.errors import InputError
+from sim.protocol.modes import MODES, Mode, Promised
 from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,18 +44,18 @@ class Sweep:
 
     Attributes:
         scenarios: with names that differ.
-        modes: scenario name -> modes.
+        modes: scenario name -> modes. What is not one of `MODES` goes with the sweep as a whole, rules and all.
         first_seed: seeds from here,
         end_seed: without this one.
         rules: overrides of rules.
         grid: settings that vary; each scenario is run at every point.
 
     Raises:
-        InputError: no seeds, or seeds that rows have no room for.
+        InputError: no seeds, or seeds that rows have no room for; two modes of one name.
     """
 
     scenarios: tuple[Scenario, ...]
-    modes: Mapping[str, tuple[str, ...]]
+    modes: Mapping[str, tuple[Mode, ...]]
     first_seed: int
     end_seed: int
     rules: Mapping[str, str] = field(default_factory=dict)
@@ -62,11 +64,19 @@ class Sweep:
     def __post_init__(self) -> None:
         if not 0 <= self.first_seed < self.end_seed <= 1 << 63:
             raise InputError(f"seeds {self.first_seed}..{self.end_seed} are not a range between 0 and 2^63")
+        known = {**MODES}
+        for mode in (mode for modes in self.modes.values() for mode in modes):
+            if known.setdefault(mode.name, mode) != mode:
+                raise InputError(f"two modes are called {mode.name!r}; rows could not tell them apart")
 
     @cached_property
     def variants(self) -> tuple[Scenario, ...]:
         """Each scenario at all points of the grid."""
         return tuple(scenario.with_settings(point) for scenario in self.scenarios for point in points(self.grid))
+
+    def names(self, scenario: Scenario) -> list[str]:
+        """The modes of a scenario by name, in the order in which they are run."""
+        return [mode.name for mode in self.modes[scenario.name]]
 
     def key(self, variant: Scenario, mode: str) -> tuple[Any, ...]:
         """What the rows of a variant in a mode share: scenario, mode and the settings that vary."""
@@ -82,19 +92,23 @@ class Sweep:
 
     def row_keys(self) -> list[list[tuple[Any, ...]]]:
         """For each variant `key` of its modes, in the order in which they are run."""
-        return [[self.key(variant, mode) for mode in self.modes[variant.name]] for variant in self.variants]
+        return [[self.key(variant, mode) for mode in self.names(variant)] for variant in self.variants]
 
     def idle(self) -> list[str]:
         """Rules and settings that were asked for and cannot decide anything, one line each."""
-        runs = [(scenario, mode_named(name)) for scenario in self.scenarios for name in self.modes[scenario.name]]
+        runs = [(scenario, mode) for scenario in self.scenarios for mode in self.modes[scenario.name]]
         given = (word.partition("=")[0] for scenario in self.scenarios for word in scenario.overrides)
         return deciding.idle(runs, self.rules, (*given, *self.grid))
 
     def to_json(self) -> dict[str, Any]:
         """What ``run.json`` keeps and executors get."""
+        own = {
+            mode.name: _mode_to_json(mode) for modes in self.modes.values() for mode in modes if mode.name not in MODES
+        }
         return {
             "scenarios": [scenario.to_json() for scenario in self.scenarios],
-            "modes": {scenario.name: list(self.modes[scenario.name]) for scenario in self.scenarios},
+            "modes": {scenario.name: self.names(scenario) for scenario in self.scenarios},
+            **({"own_modes": own} if own else {}),
             "seeds": [[self.first_seed, self.end_seed]],
             "rules": dict(sorted(self.rules.items())),
             "grid": {key: list(values) for key, values in self.grid.items()},
@@ -105,18 +119,33 @@ class Sweep:
         return json.dumps(self.to_json())
 
 
+def _mode_to_json(mode: Mode) -> dict[str, Any]:
+    about = {"release": mode.release, "follows": mode.follows, "summary": mode.summary}
+    return {**about, "rules": mode.rules.as_dict(), "promise": asdict(mode.promise)}
+
+
+def _mode_from_json(name: str, data: Mapping[str, Any]) -> Mode:
+    rules, promise = Rules(**data["rules"]), Promised(**data["promise"])
+    return Mode(name, data["release"], data["summary"], rules, promise, data["follows"])
+
+
 @lru_cache(maxsize=1)
 def _from_text(text: str) -> Sweep:
     return from_run(json.loads(text))
 
 
 def from_run(data: Mapping[str, Any]) -> Sweep:
-    """A sweep from ``run.json``, of any version; its seeds are from the first of all ranges to the last."""
+    """A sweep from ``run.json``, of any version; its seeds are from the first of all ranges to the last.
+
+    Raises:
+        InputError: there is no such mode.
+    """
+    known = {**MODES, **{name: _mode_from_json(name, mode) for name, mode in data.get("own_modes", {}).items()}}
     ranges = seed_ranges(data)
     first_seed, end_seed = ranges[0][0], ranges[-1][1]
     return Sweep(
         scenarios=tuple(from_json(scenario) for scenario in data["scenarios"]),
-        modes={name: tuple(modes) for name, modes in data["modes"].items()},
+        modes={name: tuple(mode_named(mode, known) for mode in modes) for name, modes in data["modes"].items()},
         first_seed=first_seed,
         end_seed=end_seed,
         rules=data["rules"],

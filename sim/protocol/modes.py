@@ -1,27 +1,114 @@
-"""Modes: named sets of rules, each what one Kafka release did.
+"""Modes: named sets of rules, each what one Kafka release did, and what it promised.
 
-A mode sets rules only; configuration comes from the scenario, with one default table for all (`sim.config`).
+A mode sets rules only; configuration comes from the scenario, with one default table for all (`sim.config`). Whoever
+calls `scenarios.single.run` may define others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import RULES, Rules, RuleSpec, parse_overrides
 
-__all__ = ["MODES", "RULES", "Mode", "RuleSpec", "mode", "parse_overrides"]
+__all__ = ["MODES", "NO_RELEASE", "RULES", "Mode", "Promised", "RuleSpec", "mode", "parse_overrides"]
+
+NO_RELEASE: Final = "none"
+"""What stands for the release of a mode that is none."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
+_RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What a mode promises where modes differ; `faults.promise` holds what all promise, and judges.
+
+    Attributes:
+        keeps_all_shown: what consumers were shown is kept like what acks=all covered (KAFKA-15583); otherwise what only
+            acks=1 covered may be shown and lost.
+        never_diverges: replicas never diverge, whatever was lost or elected (KIP-279).
+        deduplicates: batches of an idempotent producer are neither there twice nor out of order (KIP-98).
+        counts_damage: records survive fewer than min.insync.replicas damaged replicas (KIP-966); otherwise as long as
+            the ISR has another member.
+        damaged_by_loss: damaged is who ended and lost the record, not who ended uncleanly: somebody looks at logs
+            (KIP-966, unclean recovery).
+    """
+
+    keeps_all_shown: bool
+    never_diverges: bool
+    deduplicates: bool
+    counts_damage: bool
+    damaged_by_loss: bool
+
+    def override(self, values: Mapping[str, str]) -> Promised:
+        """What is promised once some rules have other values; the rest stays."""
+        changed: dict[str, Any] = {
+            part: values[rule] in promising for part, (rule, promising) in _PROMISED_BY.items() if rule in values
+        }
+        return replace(self, **changed) if changed else self
+
+
+_PROMISED_BY: Final = {
+    "keeps_all_shown": ("hw_needs_min_isr", ("yes",)),
+    "never_diverges": ("follower_truncation", ("leader-epoch-rounds", "on-fetch")),
+    "deduplicates": ("producer_dedup", ("yes",)),
+    "counts_damage": ("elr", ("on",)),
+    "damaged_by_loss": ("unclean_recovery", ("first-replies", "log-inspection")),
+}
+"""Part of a promise -> the rule that it stands and falls with, and the values with which it stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A mode: its name, the release that it equals, one line about it, and its rules."""
+    """A mode.
+
+    Attributes:
+        name: ``[a-z0-9.-]+``.
+        release: the release that it equals, `NO_RELEASE` if there is none.
+        summary: one line about it.
+        rules: its rules.
+        promise: what it promises.
+        follows: of a mode that is no release, the one that it comes after.
+
+    Raises:
+        InputError: the name is none, or it has no place among releases.
+    """
 
     name: str
     release: str
     summary: str
     rules: Rules
+    promise: Promised
+    follows: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f"{self.name!r} is no mode's name: [a-z0-9.-]+, at most 64 characters")
+        if not _RELEASE.fullmatch(self._beside):
+            field = "follows" if self.release == NO_RELEASE else "release"
+            raise InputError(f"mode {self.name}: {field} {self._beside!r} is no release, such as '2.6'")
+
+    @property
+    def _beside(self) -> str:
+        return self.follows if self.release == NO_RELEASE else self.release
+
+    @property
+    def place(self) -> tuple[tuple[int, ...], bool]:
+        """Its place among releases, to be compared: what is none comes right after the release that it follows."""
+        return tuple([int(number) for number in self._beside.split(".")]), self.release == NO_RELEASE
+
+    def override(self, values: Mapping[str, str]) -> Mode:
+        """This mode with other values of some rules, and the promise that goes with them.
+
+        Raises:
+            InputError: unknown rule or value.
+        """
+        if not values:
+            return self
+        return replace(self, rules=self.rules.override(values), promise=self.promise.override(values))
 
 
 _HW: Final = Rules(
@@ -152,43 +239,103 @@ _ELR_RECOVERY: Final = _ELR.override(
     }
 )
 
+_NO_MORE: Final = Promised(
+    keeps_all_shown=False,
+    never_diverges=False,
+    deduplicates=False,
+    counts_damage=False,
+    damaged_by_loss=False,
+)
+_DEDUPLICATES: Final = replace(_NO_MORE, deduplicates=True)
+_NEVER_DIVERGES: Final = replace(_DEDUPLICATES, never_diverges=True)
+_KEEPS_ALL_SHOWN: Final = replace(_NEVER_DIVERGES, keeps_all_shown=True)
+_COUNTS_DAMAGE: Final = replace(_KEEPS_ALL_SHOWN, counts_damage=True)
+_DAMAGED_BY_LOSS: Final = replace(_COUNTS_DAMAGE, damaged_by_loss=True)
+
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry
     for entry in (
-        Mode("hw", "0.10.2", "a new follower truncates to its own high watermark", _HW),
-        Mode("kip101", "1.1", "a new follower asks the leader where its latest leader epoch ended (KIP-101)", _KIP101),
-        Mode("kip279", "2.0.0", "a new follower looks for the largest common epoch, in rounds (KIP-279)", _KIP279),
-        Mode("kip320", "2.6", "requests are fenced by leader epoch, consumers detect truncation (KIP-320)", _KIP320),
+        Mode("hw", "0.10.2", "a new follower truncates to its own high watermark", _HW, _NO_MORE),
         Mode(
-            "kraft", "3.9", "a quorum of controllers; followers truncate while they fetch (KIP-500, 595, 903)", _KRAFT
-        ),
-        Mode("elr", "4.1", "replicas that leave a small ISR stay electable (KIP-966)", _ELR),
-        Mode("elr-recovery", "none", "KIP-966 as written: unclean recovery by log inspection", _ELR_RECOVERY),
-        Mode("kip320-2.1", "2.1", "the brokers' half of KIP-320, before its clients and KIP-207", _KIP320_2_1),
-        Mode(
-            "kip320-first-try", "none", "the first draft of KIP-320: fetches carry the last record's epoch", _FIRST_TRY
+            "kip101",
+            "1.1",
+            "a new follower asks the leader where its latest leader epoch ended (KIP-101)",
+            _KIP101,
+            _DEDUPLICATES,
         ),
         Mode(
-            "kip320-repaired", "none", "kip320 with checked ISR members and an epoch for each registration", _REPAIRED
+            "kip279",
+            "2.0.0",
+            "a new follower looks for the largest common epoch, in rounds (KIP-279)",
+            _KIP279,
+            _NEVER_DIVERGES,
         ),
-        Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5),
+        Mode(
+            "kip320",
+            "2.6",
+            "requests are fenced by leader epoch, consumers detect truncation (KIP-320)",
+            _KIP320,
+            _NEVER_DIVERGES,
+        ),
+        Mode(
+            "kraft",
+            "3.9",
+            "a quorum of controllers; followers truncate while they fetch (KIP-500, 595, 903)",
+            _KRAFT,
+            _KEEPS_ALL_SHOWN,
+        ),
+        Mode("elr", "4.1", "replicas that leave a small ISR stay electable (KIP-966)", _ELR, _COUNTS_DAMAGE),
+        Mode(
+            "elr-recovery",
+            NO_RELEASE,
+            "KIP-966 as written: unclean recovery by log inspection",
+            _ELR_RECOVERY,
+            _DAMAGED_BY_LOSS,
+            follows="4.1",
+        ),
+        Mode(
+            "kip320-2.1",
+            "2.1",
+            "the brokers' half of KIP-320, before its clients and KIP-207",
+            _KIP320_2_1,
+            _NEVER_DIVERGES,
+        ),
+        Mode(
+            "kip320-first-try",
+            NO_RELEASE,
+            "the first draft of KIP-320: fetches carry the last record's epoch",
+            _FIRST_TRY,
+            _NEVER_DIVERGES,
+            follows="2.6",
+        ),
+        Mode(
+            "kip320-repaired",
+            NO_RELEASE,
+            "kip320 with checked ISR members and an epoch for each registration",
+            _REPAIRED,
+            _NEVER_DIVERGES,
+            follows="2.6",
+        ),
+        Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5, _NEVER_DIVERGES),
         Mode(
             "elr-4.0-snapshot",
-            "none",
+            NO_RELEASE,
             "elr before 4.0: every restart counts as unclean, min ISR keeps the ELR",
             _ELR_SNAPSHOT,
+            _COUNTS_DAMAGE,
+            follows="3.9",
         ),
     )
 }
 """The ladder of releases first, then the variants."""
 
 
-def mode(name: str) -> Mode:
+def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:
     """The mode of that name.
 
     Raises:
         InputError: there is none; names the nearest.
     """
-    if name not in MODES:
-        raise InputError(f"unknown mode {name!r}{did_you_mean(name, MODES)}")
-    return MODES[name]
+    if name not in known:
+        raise InputError(f"unknown mode {name!r}{did_you_mean(name, known)}")
+    return known[name]

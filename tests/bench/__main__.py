@@ -37,7 +37,7 @@ FLOOR_HORIZON_US = 300_000_000
 
 
 def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
-    from scenarios.single.run import run_row
+    from tests.named import run_row
 
     begin = time.process_time()
     run_row(scenario, mode, seed)
@@ -65,8 +65,8 @@ def serve() -> None:
 def _code() -> dict[str, str]:
     """Which code is measured, and what shows that its runs are the same: the digests of all seeds, hashed."""
     from scenarios.format.catalogue import load
-    from scenarios.single.run import run_row
     from scenarios.version import code_version, versions
+    from tests.named import run_row
 
     digests = hashlib.sha256()
     for name, mode in MARKS:
@@ -78,7 +78,7 @@ def _code() -> dict[str, str]:
 def floors_met() -> bool:
     """Print what a median run does in each mode."""
     from scenarios.format.catalogue import load
-    from scenarios.single.run import run_row
+    from tests.named import run_row
 
     met = True
     for name, mode in MARKS:

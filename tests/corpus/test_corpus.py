@@ -14,7 +14,7 @@ import pytest
 
 from scenarios.format.fields import VIOLATIONS
 from scenarios.single import recording
-from scenarios.single.run import run_row
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from scenarios.single.rows import Row

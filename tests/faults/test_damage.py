@@ -76,7 +76,7 @@ class History:
 
     def promise(self, name: str = "elr", *, unclean: bool = False) -> Promise:
         self.until(1 << 40)
-        return Promise(self.ledger, mode(name).rules, unclean_election=unclean)
+        return Promise(self.ledger, mode(name).promise, unclean_election=unclean)
 
     @property
     def inside(self) -> tuple[int, int]:

@@ -59,8 +59,8 @@ class History:
         return self
 
     def promise(self, name: str = "kip101", *, unclean: bool = False, hw_waits: bool = False) -> Promise:
-        rules = mode(name).rules.override({"hw_needs_min_isr": "yes" if hw_waits else "no"})
-        return Promise(self.ledger, rules, unclean_election=unclean)
+        promised = mode(name).override({"hw_needs_min_isr": "yes" if hw_waits else "no"}).promise
+        return Promise(self.ledger, promised, unclean_election=unclean)
 
     @property
     def inside(self) -> bool:
@@ -150,7 +150,7 @@ def test_what_was_shown_by_a_checkpointed_hw_is_judged_from_then_on() -> None:
         for broker in (1, 2, 3):
             history.back(broker, 50)
         lost = Violation("exposed-loss", 99, "", frozenset({10, 11}))
-        assert Promise(history.ledger, mode("kraft").rules, unclean_election=False).covers(lost) is inside
+        assert Promise(history.ledger, mode("kraft").promise, unclean_election=False).covers(lost) is inside
 
 
 def test_power_that_goes_while_the_process_is_down_belongs_to_its_end() -> None:
@@ -368,10 +368,10 @@ def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> 
         ledger.commit([RECORD], 70, by)
         return ledger
 
-    rules = mode("kip320").rules
+    promised = mode("kip320").promise
     shown = Violation("exposed-loss", 99, "", frozenset((10, 11)))
-    assert not Promise(committed(2), rules, unclean_election=False).covers(shown)
-    assert Promise(committed(1), rules, unclean_election=False).covers(shown)
+    assert not Promise(committed(2), promised, unclean_election=False).covers(shown)
+    assert Promise(committed(1), promised, unclean_election=False).covers(shown)
 
 
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scenarios.format.catalogue import load, names
-from scenarios.single.run import run_row
+from tests.named import run_row
 
 FILE: Final = Path(__file__).parent / "digests.json"
 SCHEMA_VERSION: Final = 1

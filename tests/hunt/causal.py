@@ -45,6 +45,7 @@ from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
 from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel, Network
+from sim.protocol.modes import mode as mode_named
 from tests.hunt.elision import scenario_of
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
         mock.patch.object(Channel, "send", send),
         mock.patch.object(Channel, "deliver_at", deliver_at),
     ):
-        one, error = run_module._execute(scenario, mode, seed, {}, [seen.trace.append])
+        one, error = run_module._execute(scenario, mode_named(mode), seed, {}, [seen.trace.append])
     assert not error, error
     ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
     seen.sent = [(at_us, *ends[link]) for at_us, link in links]

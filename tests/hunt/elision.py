@@ -18,6 +18,7 @@ from faults.kinds import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single.run import _execute, prepare_process
 from sim.kernel.scheduler import Kernel
+from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:
     plain = replace(scenario, config={**scenario.config, "sim.elision": False})
     found = Compared([], (0, 0), (0, 0))
     for seed, mode in pairs:
-        runs = [_execute(one, mode, seed, {}, [], Kernel(EVENT_BUDGET)) for one in (scenario, plain)]
+        runs = [_execute(one, mode_named(mode), seed, {}, [], Kernel(EVENT_BUDGET)) for one in (scenario, plain)]
         rows = [run.row(error) for run, error in runs]
         if rows[0]["digest"] != rows[1]["digest"] or any(row["error"] for row in rows):
             found.differ.append((seed, mode))

@@ -18,9 +18,10 @@ from multiprocessing import get_context
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Scenario
 from scenarios.single.rows import Row
-from scenarios.single.run import prepare_process, run_row
+from scenarios.single.run import prepare_process
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
+from tests.named import run_row
 
 CHUNK = 250
 NO_REPAIRS = ("control_plane", "elr", "hw_needs_min_isr", "unclean_recovery")

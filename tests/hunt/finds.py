@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Scenario
-from scenarios.single.run import prepare_process, run_row
+from scenarios.single.run import prepare_process
 from scenarios.sweep import store
 from sim.config import Value
+from tests.named import run_row
 
 CHUNK: Final = 100
 DRAWN: Final = ("chaos", "sessions", "partitions", "power")

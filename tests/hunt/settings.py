@@ -194,7 +194,7 @@ def first_difference(case: Case, event_budget: int) -> int:
     for elision in (True, False):
         steps: list[tuple[int, str]] = []
         kernel = Kernel(event_budget)
-        run, _ = _execute(_fixed(case, elision=elision), case.mode, case.seed, {}, [_noting(steps)], kernel)
+        run, _ = _execute(_fixed(case, elision=elision), MODES[case.mode], case.seed, {}, [_noting(steps)], kernel)
         run.cluster.dispose()
         histories.append(steps)
         ends.append(kernel.now_us)
@@ -223,7 +223,7 @@ def _kernel(case: Case, event_budget: int) -> Kernel:
 
 
 def _run(scenario: Scenario, case: Case, kernel: Kernel) -> tuple[str, str, str]:
-    run, error = _execute(scenario, case.mode, case.seed, {}, [], kernel)
+    run, error = _execute(scenario, MODES[case.mode], case.seed, {}, [], kernel)
     row = run.row(error)
     run.cluster.dispose()
     return error, row["digest"], row["verdict"]

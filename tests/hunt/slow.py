@@ -8,8 +8,8 @@ from collections import defaultdict
 
 from scenarios.format.catalogue import load
 from scenarios.format.fields import VIOLATIONS
-from scenarios.single.run import run, run_row
 from sim.checkers import slow
+from tests.named import run, run_row
 
 
 def main() -> int:

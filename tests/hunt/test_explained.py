@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from scenarios.format.catalogue import load
-from scenarios.single.run import run_row
 from sim.protocol.modes import MODES
 from tests.hunt.explained import NO_REPAIRS, cures, inside, repairs
+from tests.named import run_row
 
 
 def test_what_a_repaired_mode_has_is_a_repair() -> None:

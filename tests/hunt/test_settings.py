@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.single.run import run_row
 from sim.config import KEYS, NEVER, Value
 from sim.environment.elision import Pings
 from sim.hosts.zookeeper import ZooKeeper
 from tests.hunt.settings import DRAWN, OWN, Case, drawn_case, first_difference, try_cases
+from tests.named import run_row
 
 CASES = [drawn_case(number) for number in range(1_000)]
 PING, SESSION = "sim.heartbeat.interval.ms", "zookeeper.session.timeout.ms"

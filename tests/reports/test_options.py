@@ -10,6 +10,7 @@ from scenarios.format import catalogue
 from scenarios.format.scenario import Recorded
 from sim.config import NEVER
 from sim.errors import InputError
+from tests import named
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_only_what_is_set_now_is_looked_at() -> None:
 
 def test_modes_default_to_those_expected() -> None:
     power = catalogue.load("power")
-    assert options.modes(power) == tuple(power.expect)
-    assert options.modes(power, ["kip101", "kip101"]) == ("kip101",)
+    assert [mode.name for mode in options.modes(power)] == list(power.expect)
+    assert options.modes(power, ["kip101", "kip101"]) == named.modes("kip101")
 
 
 def test_unknown_modes_get_a_hint() -> None:
@@ -122,4 +123,4 @@ def test_a_cluster_has_one_control_plane(names: tuple[str, ...], *, everyone: bo
     recorded = Recorded(Plan(), older={3: "kip101"})
     with pytest.raises(InputError, match="broker 3 is in mode kip101"):
         options.modes(replace(scenario, broker_modes={}, recorded=recorded), ("kraft",))
-    assert options.modes(scenario, ("kip101", "kip320-2.1")) == ("kip101", "kip320-2.1")
+    assert options.modes(scenario, ("kip101", "kip320-2.1")) == named.modes("kip101", "kip320-2.1")

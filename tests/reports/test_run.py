@@ -7,8 +7,8 @@ import pytest
 
 from reports.cli import main
 from scenarios.format import catalogue
-from scenarios.single.run import run_row
 from sim.protocol.modes import MODES
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,6 +13,7 @@ from scenarios.sweep import local, store
 from sim.config import NEVER
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
+from tests import named
 from tests.scenarios.sweep.test_driver import Here
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def test_words_reach_the_sweep(highwater: Callable[..., Call], asked: dict[str, 
     assert call.code == 3
     swept = asked["sweep"]
     assert [scenario.name for scenario in swept.scenarios] == ["power", "canary"]
-    assert swept.modes == {"power": ("kip101", "hw"), "canary": ("kip101", "hw")}
+    assert swept.modes == {"power": named.modes("kip101", "hw"), "canary": named.modes("kip101", "hw")}
     assert (swept.first_seed, swept.end_seed) == (16, 20)
     assert swept.rules == {"isr_join": "leader-epoch-start"}
     assert swept.scenarios[0].config["min.insync.replicas"] == 2
@@ -82,8 +83,8 @@ def test_modes_default_to_each_scenarios_own(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path
 ) -> None:
     highwater("sweep", "power", "canary", "--seeds", "0..1", "--output", tmp_path, "--local", 1)
-    modes = ("hw", "kip101", "kip279", "kip320", "kraft", "elr", "elr-recovery")
-    assert asked["sweep"].modes == {"power": modes, "canary": ("hw",)}
+    modes = named.modes("hw", "kip101", "kip279", "kip320", "kraft", "elr", "elr-recovery")
+    assert asked["sweep"].modes == {"power": modes, "canary": named.modes("hw")}
 
 
 @pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 10.0)])

@@ -15,9 +15,9 @@ import pytest
 
 from reports.evidence import folder as evidence
 from scenarios.format.catalogue import load
-from scenarios.single.run import run
 from scenarios.sweep import manifest
 from sim.errors import InputError
+from tests.named import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

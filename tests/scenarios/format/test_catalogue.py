@@ -10,8 +10,8 @@ import pytest
 
 from scenarios.format import catalogue
 from scenarios.format.scenario import Expectation
-from scenarios.single.run import run_row
 from sim.errors import InputError
+from tests.named import run_row
 
 ROOT = Path(catalogue.__file__).parents[2]
 

@@ -12,10 +12,10 @@ import pytest
 from scenarios.format.catalogue import load
 from scenarios.format.deciding import idle
 from scenarios.single import recording
-from scenarios.single.run import run_row
 from sim.config import KEYS, Value
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES, unmet
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 
 from scenarios.format.catalogue import load, names
-from scenarios.single.run import run, run_row
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
+from tests.named import run, run_row
 
 GIVEN: Final[dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("expectations.toml").read_text(encoding="utf-8")

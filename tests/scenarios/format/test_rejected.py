@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from scenarios.format import catalogue
-from scenarios.single.run import run, run_row
 from sim.history.trace import Shown
+from tests.named import run, run_row
 
 SEEDS: Final = range(5)
 

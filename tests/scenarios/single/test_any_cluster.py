@@ -11,8 +11,8 @@ import pytest
 
 from scenarios.format.catalogue import load, names
 from scenarios.format.schema import read
-from scenarios.single.run import run, run_row
 from sim.protocol.modes import MODES
+from tests.named import run, run_row
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario

@@ -9,9 +9,9 @@ import pytest
 from faults.plan import FOLLOWERS, Fault
 from scenarios.format.catalogue import load
 from scenarios.single import recording
-from scenarios.single.run import run, run_row
 from sim.errors import InputError
 from sim.kernel.streams import Streams
+from tests.named import run, run_row
 from tests.plain import needs_sources
 
 if TYPE_CHECKING:

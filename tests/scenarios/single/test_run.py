@@ -10,11 +10,12 @@ from faults.plan import plan_from_json
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Expectation, FinalLog, Scenario
 from scenarios.single.rows import COLUMNS
-from scenarios.single.run import _execute, run, run_row
+from scenarios.single.run import _execute
 from sim.config import NEVER
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
 from sim.protocol.modes import mode as mode_named
+from tests.named import run, run_row
 from tests.plain import needs_sources
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
@@ -206,7 +207,7 @@ def test_brokers_are_upgraded_when_they_start_again() -> None:
     scenario = load("rolling")
     upgraded, kept = 0, 0
     for seed in range(30):
-        one, error = _execute(scenario, "kip320", seed, {}, [])
+        one, error = _execute(scenario, mode_named("kip320"), seed, {}, [])
         assert not error
         rules = one.cluster.rules
         waiting = one.cluster._upgraded
@@ -215,8 +216,17 @@ def test_brokers_are_upgraded_when_they_start_again() -> None:
         kept += len(waiting)
         upgraded += sum(rules[broker] == mode_named("kip320").rules for broker in rules)
     assert upgraded > kept > 0
-    one, _ = _execute(scenario, "hw", 1, {}, [])
+    one, _ = _execute(scenario, mode_named("hw"), 1, {}, [])
     assert set(one.cluster.rules.values()) == {mode_named("hw").rules}
+
+
+@pytest.mark.parametrize("mode", ["kip320-2.1", "kip320", "kip320-repaired", "hw"])
+def test_brokers_are_upgraded_from_earlier_releases_only(mode: str) -> None:
+    scenario, chosen = load("rolling"), mode_named(mode)
+    begun = {name for seed in range(12) for name in run(scenario, mode, seed).older.values()}
+    earlier = {name for name in scenario.upgraded_from if mode_named(name).place < chosen.place}
+    assert begun == earlier
+    assert ("kip320" in begun) is (mode == "kip320-repaired")
 
 
 def test_every_drawn_scenario_draws_the_same_plan_and_settings_in_every_mode() -> None:

@@ -8,10 +8,10 @@ import pytest
 from faults.injection import Injection
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Pattern, Probe, Step
-from scenarios.single.run import run, run_row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError, describe, matches
 from sim.kernel.scheduler import Environment
 from sim.protocol.modes import MODES
+from tests.named import run, run_row
 from tests.plain import needs_sources
 from tests.sim.world import World
 

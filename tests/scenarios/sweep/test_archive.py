@@ -32,8 +32,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_runs_with_its_own_packages(unpacked: Path) -> None:
     code = (
         "import simpy, scenarios.version as v; from scenarios.single.run import run_row;"
+        "from sim.protocol.modes import mode;"
         "from scenarios.format.catalogue import load;"
-        "print(simpy.__file__, v.__file__, v.code_version(), run_row(load('canary'), 'hw', 1)['verdict'])"
+        "print(simpy.__file__, v.__file__, v.code_version(), run_row(load('canary'), mode('hw'), 1)['verdict'])"
     )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -11,15 +11,16 @@ import pytest
 
 from scenarios.format.catalogue import load
 from scenarios.sweep import checkup, store
-from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.local import LocalBackend
 from sim.errors import InputError
+from tests import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 12)
+CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 12)
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 

@@ -21,24 +21,25 @@ from hypothesis import strategies as st
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Expectation
 from scenarios.single import rows
-from scenarios.single.run import run_row
 from scenarios.sweep import claim, store, summary, units
 from scenarios.sweep import driver as sweep
-from scenarios.sweep.driver import Interrupted, Progress, Sweep
+from scenarios.sweep.driver import Interrupted, Progress
 from scenarios.sweep.driver import run_sweep as run_whole_sweep
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.local import TRIES, LocalBackend
 from sim.config import NEVER
 from sim.errors import InputError, StorageError, UnavailableError
+from tests import named
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scenarios.sweep.driver import Plan
 
-POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
+POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
 FLUSHED = {"log.flush.interval.messages": 1}
-CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
+CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
 run_sweep = partial(run_whole_sweep, wave_units=10)
 
 
@@ -90,7 +91,7 @@ def test_every_slot_gets_equally_many_tasks(seconds: float, slots: int) -> None:
 
 
 def test_rows_come_seed_by_seed_of_one_scenario_after_the_other() -> None:
-    both = Sweep((load("canary"), load("power")), {"canary": ("hw",), "power": ("hw", "kip101")}, 7, 9)
+    both = named.sweep((load("canary"), load("power")), {"canary": ("hw",), "power": ("hw", "kip101")}, 7, 9)
     found = [
         (row["scenario"], row["mode"], row["seed"]) for row in units.rows_of(both.to_text(), both.extent().pieces())
     ]
@@ -155,7 +156,7 @@ def test_a_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("first", "end"), [(3, 3), (4, 3), (-1, 3), (0, 2**63 + 1)])
 def test_seeds_that_are_no_range_are_refused(first: int, end: int) -> None:
     with pytest.raises(InputError, match=f"seeds {first}..{end}"):
-        Sweep((load("canary"),), {"canary": ("hw",)}, first, end)
+        named.sweep((load("canary"),), {"canary": ("hw",)}, first, end)
 
 
 def test_rows_do_not_depend_on_processes_and_chunks(tmp_path: Path) -> None:
@@ -353,13 +354,14 @@ import multiprocessing, sys
 from pathlib import Path
 from scenarios.format.catalogue import load
 from scenarios.sweep.local import LocalBackend
-from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.driver import run_sweep
+from tests import named
 
 def report(_):
     print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 
 if __name__ == "__main__":
-    sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+    sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
     run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, wave_units=10, report=report)
 """
 
@@ -389,7 +391,7 @@ def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) 
     while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_running, workers))
-    sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+    sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
     assert run_sweep(sweep, output, LocalBackend(2), chunks=3)["runs"] == 200
 
 
@@ -438,7 +440,7 @@ def test_exit_codes(
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
     modes = tuple(dict.fromkeys(group["mode"] for group in groups))
-    counted = summary.Summary(Sweep((load("power"),), {"power": modes}, 0, 100))
+    counted = summary.Summary(named.sweep((load("power"),), {"power": modes}, 0, 100))
     counted.add(table(groups))
     assert counted.exit_code() == code
     assert bool(counted.inconclusive()) or code != 3
@@ -452,14 +454,14 @@ def test_exit_codes(
     ],
 )
 def test_an_inconclusive_sweep_says_why(groups: list[dict[str, Any]], reason: str) -> None:
-    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table(groups))
     assert counted.to_json()["inconclusive"] == [f"power: {reason}"]
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = row(**LOST, inside=False, inside_unclean=1, warnings="leader-incomplete,log-mismatch")
-    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table([row(count_all=9), row(count_all=1, rounds_1=7, rounds_2=1), lost]))
     assert counted.to_json()["results"] == [
         {
@@ -511,7 +513,7 @@ def test_what_was_given_up_leaves_an_expectation_open(
 ) -> None:
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
-    counted = summary.Summary(Sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table(groups))
     (found,) = counted.to_json()["results"]
     assert (found["runs"], found["verdicts"]["exhausted"], found["met"]) == (10 * len(groups), 10, met)
@@ -524,7 +526,7 @@ def test_a_long_sweep_on_the_plain_build_is_told_what_would_halve_it(
     monkeypatch.setattr(sweep, "_pilot_seconds", lambda *_: seconds)
     monkeypatch.setattr(sweep, "build", lambda: build)
     notices: list[str] = []
-    ten_runs = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 10)
+    ten_runs = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 10)
     run_sweep(ten_runs, tmp_path, Here(), note=notices.append)
     assert len(notices) == said
     assert all(text.startswith("this takes some 12 minutes with the plain build") for text in notices)

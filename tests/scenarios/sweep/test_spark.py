@@ -17,12 +17,13 @@ import pytest
 
 from scenarios.format.catalogue import load
 from scenarios.sweep import spark, store
-from scenarios.sweep.driver import Interrupted, Progress, Sweep, run_sweep
+from scenarios.sweep.driver import Interrupted, Progress, run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.spark import SparkBackend
 from scenarios.version import build
 from sim.errors import UnavailableError
+from tests import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.grid import Grid
 
-POWER = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
+POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
 SECRET = "hunter2"  # noqa: S105 - a made-up one
 
 
@@ -126,9 +127,10 @@ import sys
 from pathlib import Path
 from scenarios.format.catalogue import load
 from scenarios.sweep.spark import SparkBackend
-from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.driver import run_sweep
+from tests import named
 
-sweep = Sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 200)
+sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 200)
 run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=25, wave_units=100)
 """
 

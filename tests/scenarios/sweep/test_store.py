@@ -19,19 +19,20 @@ from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
-from scenarios.single.run import run_row
 from scenarios.sweep import store
-from scenarios.sweep.driver import Sweep, run_sweep
+from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.units import seed_ranges
 from scenarios.version import code_version
 from sim.config import NEVER
 from sim.errors import InputError
+from tests import named
+from tests.named import run_row
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-CANARY = Sweep((load("canary"),), {"canary": ("hw",)}, 0, 4)
+CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 4)
 RUN = {**CANARY.to_json(), "code_version": "c0de"}
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios.single.run import run_row
 from sim.hosts.broker import Broker
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper import election
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scenarios.single.run import run_row
 from sim.protocol.log import producer_state
 from sim.protocol.messages import NONE
 from sim.protocol.replica.partition import Partition
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

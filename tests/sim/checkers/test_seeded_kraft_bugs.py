@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.single.run import run_row
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.protocol.kraft.partition_change import PartitionChange
 from sim.protocol.kraft.quorum_messages import MetadataRecords
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

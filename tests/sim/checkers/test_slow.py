@@ -9,10 +9,10 @@ import pytest
 
 from scenarios.format.catalogue import load, names
 from scenarios.single import final_logs
-from scenarios.single.run import run
 from sim.checkers import slow
 from sim.checkers.registry import FINDINGS
 from sim.protocol.rules import RULES
+from tests.named import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

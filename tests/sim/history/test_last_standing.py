@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.single.run import run_row
 from sim.history.last_standing import LastStanding
 from sim.history.ledger import End, Ledger
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
+from tests.named import run_row
 
 RECORD = Batch(0, 1, 0, 10)
 """Records 10 and 11, which every history is about."""
