@@ -5,8 +5,7 @@ scipy is imported where it is needed only: its import takes seconds.
 
 from __future__ import annotations
 
-from math import sqrt
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import InputError
@@ -35,10 +34,8 @@ def interval(k: int, n: int) -> tuple[float, float]:
 
 def wilson(k: int, n: int) -> tuple[float, float]:
     """Wilson's score interval for k of n, n > 0."""
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    centre = (k + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * sqrt(k * (n - k) / n + z * z / 4)
-    return max(0.0, centre - half) if k else 0.0, min(1.0, centre + half) if k < n else 1.0
+    found = _binomial_test(k, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(found.low), float(found.high)
 
 
 def upper_bound(n: int) -> float:
@@ -68,17 +65,12 @@ def mean_difference(differences: Sequence[int]) -> tuple[float, float | None, fl
         Mean, lower and upper bound; of a single pair there is no interval.
     """
     mean = fmean(differences)
-    n = len(differences)
-    if n < 2:
+    if len(differences) < 2:
         return mean, None, None
-    # Whole numbers until the end: exact, and quicker than statistics.stdev.
-    scatter = n * sum(one * one for one in differences) - sum(differences) ** 2
-    half = _t_quantile(n - 1) * sqrt(scatter / (n - 1)) / n
-    return mean, mean - half, mean + half
-
-
-def _t_quantile(freedom: int) -> float:
-    return float(_scipy_stats().t.ppf((1 + CONFIDENCE) / 2, freedom))
+    if min(differences) == max(differences):  # scipy would warn of cancellation.
+        return mean, mean, mean
+    found = _scipy_stats().ttest_1samp(differences, 0).confidence_interval(CONFIDENCE)
+    return mean, float(found.low), float(found.high)
 
 
 def _binomial_test(k: int, n: int) -> Any:

@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import random
 import sys
+from math import sqrt
+from statistics import NormalDist
 
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import t
 
 from reports.analysis import statistics
 from sim.errors import InputError
 
 
-@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 10), (5, 10), (10, 10), (421, 100_000)])
-def test_wilson_agrees_with_scipy(k: int, n: int) -> None:
-    scipys = binomtest(k, n).proportion_ci(0.95, "wilson")
-    assert statistics.interval(k, n) == pytest.approx((scipys.low, scipys.high), rel=1e-12)
+@pytest.mark.parametrize(("k", "n"), [(0, 7), (1, 1), (1, 10), (5, 10), (10, 10), (421, 100_000), (3, 10**7)])
+def test_wilsons_interval_is_that_of_its_formula(k: int, n: int) -> None:
+    z = NormalDist().inv_cdf(0.975)
+    centre = (k + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * sqrt(k * (n - k) / n + z * z / 4)
+    low, high = statistics.wilson(k, n)
+    assert low == pytest.approx(centre - half, rel=1e-12, abs=1e-15)
+    assert high == pytest.approx(centre + half, rel=1e-12)
 
 
 def test_no_hit_in_a_million_runs_bounds_the_rate() -> None:
@@ -45,6 +52,21 @@ def test_a_mean_difference_has_students_interval() -> None:
     assert high == pytest.approx(4 + 2.776445 * 1.581139, rel=1e-6)
     assert statistics.mean_difference([7] * 5) == (7, 7, 7)
     assert statistics.mean_difference([3]) == (3, None, None)
+
+
+@pytest.mark.parametrize("size", [2, 3, 50, 5_000])
+@pytest.mark.parametrize("largest", [1, 100, 10**7])
+def test_the_interval_of_a_mean_difference_is_that_of_its_formula(size: int, largest: int) -> None:
+    numbers = random.Random(size * largest)
+    differences = [0, 1] + [numbers.choice((0, numbers.randint(-largest, largest))) for _ in range(size - 2)]
+    # Whole numbers until the end.
+    scatter = size * sum(one * one for one in differences) - sum(differences) ** 2
+    half = float(t.ppf(0.975, size - 1)) * sqrt(scatter / (size - 1)) / size
+    mean, low, high = statistics.mean_difference(differences)
+    assert low is not None
+    assert high is not None
+    scale = max(abs(mean - half), abs(mean + half))
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=1e-12 * scale)
 
 
 def test_missing_scipy_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
