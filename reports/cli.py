@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-COMMANDS: Final = ("run", "sweep", "replay", "compare", "coverage", "scenarios", "modes", "doctor", "spark-package")
+COMMANDS: Final = (
+    "run",
+    "sweep",
+    "replay",
+    "compare",
+    "coverage",
+    "columns",
+    "scenarios",
+    "modes",
+    "doctor",
+    "spark-package",
+)
 
 
 EPILOG: Final = """\b

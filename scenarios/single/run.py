@@ -26,7 +26,7 @@ from faults.promise import Promise, elects_uncleanly
 from faults.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single import final_logs
+from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.rows import UNKNOWN, UNTOLD, Row
@@ -95,6 +95,61 @@ class PartitionView:
 
 
 @dataclass(slots=True)
+class EndedRun:
+    """What columns are filled from.
+
+    Attributes:
+        scenario: what was run,
+        mode: in which mode,
+        seed: with which seed.
+        drawn: the settings that the seed decided.
+        verdict: see `rows.COLUMNS`, as for all that is named like a column.
+        expected: whether the scenario's [expect] agrees.
+        inside: whether all acknowledged records are inside the mode's promise.
+        inside_unclean: the same by unclean ends; `UNKNOWN` without ELR.
+        inside_lossy: the same by lossy ends.
+        vacuous: whether too little happened.
+        error: why the run failed or was given up; empty if neither.
+        digest: of the history.
+        replay: the command line to do it again, if anybody should.
+        plan: the faults as drawn.
+        injection: the faults as realised.
+        elections: after warm-up.
+        journal: the history, with what was acknowledged, shown and violated.
+        last_standing: how many a last replica standing lacked.
+        waited: what acks=all writes waited for the high watermark.
+        hidden_us: how long batches acked with acks=1 were hidden from consumers.
+        coverage: `scenarios.single.coverage_column`.
+        events: how many there were.
+        end_us: simulated time at the end.
+    """
+
+    scenario: Scenario
+    mode: str
+    seed: int
+    drawn: Mapping[str, Value]
+    verdict: str
+    expected: bool
+    inside: bool
+    inside_unclean: int
+    inside_lossy: int
+    vacuous: bool
+    error: str
+    digest: str
+    replay: str
+    plan: Plan
+    injection: Injection
+    elections: int
+    journal: Journal
+    last_standing: int
+    waited: Waiting
+    hidden_us: int
+    coverage: str
+    events: int
+    end_us: int
+
+
+@dataclass(slots=True)
 class RunResult:
     """All that a run shows.
 
@@ -148,8 +203,8 @@ class _Run:
         self.seed = seed
         self.overrides = overrides
         self.streams = Streams(seed)
-        drawn = self._draw_settings()
-        self.config = resolve(scenario.config, drawn)
+        self.drawn = self._draw_settings()
+        self.config = resolve(scenario.config, self.drawn)
         in_force = mode.override(overrides)
         self.rules, self.promised = in_force.rules, in_force.promise
         brokers = self._brokers()
@@ -168,7 +223,7 @@ class _Run:
             brokers=brokers,
             config=self.config,
             broker_config={
-                broker: resolve(scenario.config, drawn, keys)
+                broker: resolve(scenario.config, self.drawn, keys)
                 for broker, keys in scenario.broker_config.items()
                 if broker in broker_rules
             },
@@ -381,67 +436,43 @@ class _Run:
 
     def row(self, error: str) -> Row:
         recorder, injection = self.cluster.recorder, self.injection
-        ledger = recorder.ledger
-        violations = ledger.violations
-        counts = recorder.counts
-        elections = counts.elections - self.warmup_elections
-        first_us = min((violation.at_us for violation in violations), default=-1)
-        kinds = sorted({violation.kind for violation in violations})
-        before = [fault.kind for fault in injection.realised if fault.effective and fault.at_us <= first_us]
+        violations = recorder.ledger.violations
+        elections = recorder.counts.elections - self.warmup_elections
         digest = recorder.digest()
-        availability = recorder.availability
         decided = not error or self.exhausted
         expected = decided and as_expected(self.scenario, self.mode.name, violations, to_the_end=not self.exhausted)
-        return {
-            "scenario": self.scenario.name,
-            "mode": self.mode.name,
-            "seed": self.seed,
-            "verdict": self._verdict(error),
-            "expected": expected,
-            "inside": self.inside,
-            "inside_unclean": self.inside_unclean,
-            "inside_lossy": self.inside_lossy,
-            "violations": ",".join(kinds),
-            "violations_inside": ",".join(sorted({entry.kind for entry in violations if entry.inside})),
-            "warnings": ",".join(sorted({entry.kind for entry in ledger.warnings})),
-            "vacuous": is_vacuous(
-                self.scenario, batches_acked=len(ledger.acks), faults=injection.effective, elections=elections
-            ),
-            "first_violation_us": first_us,
-            "signature": "/".join([",".join(kinds), ",".join(before)]) if violations else "",
-            "error": error,
-            "digest": digest,
-            "plan_hash": self.plan.plan_hash(),
-            "faults_hash": injection.faults_hash(),
-            "faults": injection.effective,
-            "elections": elections,
-            "truncations": counts.truncations,
-            "rounds_1": counts.rounds[0],
-            "rounds_2": counts.rounds[1],
-            "rounds_more": counts.rounds[2],
-            "lossy_ends": sum(bool(end.lost) for end in ledger.ends),
-            "batches_acked": len(ledger.acks),
-            "records_acked": sum(ack.count for ack in ledger.acks),
-            "records_acked_all": sum(ack.count for ack in ledger.acks if ack.acks == -1),
-            "records_shown": sum(shown.batch.last_offset - shown.from_offset + 1 for shown in ledger.shown),
-            "records_lost": ledger.losses.lost,
-            "acks1_lost": ledger.losses.acks1_lost,
-            "stale_reads": ledger.stale_reads,
-            "relocated": ledger.losses.relocated,
-            "last_standing": self._last_standing(),
-            "window_ms": (availability.window_us[1] - availability.window_us[0]) // 1_000,
-            "leaderless_ms": availability.leaderless_us // 1_000,
-            "batches_refused": len(availability.refused),
-            "batches_refused_after_append": len(availability.refused_after_append),
-            "hw_wait_ms": self.waited.total_us // 1_000,
-            "hw_wait_max_ms": self.waited.longest_us // 1_000,
-            "under_min_isr_ms": recorder.metrics.under_min_isr_us(availability.window_us) // 1_000,
-            "acks1_hidden_ms": self.hidden_us // 1_000,
-            "events": self.kernel.events,
-            "sim_us": self.kernel.now_us,
-            "coverage": coverage.column(recorder.coverage, injection.realised),
-            "replay": self._replay_line(digest) if violations or error or not expected else "",
-        }
+        return rows.row(
+            EndedRun(
+                scenario=self.scenario,
+                mode=self.mode.name,
+                seed=self.seed,
+                drawn=self.drawn,
+                verdict=self._verdict(error),
+                expected=expected,
+                inside=self.inside,
+                inside_unclean=self.inside_unclean,
+                inside_lossy=self.inside_lossy,
+                vacuous=is_vacuous(
+                    self.scenario,
+                    batches_acked=len(recorder.ledger.acks),
+                    faults=injection.effective,
+                    elections=elections,
+                ),
+                error=error,
+                digest=digest,
+                replay=self._replay_line(digest) if violations or error or not expected else "",
+                plan=self.plan,
+                injection=injection,
+                elections=elections,
+                recorder=recorder,
+                last_standing=self._last_standing(),
+                waited=self.waited,
+                hidden_us=self.hidden_us,
+                coverage=coverage.column(recorder.coverage, injection.realised),
+                events=self.kernel.events,
+                end_us=self.kernel.now_us,
+            )
+        )
 
     def _verdict(self, error: str) -> str:
         if self.exhausted:

@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scenarios.format.grid import sql_type
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.single.rows import COLUMNS, SCHEMA_VERSION, Row
 from scenarios.sweep import manifest
 from scenarios.sweep.extent import Extent, runs_of
 from scenarios.sweep.folder import open_folder
@@ -53,16 +52,14 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "int": pa.int32(),
 }
 
-_NEUTRAL: Final = {"string": "", "bigint": 0, "boolean": False, "int": 0}
-"""SQL type -> what stands in a column that did not exist when a row was written."""
-_UNKNOWN: Final = frozenset({*AVAILABILITY, "window_ms", *BY_DAMAGE, "last_standing"})
-"""Columns of numbers of which an older row says nothing, which is not the same as 0."""
-
 
 def schema(grid: Iterable[str] = ()) -> pa.Schema:
-    """`scenarios.single.rows.columns` for Arrow."""
-    fields = [(name, _ARROW_TYPES[kind]) for name, kind in row_columns.columns(grid).items()]
-    return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION)})
+    """The columns of `scenarios.single.rows` for Arrow."""
+    return _fields(row_columns.names(grid)).with_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+
+
+def _fields(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, _ARROW_TYPES[row_columns.type_of(name)]) for name in names])
 
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
@@ -90,11 +87,12 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     return data
 
 
-def _check_version(path: str, version: object) -> None:
+def _check_version(path: str, version: object) -> int:
     if not isinstance(version, int):
         raise InputError(f"{path} has no schema_version: highwater did not write it")
     if version > SCHEMA_VERSION:
         raise InputError(f"{path} has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
+    return version
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -164,9 +162,9 @@ class Wave:
             DamageError: a part is not as it was written.
             InputError: a part is of a newer version.
         """
-        wanted = list(row_columns.columns(sweep.grid)) if columns is None else list(columns)
+        wanted = row_columns.names(sweep.grid) if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *row_columns.key(sweep.grid)])) if self.beside else wanted
-        fields = pa.schema([(name, _ARROW_TYPES[_kind(name)]) for name in needed])
+        fields = _fields(needed)
         parts = [self._part(name, digest, fields) for name, digest in self.parts.items()]
         found = pa.concat_tables([fields.empty_table(), *parts])
         return self._alone(found, sweep).select(wanted) if self.beside else found
@@ -207,22 +205,29 @@ def parse_part(shown: str, path: str, content: bytes, fields: pa.Schema) -> pa.T
         fields: the columns.
 
     Raises:
-        DamageError: it is no Parquet file.
+        DamageError: it is no Parquet file, or lacks a column that its version has.
         InputError: it is of a newer version.
     """
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as file:
             stored = file.schema_arrow
-            _check_version(shown, _part_version(stored.metadata or {}))
+            version = _check_version(shown, _part_version(stored.metadata or {}))
+            if lacking := [name for name in fields.names if name not in stored.names and _since(name) <= version]:
+                raise DamageError(path, f"has no column {', '.join(lacking)}")
             table = file.read([name for name in fields.names if name in stored.names])
     except (pa.ArrowInvalid, OSError):
         raise DamageError(path, "is no whole Parquet file") from None
-    for name in fields.names:
-        if name not in table.column_names:  # A part of an older version.
-            value = UNKNOWN if name in _UNKNOWN else _NEUTRAL[_kind(name)]
-            table = table.append_column(name, pa.array([value] * len(table), fields.field(name).type))
+    for field in fields:
+        if field.name not in stored.names:
+            value = pa.scalar(COLUMNS[field.name].missing, field.type)
+            table = table.append_column(field, pa.repeat(value, len(table)))
     # The cast drops what Spark says about columns and would undo dictionary types.
     return table.select(fields.names).cast(fields)
+
+
+def _since(name: str) -> int:
+    """The version that a column came with; of a setting, any part has it whose sweep varied it."""
+    return COLUMNS[name].since if name in COLUMNS else 0
 
 
 def read_back(folder: Folder, wave: str, sweep: Sweep) -> tuple[tuple[Part, ...], pa.Table]:
@@ -236,11 +241,6 @@ def read_back(folder: Folder, wave: str, sweep: Sweep) -> tuple[tuple[Part, ...]
             tables.append(parse_part(f"{folder.shown}/{path}", path, content, fields))
             parts.append(Part(name, len(tables[-1]), entry.size, digest_of(content)))
     return tuple(parts), pa.concat_tables(tables)
-
-
-def _kind(name: str) -> str:
-    """SQL type of a column; what is no column of every row is a setting."""
-    return COLUMNS[name] if name in COLUMNS else sql_type(name)
 
 
 def _part_version(stored: Mapping[bytes, bytes]) -> int | None:
@@ -425,13 +425,13 @@ class Store:
             InputError: a part is of a newer version.
         """
         key = row_columns.key(self.grid)
-        wanted = list(row_columns.columns(self.grid)) if columns is None else list(columns)
+        wanted = row_columns.names(self.grid) if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *key]))
         parts = [
             table if scenario is None else table.filter(pc.field("scenario") == scenario)
             for _, table in self.tables(needed)
         ]
-        fields = pa.schema([(name, _ARROW_TYPES[_kind(name)]) for name in needed])
+        fields = _fields(needed)
         found = pa.concat_tables([fields.empty_table(), *parts])
         return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 

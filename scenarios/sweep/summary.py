@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, SCHEMA_VERSION, UNKNOWN, UNTOLD
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, UNKNOWN, UNTOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +38,6 @@ _GROUP: Final = (
     "warnings",
     "vacuous",
 )
-ROUNDS: Final = ("rounds_1", "rounds_2", "rounds_more")
-"""Columns of rows: completed truncations by how many answers they took."""
 _FAILING: Final = (
     "scenario",
     "mode",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenarios.format import catalogue
+from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
 from sim.config import KEYS
 from sim.protocol.modes import MODES, RULES
 
@@ -69,6 +70,16 @@ def test_files_are_validated(highwater: Callable[..., Call], tmp_path: Path) -> 
     assert [file["valid"] for file in report["files"]] == [True, False]
     assert report["exit_code"] == 2
     assert highwater("scenarios", "validate", "canary").code == 0
+
+
+def test_columns_are_listed(highwater: Callable[..., Call]) -> None:
+    out = highwater("columns").out
+    for name in COLUMNS:
+        assert re.search(rf"^{name} ", out, re.MULTILINE)
+    listed = highwater("columns", "--json").json
+    assert listed["schema_version"] == SCHEMA_VERSION
+    assert [entry["name"] for entry in listed["columns"]] == list(COLUMNS)
+    assert {entry["name"]: (entry["since"], entry["before"]) for entry in listed["columns"]}["last_standing"] == (4, -1)
 
 
 def test_modes_are_listed(highwater: Callable[..., Call]) -> None:

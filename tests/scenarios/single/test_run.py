@@ -46,7 +46,7 @@ def test_a_final_log_that_is_not_the_story_fails_the_run() -> None:
 def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:
     row = run_row(power, "hw", 3)
     assert list(row) == list(COLUMNS)
-    assert [type(row[name]) for name in COLUMNS] == [TYPES[kind] for kind in COLUMNS.values()]
+    assert [type(row[name]) for name in COLUMNS] == [TYPES[column.type] for column in COLUMNS.values()]
     assert (row["scenario"], row["mode"], row["seed"]) == ("power", "hw", 3)
 
 
@@ -82,6 +82,29 @@ def test_drawn_settings_are_those_of_the_scenario(power: Scenario) -> None:
     drawn = [run(power, "hw", seed).settings for seed in range(30)]
     assert {settings["min.insync.replicas"] for settings in drawn} == {1, 2}
     assert {settings["log.flush.interval.messages"] for settings in drawn} == {NEVER, 1, 10}
+
+
+def test_what_was_drawn_is_in_the_row(power: Scenario) -> None:
+    for seed in range(10):
+        result = run(power, "hw", seed)
+        drawn = json.loads(result.row["drawn_settings"])
+        assert list(drawn) == sorted(power.draw_config)
+        assert drawn == {key: result.settings[key] for key in power.draw_config}
+    assert (
+        "min.insync.replicas" not in run_row(power.with_settings({"min.insync.replicas": 1}), "hw", 1)["drawn_settings"]
+    )
+    assert run_row(load("canary"), "hw", 1)["drawn_settings"] == "{}"
+
+
+def test_the_kinds_of_faults_that_took_effect_are_in_the_row(power: Scenario) -> None:
+    results = [run(load("chaos"), "hw", seed) for seed in range(20)]
+    for result in results:
+        kinds = {fault["kind"] for fault in result.faults if fault["effective"]}
+        assert result.row["fault_kinds"] == ",".join(sorted(kinds))
+    assert any(not fault["effective"] for result in results for fault in result.faults)
+    assert power.faults is not None
+    calm = replace(power, faults=replace(power.faults, count=(0, 0)))
+    assert run_row(calm, "hw", 1)["fault_kinds"] == ""
 
 
 def test_final_logs_and_files_are_shown(power: Scenario) -> None:

@@ -18,11 +18,13 @@ from scenarios.format.catalogue import load
 from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, SCHEMA_VERSION, UNKNOWN, Row
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, SCHEMA_VERSION, UNKNOWN, Cell, Row
+from tests.named import run_row
 from scenarios.sweep import store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.local import LocalBackend
+from scenarios.sweep.manifest import DamageError
 from scenarios.sweep.units import seed_ranges
 from scenarios.version import code_version
 from sim.config import NEVER
@@ -211,23 +213,36 @@ def test_every_version_stays_readable(version: int) -> None:
     assert {line["schema_version"] for line in failing} == {version}
 
 
-def test_columns_that_did_not_exist_in_version_1_are_filled() -> None:
-    found = store.read_rows(FIXTURES / "store-v1", ["warnings", "rounds_1"])
-    assert {name: set(values) for name, values in found.items()} == {"warnings": {""}, "rounds_1": {0}}
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_columns_that_came_later_are_filled(version: int) -> None:
+    later = {name: column for name, column in COLUMNS.items() if column.since > version}
+    found = store.read_rows(FIXTURES / f"store-v{version}", list(later))
+    assert {name: set(values) for name, values in found.items()} == {
+        name: {column.missing} for name, column in later.items()
+    }
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_columns_that_came_with_version_3_are_filled(version: int) -> None:
-    found = store.read_rows(FIXTURES / f"store-v{version}", ["window_ms", *AVAILABILITY, "coverage"])
-    assert set(found.pop("coverage")) == {""}
-    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_a_version_has_the_columns_that_came_with_it_or_before(version: int) -> None:
+    whole = store.Store(FIXTURES / f"store-v{version}")
+    for part in (FIXTURES / f"store-v{version}").rglob("*.parquet"):
+        known = {name for name, column in COLUMNS.items() if column.since <= version}
+        assert set(pq.read_schema(part).names) == {*known, *whole.grid}
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_columns_that_came_with_version_4_are_filled(version: int) -> None:
-    names = [*BY_DAMAGE, "last_standing", "under_min_isr_ms", "acks1_hidden_ms"]
-    found = store.read_rows(FIXTURES / f"store-v{version}", names)
-    assert {number for numbers in found.values() for number in numbers} == {UNKNOWN}
+def test_columns_of_older_versions_say_what_they_said() -> None:
+    nothing: dict[str, Cell] = {"warnings": "", "coverage": ""}
+    nothing |= dict.fromkeys(ROUNDS, 0) | dict.fromkeys([*AVAILABILITY, *BY_DAMAGE], UNKNOWN)
+    found = store.read_rows(FIXTURES / "store-v1", list(nothing))
+    assert {name: set(values) for name, values in found.items()} == {name: {cell} for name, cell in nothing.items()}
+
+
+def test_a_part_that_lacks_a_column_of_its_version_is_damaged() -> None:
+    (part, _) = sorted((FIXTURES / "store-v5").rglob("*.parquet"))
+    content = io.BytesIO()
+    pq.write_table(pq.read_table(part).drop_columns(["warnings", "digest"]), content)
+    with pytest.raises(DamageError, match=r"part-0.parquet has no column warnings, digest"):
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
 
 
 def test_version_4_tells_modes_with_elr_apart() -> None:
@@ -249,6 +264,13 @@ def test_version_5_knows_runs_that_were_given_up() -> None:
     assert all(found["error"][place].startswith("sim.event.budget: 900 events by ") for place in given_up)
     results = store.read_json(whole.folder, "summary.json")["results"]
     assert sum(result["verdicts"]["exhausted"] for result in results) == len(given_up)
+
+
+def test_version_6_tells_what_was_drawn_and_what_struck() -> None:
+    found = store.read_rows(FIXTURES / "store-v6", ["scenario", "drawn_settings", "faults", "fault_kinds"])
+    drawn = dict(zip(found["scenario"], map(json.loads, found["drawn_settings"]), strict=True))
+    assert (drawn["canary"], drawn["power"].keys()) == ({}, load("power").draw_config.keys())
+    assert [bool(kinds) for kinds in found["fault_kinds"]] == [number > 0 for number in found["faults"]]
 
 
 def test_version_3_has_grid_availability_and_coverage() -> None:

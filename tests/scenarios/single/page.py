@@ -1,0 +1,37 @@
+"""``python -m tests.scenarios.single.page``: write the table of columns in scenarios/single/README.md anew."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from scenarios.single.rows import COLUMNS
+
+PAGE: Final = Path(__file__).parents[3] / "scenarios" / "single" / "README.md"
+HEAD: Final = "| column | type | since | before | meaning |\n|---|---|---|---|---|\n"
+
+
+def table() -> str:
+    """The columns as Markdown."""
+    lines = [
+        f"| `{one.name}` | {one.type} | {one.since} | {'' if one.before is None else one.before} | {one.meaning} |\n"
+        for one in COLUMNS.values()
+    ]
+    return HEAD + "".join(lines)
+
+
+def updated(page: str) -> str:
+    """The page with the present table."""
+    return re.sub(rf"{re.escape(HEAD)}(\|.*\n)*", lambda _: table(), page)
+
+
+def main() -> int:
+    """Write it."""
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scenarios.single import rows
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, SCHEMA_VERSION, Column
+from tests.scenarios.single import page
+
+TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
+
+
+def test_the_page_tells_every_column() -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text.count(page.HEAD) == 1
+    assert text == page.updated(text), "python -m tests.scenarios.single.page writes it anew"
+
+
+def test_an_old_table_is_replaced_as_a_whole() -> None:
+    old = f"before\n\n{page.HEAD}| `gone` | int | 1 | | nothing |\n| `seed` | int | 1 | | nothing |\n\nafter\n"
+    assert page.updated(old) == f"before\n\n{page.table()}\nafter\n"
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=list(COLUMNS))
+def test_a_column_is_declared_in_full(column: Column) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", column.name)
+    assert column.type in TYPES
+    assert column.meaning
+    assert "|" not in column.meaning
+    assert column.meaning[-1] != "."
+    assert 1 <= column.since <= SCHEMA_VERSION
+    if unit := re.search(r"_(us|ms)$", column.name):
+        assert f" in {unit[1]}" in column.meaning
+    if column.since > 1:
+        assert type(column.missing) is TYPES[column.type]
+    else:
+        assert column.missing is None
+
+
+def test_no_column_is_declared_twice() -> None:
+    assert len(COLUMNS) == len(rows._columns())
+
+
+def test_roles_name_columns_in_the_order_of_the_row() -> None:
+    assert KEY == ("scenario", "mode", "seed")
+    assert ROUNDS == ("rounds_1", "rounds_2", "rounds_more")
+    assert BY_DAMAGE == ("inside_unclean", "inside_lossy")
+    assert {column.role for column in COLUMNS.values()} == {"", "key", "damage", "rounds", "availability"}
+    assert [name for name in COLUMNS if name in AVAILABILITY] == list(AVAILABILITY)
+
+
+def test_settings_that_vary_are_columns_after_all_others() -> None:
+    grid = ["min.insync.replicas", "acks"]
+    assert rows.names(grid) == [*COLUMNS, *grid]
+    assert rows.key(grid) == ("scenario", "mode", *grid, "seed")
+    assert rows.ddl(grid).startswith("`scenario` string, `mode` string, `seed` bigint, ")
+    assert rows.ddl(grid).endswith(", `replay` string, `min.insync.replicas` bigint, `acks` string")
