@@ -1,7 +1,8 @@
 """Counts, rates, availability and paired tables of a sweep, from its rows.
 
 What is compared are the values of one coordinate: the mode, or a setting that varied. Everything else, the other
-coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed.
+coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed; of a
+setting that the seed decides there are none.
 
 Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs, and those that were
 given up (verdict `exhausted`), stay in n, because leaving them out would depend on the outcome; their number stands
@@ -10,6 +11,7 @@ beside each rate. Of availability, runs that were given up tell nothing: they di
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -18,7 +20,8 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.analysis.statistics import interval, mcnemar, mean_difference
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, UNKNOWN
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, ROUNDS, UNKNOWN
+from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
 
@@ -44,15 +47,14 @@ COLUMNS: Final = [
     "faults_hash",
     *BY_DAMAGE,
     "warnings",
-    "rounds_1",
-    "rounds_2",
-    "rounds_more",
+    *ROUNDS,
     *AVAILABILITY,
 ]
 """What is read of a sweep's rows, beside the settings that vary."""
 
 MODE: Final = "mode"
 """The coordinate that is compared when nothing else is asked for."""
+DRAWN: Final = "drawn_settings"
 ANY: Final = "any"
 """Stands for a violation of whatever kind."""
 
@@ -185,7 +187,8 @@ _Runs = dict[int, _Run]
 
 
 def of_store(store: Store, by: str = MODE) -> list[Comparison]:
-    """Compare what a sweep has done so far; see `compare`.
+    """Compare what a sweep has done so far; see `compare`. A setting that the seed decides will do, too: each of its
+    values has seeds of its own then, and there are no pairs.
 
     Raises:
         InputError: `by` did not vary, or the folder holds rows of a newer version, or none.
@@ -193,15 +196,45 @@ def of_store(store: Store, by: str = MODE) -> list[Comparison]:
     # One scenario after the other: a sweep of millions of runs would not fit into memory as a whole.
     names = sorted(scenario.name for scenario in store.sweep.scenarios)
     columns = [*COLUMNS, *store.grid]
-    comparisons = [one for name in names for one in compare(store.rows(columns, name), store.grid, by)]
+    if by in (MODE, *store.grid):
+        comparisons = [one for name in names for one in compare(store.rows(columns, name), store.grid, by)]
+    else:
+        grid = {**store.grid, by: _values_drawn(store, by)}
+        drawn = (_with_drawn(store.rows([*columns, DRAWN], name), by) for name in names)
+        comparisons = [one for rows in drawn for one in compare(rows, grid, by, paired=False)]
     if not comparisons:
         torn = [f"{store.folder.shown}: {error}" for error in store.damage.values()]
         raise InputError(*torn, f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
     return comparisons
 
 
+def _values_drawn(store: Store, by: str) -> tuple[Value, ...]:
+    """What a setting was drawn from, in the order of the scenario files."""
+    draws = [draw for variant in store.sweep.variants for draw in variant.draw_config.items()]
+    if not (found := [value for key, values in draws if key == by for value in values]):
+        known = dict.fromkeys([MODE, *store.grid, *(key for key, _ in draws)])
+        raise InputError(f"--by {by!r} did not vary in this sweep{did_you_mean(by, known)}")
+    if store.run["schema_version"] < ROW_COLUMNS[DRAWN].since:
+        raise InputError(
+            f"--by {by!r}: rows of schema_version {store.run['schema_version']} do not tell what was drawn"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _with_drawn(rows: dict[str, list[Any]], key: str) -> dict[str, list[Any]]:
+    """The rows whose seed decided a setting, with a column for it."""
+    drawn = [json.loads(text) for text in rows[DRAWN]]
+    places = [place for place, settings in enumerate(drawn) if key in settings]
+    kept = {name: [column[place] for place in places] for name, column in rows.items()}
+    return kept | {key: [drawn[place][key] for place in places]}
+
+
 def compare(
-    columns: Mapping[str, Sequence[Any]], grid: Mapping[str, Sequence[Value]] | None = None, by: str = MODE
+    columns: Mapping[str, Sequence[Any]],
+    grid: Mapping[str, Sequence[Value]] | None = None,
+    by: str = MODE,
+    *,
+    paired: bool = True,
 ) -> list[Comparison]:
     """Compare the modes of each scenario, or the values of a setting.
 
@@ -209,6 +242,7 @@ def compare(
         columns: the columns `COLUMNS` of a sweep's rows, and those of `grid`.
         grid: the settings that varied, with their values.
         by: what to compare: `MODE` or one of `grid`.
+        paired: whether groups have seeds in common.
 
     Returns:
         One comparison for each scenario and combination of the other coordinates, in order; modes in order of name,
@@ -239,6 +273,7 @@ def compare(
             by,
             dict(zip(others, key[1:], strict=True)),
             [(shown(value), found[key][value]) for value in sorted(found[key], key=order[by])],
+            paired=paired,
         )
         for key in sorted(found, key=place)
     ]
@@ -280,7 +315,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split(",")) if text else frozenset()
 
 
-def _comparison(scenario: str, by: str, fixed: dict[str, Value], groups: Sequence[tuple[str, _Runs]]) -> Comparison:
+def _comparison(
+    scenario: str, by: str, fixed: dict[str, Value], groups: Sequence[tuple[str, _Runs]], *, paired: bool
+) -> Comparison:
     every = [run for _, runs in groups for run in runs.values()]
     kinds = [ANY, *sorted({kind for run in every for kind in run.kinds})]
     measures = tuple(
@@ -292,7 +329,7 @@ def _comparison(scenario: str, by: str, fixed: dict[str, Value], groups: Sequenc
         by,
         fixed,
         tuple(_group(name, list(runs.values()), kinds, measures) for name, runs in groups),
-        tuple(_pair(a, b, kinds, measures) for a, b in combinations(decided, 2)),
+        tuple(_pair(a, b, kinds, measures) for a, b in combinations(decided, 2)) if paired else (),
     )
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command("compare", cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option("--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied.")
+@click.option(
+    "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
+)
 @json_option
 @ui_options
 @click.pass_obj

@@ -259,7 +259,32 @@ def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> Non
 def test_only_what_varied_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
     call = highwater("compare", swept, "--by", "acks")
     assert (call.code, call.out) == (2, "")
-    assert call.err == "highwater: --by 'acks' did not vary in this sweep; one of: mode\n"
+    assert call.err.startswith("highwater: --by 'acks' did not vary in this sweep; one of: mode, ")
+    assert "min.insync.replicas" in call.err
+    assert call.err.count("\n") == 1
+
+
+def test_a_setting_that_was_drawn_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
+    rows = store.read_rows(swept, ["mode", "drawn_settings"], "power")
+    drawn = [json.loads(text)["min.insync.replicas"] for text in rows["drawn_settings"]]
+    call = highwater("compare", swept, "--by", "min.insync.replicas", "--json")
+    assert call.code == 0
+    found = call.json["comparisons"]
+    assert {one["scenario"] for one in found} == {"power"}
+    assert [one["fixed"] for one in found] == [{"mode": mode} for mode in sorted(set(rows["mode"]))]
+    assert all(one["pairs"] == [] for one in found)
+    for one in found:
+        here = [value for value, mode in zip(drawn, rows["mode"], strict=True) if mode == one["fixed"]["mode"]]
+        groups = {group["name"]: group["runs"] + group["errors"] for group in one["groups"]}
+        assert groups == {str(value): here.count(value) for value in (1, 2)}
+    assert "min.insync.replicas" in highwater("compare", swept, "--by", "min.insync.replicas").out
+
+
+def test_rows_of_old_do_not_tell_what_was_drawn(highwater: Callable[..., Call]) -> None:
+    fixture = Path(__file__).parents[1] / "fixtures" / "store-v5"
+    call = highwater("compare", fixture, "--by", "min.insync.replicas")
+    assert (call.code, call.out) == (2, "")
+    assert call.err == ("highwater: --by 'min.insync.replicas': rows of schema_version 5 do not tell what was drawn\n")
 
 
 def test_sweeps_of_old_are_compared(highwater: Callable[..., Call]) -> None:
