@@ -40,7 +40,7 @@ class Column:
         name: of the column.
         type: Spark SQL's.
         meaning: with the unit, and what stands for none.
-        fill: its value in the row of a run.
+        fill: its value in the row of a run; None: the attribute of that name.
         role: of the groups of columns that are treated alike, the one that it belongs to: see `KEY` and below.
         since: the `SCHEMA_VERSION` that it came with,
         missing: and what rows of older versions have in its place.
@@ -49,7 +49,7 @@ class Column:
     name: str
     type: str
     meaning: str
-    fill: Callable[[EndedRun], Cell]
+    fill: Callable[[EndedRun], Cell] | None = None
     role: str = ""
     since: int = 1
     missing: Cell | None = None
@@ -93,34 +93,30 @@ def _columns() -> tuple[Column, ...]:
     # In a function: mypyc does not know the types of the recorder yet while it looks at the module itself.
     return (
         # Key.
-        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, "key"),
-        Column("mode", "string", "the mode that it was run in", lambda run: run.mode, "key"),
-        Column("seed", "bigint", "decides all that is drawn", lambda run: run.seed, "key"),
+        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, role="key"),
+        Column("mode", "string", "the mode that it was run in", role="key"),
+        Column("seed", "bigint", "decides all that is drawn", role="key"),
         # Outcome.
         Column(
             "verdict",
             "string",
             "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)",
-            lambda run: run.verdict,
         ),
         Column(
             "expected",
             "boolean",
             "agrees with the scenario's `[expect]`; of an exhausted run, nothing that was seen breaks it",
-            lambda run: run.expected,
         ),
         Column(
             "inside",
             "boolean",
             "all acknowledged records are inside the mode's promise",
-            lambda run: run.inside,
         ),
         Column(
             "inside_unclean",
             "int",
             "1 or 0: `inside`, where damage is unclean ends; -1: a mode without ELR",
-            lambda run: run.inside_unclean,
-            "damage",
+            role="damage",
             since=4,
             missing=UNKNOWN,
         ),
@@ -128,8 +124,7 @@ def _columns() -> tuple[Column, ...]:
             "inside_lossy",
             "int",
             "as `inside_unclean`, where damage is ends that lost the record",
-            lambda run: run.inside_lossy,
-            "damage",
+            role="damage",
             since=4,
             missing=UNKNOWN,
         ),
@@ -148,7 +143,7 @@ def _columns() -> tuple[Column, ...]:
             since=2,
             missing="",
         ),
-        Column("vacuous", "boolean", "of a drawn scenario: too little happened to count", lambda run: run.vacuous),
+        Column("vacuous", "boolean", "of a drawn scenario: too little happened to count"),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
         Column(
             "signature",
@@ -160,9 +155,8 @@ def _columns() -> tuple[Column, ...]:
             "error",
             "string",
             "first lines of an exception or failed story; the budget that was used up; empty when none",
-            lambda run: run.error,
         ),
-        Column("digest", "string", "hash of the history: equal for equal histories", lambda run: run.digest),
+        Column("digest", "string", "hash of the history: equal for equal histories"),
         # What happened.
         Column(
             "drawn_settings",
@@ -188,14 +182,14 @@ def _columns() -> tuple[Column, ...]:
             since=6,
             missing="",
         ),
-        Column("elections", "int", "elections after warm-up", lambda run: run.elections),
+        Column("elections", "int", "elections after warm-up"),
         Column("truncations", "int", "truncations that removed records", lambda run: run.recorder.counts.truncations),
         Column(
             "rounds_1",
             "int",
             "completed truncations that took one answer about an epoch's end",
             lambda run: run.recorder.counts.rounds[0],
-            "rounds",
+            role="rounds",
             since=2,
             missing=0,
         ),
@@ -204,7 +198,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "completed truncations that took two answers",
             lambda run: run.recorder.counts.rounds[1],
-            "rounds",
+            role="rounds",
             since=2,
             missing=0,
         ),
@@ -213,7 +207,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "completed truncations that took more than two answers",
             lambda run: run.recorder.counts.rounds[2],
-            "rounds",
+            role="rounds",
             since=2,
             missing=0,
         ),
@@ -265,7 +259,6 @@ def _columns() -> tuple[Column, ...]:
             "last_standing",
             "int",
             "of `records_lost`, those that a last replica standing lacked when it was chosen",
-            lambda run: run.last_standing,
             since=4,
             missing=UNKNOWN,
         ),
@@ -283,7 +276,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time without a leader that can be written to, in ms",
             lambda run: run.recorder.availability.leaderless_us // 1_000,
-            "availability",
+            role="availability",
             since=3,
             missing=UNKNOWN,
         ),
@@ -292,7 +285,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "batches with acks=all that were told NOT_ENOUGH_REPLICAS at least once",
             lambda run: len(run.recorder.availability.refused),
-            "availability",
+            role="availability",
             since=3,
             missing=UNKNOWN,
         ),
@@ -301,7 +294,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "batches with acks=all that were told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
             lambda run: len(run.recorder.availability.refused_after_append),
-            "availability",
+            role="availability",
             since=3,
             missing=UNKNOWN,
         ),
@@ -310,7 +303,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time, from the first election or fault on, in which an acks=all write waited for the HW, in ms",
             lambda run: run.waited.total_us // 1_000,
-            "availability",
+            role="availability",
             since=3,
             missing=UNKNOWN,
         ),
@@ -319,7 +312,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "the longest stretch of `hw_wait_ms` in which the HW did not advance, in ms",
             lambda run: run.waited.longest_us // 1_000,
-            "availability",
+            role="availability",
             since=3,
             missing=UNKNOWN,
         ),
@@ -328,7 +321,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time with an ISR smaller than min.insync.replicas, in ms",
             lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
-            "availability",
+            role="availability",
             since=4,
             missing=UNKNOWN,
         ),
@@ -337,17 +330,16 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "as `hw_wait_ms`: time in which a batch acknowledged with acks=1 could not be read yet, in ms",
             lambda run: run.hidden_us // 1_000,
-            "availability",
+            role="availability",
             since=4,
             missing=UNKNOWN,
         ),
-        Column("events", "int", "events of the simulation", lambda run: run.events),
+        Column("events", "int", "events of the simulation"),
         Column("sim_us", "bigint", "simulated time at the end, in us", lambda run: run.end_us),
         Column(
             "coverage",
             "string",
             "probes and pairs that were reached, as a hexadecimal number (`highwater coverage` reads it)",
-            lambda run: run.coverage,
             since=3,
             missing="",
         ),
@@ -356,7 +348,6 @@ def _columns() -> tuple[Column, ...]:
             "replay",
             "string",
             "the command line that runs it again, where it violates or is not as expected; else empty",
-            lambda run: run.replay,
         ),
     )
 
@@ -368,7 +359,7 @@ _FILLS: Final = [(column.name, column.fill) for column in COLUMNS.values()]
 
 def row(run: EndedRun) -> Row:
     """All columns of a run."""
-    return {name: fill(run) for name, fill in _FILLS}
+    return {name: getattr(run, name) if fill is None else fill(run) for name, fill in _FILLS}
 
 
 def _with(role: str) -> tuple[str, ...]:
