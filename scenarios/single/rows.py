@@ -236,7 +236,12 @@ def _columns() -> tuple[Column, ...]:
             "records shown to consumers",
             lambda run: sum([shown.batch.last_offset - shown.from_offset + 1 for shown in run.recorder.ledger.shown]),
         ),
-        Column("records_lost", "int", "records acknowledged with acks=all and gone", lambda run: run.recorder.ledger.losses.lost),
+        Column(
+            "records_lost",
+            "int",
+            "records acknowledged with acks=all and gone",
+            lambda run: run.recorder.ledger.losses.lost,
+        ),
         Column(
             "acks1_lost",
             "int",

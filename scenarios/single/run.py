@@ -115,7 +115,7 @@ class EndedRun:
         plan: the faults as drawn.
         injection: the faults as realised.
         elections: after warm-up.
-        journal: the history, with what was acknowledged, shown and violated.
+        recorder: the history, with what was acknowledged, shown and violated.
         last_standing: how many a last replica standing lacked.
         waited: what acks=all writes waited for the high watermark.
         hidden_us: how long batches acked with acks=1 were hidden from consumers.
@@ -140,7 +140,7 @@ class EndedRun:
     plan: Plan
     injection: Injection
     elections: int
-    journal: Journal
+    recorder: Recorder
     last_standing: int
     waited: Waiting
     hidden_us: int

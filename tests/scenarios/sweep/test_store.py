@@ -19,7 +19,6 @@ from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, SCHEMA_VERSION, UNKNOWN, Cell, Row
-from tests.named import run_row
 from scenarios.sweep import store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
