@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from sim.history.ledger import Violation
-from sim.history.steps import CONVERGED, Step
+from sim.history.steps import Converged
 from sim.hosts.cluster import Cluster
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Send
@@ -90,7 +90,7 @@ class Convergence:
         whole = led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike()
         if whole and not (self._unsettled_brokers() or self._unsettled_work()):
             self.converged = True
-            self._cluster.recorder.record(Step(CONVERGED, 0))
+            self._cluster.recorder.record(Converged(0))
             self._cluster.kernel.stop()
         kernel = self._cluster.kernel
         kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self._check(), None)

@@ -96,7 +96,8 @@ class Completeness(Checker):
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
-        self.committed(step.broker, step.partition.leader_epoch, step.committed, step.at_us)
+        if step.committed:
+            self.committed(step.broker, step.partition.leader_epoch, step.committed, step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
         """See `Truncate`."""

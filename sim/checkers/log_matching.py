@@ -49,7 +49,20 @@ class LogMatching(Checker):
 
     def on_append(self, step: steps.Append) -> None:
         """See `Append`."""
-        self.appended(step.broker, step.log, step.batch, step.at_us)
+        broker, log, batch, now_us = step.broker, step.log, step.batch, step.at_us
+        batches = log.batches
+        before = batches[-2] if len(batches) > 1 else log.log_start
+        expected = self._before.get(batch)
+        if expected is None:
+            self._before[batch] = before
+            self._ledger.made.append(batch)
+            end = self._ends.get(batch.leader_epoch, 0)
+            if batch.base_offset < end:
+                self._look_for_others(broker, batch, now_us)
+            if batch.last_offset >= end:
+                self._ends[batch.leader_epoch] = batch.last_offset + 1
+        elif before is not expected and not _begins_between(before, expected):
+            self._report(broker, batch, before, expected, now_us)
 
     def on_recovered(self, step: steps.Recovered) -> None:
         """See `Recovered`."""
@@ -72,22 +85,6 @@ class LogMatching(Checker):
         log = self._logs.get(broker)
         if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
             del self._logs[broker]
-
-    def appended(self, broker: int, log: Log, batch: Batch, now_us: int) -> None:
-        """A batch entered a log."""
-        batches = log.batches
-        before = batches[-2] if len(batches) > 1 else log.log_start
-        expected = self._before.get(batch)
-        if expected is None:
-            self._before[batch] = before
-            self._ledger.made.append(batch)
-            end = self._ends.get(batch.leader_epoch, 0)
-            if batch.base_offset < end:
-                self._look_for_others(broker, batch, now_us)
-            if batch.last_offset >= end:
-                self._ends[batch.leader_epoch] = batch.last_offset + 1
-        elif before is not expected and not _begins_between(before, expected):
-            self._report(broker, batch, before, expected, now_us)
 
     def _report(self, broker: int, batch: Batch, before: Batch | int, expected: Batch | int, now_us: int) -> None:
         detail = (

@@ -157,8 +157,9 @@ class Recorder:
         if kind.code >= 0:
             broker, epoch, offset, other = step.packed()
             self._buffer += _PACK(now_us, kind.code, broker, epoch, offset, other)
-        for listener in self._listeners[kind.number]:
-            step.tell(listener)
+        listeners = self._listeners[kind.number]
+        if listeners:
+            step.tell(listeners)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         """A log was cut at its LEO; that nothing is removed there again and again is noted once."""

@@ -74,25 +74,27 @@ class Step:
     """Something that happened to a broker (0: to none).
 
     Attributes:
-        kind: what happened.
+        kind: what happened; most classes are of one kind.
         broker: where.
-        at_us: when; the recorder fills it in.
+        at_us: when; only the recorder says.
     """
 
-    __slots__ = ("at_us", "broker", "kind")
+    __slots__ = ("at_us", "broker")
 
-    def __init__(self, kind: Kind, broker: int) -> None:
-        self.kind = kind
+    kind: Kind
+    at_us: int
+
+    def __init__(self, broker: int) -> None:
         self.broker = broker
-        self.at_us = 0
 
     def packed(self) -> Packed:
         """See `Packed`."""
         return self.broker, 0, 0, 0
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """Call the method of its kind."""
-        listener.on_step(self)
+        for listener in listeners:
+            listener.on_step(self)
 
     def records(self) -> int:
         """How many records it is about, if its kind has any."""
@@ -128,14 +130,17 @@ class Append(Step):
 
     __slots__ = ("batch", "log")
 
+    kind = APPEND
+
     def __init__(self, broker: int, log: Log, batch: Batch) -> None:
-        super().__init__(APPEND, broker)
+        self.broker = broker
         self.log = log
         self.batch = batch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_append(self)
+        for listener in listeners:
+            listener.on_append(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -177,15 +182,18 @@ class Truncate(Step):
 
     __slots__ = ("leo", "partition", "removed")
 
+    kind = TRUNCATE
+
     def __init__(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
-        super().__init__(TRUNCATE, broker)
+        self.broker = broker
         self.partition = partition
         self.removed = removed
         self.leo = partition.log.leo
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_truncate(self)
+        for listener in listeners:
+            listener.on_truncate(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -205,13 +213,16 @@ class LogStart(Step):
 
     __slots__ = ("offset",)
 
+    kind = LOG_START
+
     def __init__(self, broker: int, offset: int) -> None:
-        super().__init__(LOG_START, broker)
+        self.broker = broker
         self.offset = offset
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_log_start(self)
+        for listener in listeners:
+            listener.on_log_start(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -230,13 +241,16 @@ class Retention(Step):
 
     __slots__ = ("ids",)
 
+    kind = RETENTION
+
     def __init__(self, broker: int, ids: list[int]) -> None:
-        super().__init__(RETENTION, broker)
+        self.broker = broker
         self.ids = ids
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_retention(self)
+        for listener in listeners:
+            listener.on_retention(self)
 
 
 # Replication.
@@ -254,15 +268,18 @@ class Replicated(Step):
 
     __slots__ = ("epoch", "follower", "leo")
 
+    kind = REPLICATED
+
     def __init__(self, broker: int, epoch: int, follower: int, leo: int) -> None:
-        super().__init__(REPLICATED, broker)
+        self.broker = broker
         self.epoch = epoch
         self.follower = follower
         self.leo = leo
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_replicated(self)
+        for listener in listeners:
+            listener.on_replicated(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -295,17 +312,20 @@ class HighWatermark(Step):
 
     __slots__ = ("commits", "committed", "hw", "partition", "previous")
 
+    kind = HW
+
     def __init__(self, broker: int, partition: Partition, previous: int) -> None:
-        super().__init__(HW, broker)
+        self.broker = broker
         self.partition = partition
         self.hw = hw = partition.hw
         self.previous = previous
         self.commits = partition.is_leader and hw > previous
         self.committed: list[Batch] = partition.log.read_below(previous, hw) if self.commits else []
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_hw(self)
+        for listener in listeners:
+            listener.on_hw(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -332,17 +352,20 @@ class Lead(Step):
 
     __slots__ = ("decision", "epoch", "hw", "leo", "partition")
 
+    kind = LEAD
+
     def __init__(self, broker: int, partition: Partition, decision: LeaderAndIsr) -> None:
-        super().__init__(LEAD, broker)
+        self.broker = broker
         self.partition = partition
         self.decision = decision
         self.epoch = decision.leader_epoch
         self.leo = partition.log.leo
         self.hw = partition.hw
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_lead(self)
+        for listener in listeners:
+            listener.on_lead(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -366,16 +389,19 @@ class Follow(Step):
 
     __slots__ = ("epoch", "leader", "leo", "restarts")
 
+    kind = FOLLOW
+
     def __init__(self, broker: int, partition: Partition, *, restarts: bool) -> None:
-        super().__init__(FOLLOW, broker)
+        self.broker = broker
         self.epoch = partition.leader_epoch
         self.leader = partition.leader
         self.leo = partition.log.leo
         self.restarts = restarts
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_follow(self)
+        for listener in listeners:
+            listener.on_follow(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -399,14 +425,17 @@ class Settled(Step):
 
     __slots__ = ("epoch", "rounds")
 
+    kind = SETTLED
+
     def __init__(self, broker: int, epoch: int, rounds: int) -> None:
-        super().__init__(SETTLED, broker)
+        self.broker = broker
         self.epoch = epoch
         self.rounds = rounds
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_settled(self)
+        for listener in listeners:
+            listener.on_settled(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -432,14 +461,17 @@ class Elected(Step):
 
     __slots__ = ("by_isr", "epoch")
 
+    kind = ELECTED
+
     def __init__(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
-        super().__init__(ELECTED, leader)
+        self.broker = leader
         self.epoch = epoch
         self.by_isr = by_isr
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_elected(self)
+        for listener in listeners:
+            listener.on_elected(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -460,13 +492,16 @@ class EpochRaised(Step):
 
     __slots__ = ("epoch",)
 
+    kind = EPOCH_RAISED
+
     def __init__(self, leader: int, epoch: int) -> None:
-        super().__init__(EPOCH_RAISED, leader)
+        self.broker = leader
         self.epoch = epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_epoch_raised(self)
+        for listener in listeners:
+            listener.on_epoch_raised(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -498,18 +533,21 @@ class Isr(Step):
 
     __slots__ = ("before", "elr", "epoch", "isr")
 
+    kind = ISR
+
     def __init__(
         self, isr: tuple[int, ...], epoch: int, before: tuple[int, ...] | None = None, elr: tuple[int, ...] = ()
     ) -> None:
-        super().__init__(ISR, 0)
+        self.broker = 0
         self.isr = isr
         self.epoch = epoch
         self.before = before
         self.elr = elr
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_isr(self)
+        for listener in listeners:
+            listener.on_isr(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -538,14 +576,17 @@ class IsrSent(Step):
 
     __slots__ = ("before", "isr")
 
+    kind = ISR_SENT
+
     def __init__(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        super().__init__(ISR_SENT, partition.broker)
+        self.broker = partition.broker
         self.isr = isr
         self.before = partition.isr
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_isr_sent(self)
+        for listener in listeners:
+            listener.on_isr_sent(self)
 
     def moments(self) -> Iterable[tuple[str, int]]:
         """See `Step.moments`."""
@@ -560,15 +601,18 @@ class Elr(Step):
 
     __slots__ = ("elr", "epoch", "last_known_elr")
 
+    kind = ELR
+
     def __init__(self, elr: tuple[int, ...], last_known_elr: tuple[int, ...], epoch: int) -> None:
-        super().__init__(ELR, 0)
+        self.broker = 0
         self.elr = elr
         self.last_known_elr = last_known_elr
         self.epoch = epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_elr(self)
+        for listener in listeners:
+            listener.on_elr(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -589,14 +633,17 @@ class Decided(Step):
 
     __slots__ = ("min_isr", "state")
 
+    kind = DECIDED
+
     def __init__(self, state: LeaderAndIsr, min_isr: int) -> None:
-        super().__init__(DECIDED, state.leader)
+        self.broker = state.leader
         self.state = state
         self.min_isr = min_isr
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_decided(self)
+        for listener in listeners:
+            listener.on_decided(self)
 
 
 MIN_ISR: Final[Kind] = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it")
@@ -607,13 +654,16 @@ class MinIsr(Step):
 
     __slots__ = ("size",)
 
+    kind = MIN_ISR
+
     def __init__(self, size: int) -> None:
-        super().__init__(MIN_ISR, 0)
+        self.broker = 0
         self.size = size
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_min_isr(self)
+        for listener in listeners:
+            listener.on_min_isr(self)
 
 
 ASSIGNED: Final[Kind] = _fact("assigned", "the partition has another assignment")
@@ -624,13 +674,16 @@ class Assigned(Step):
 
     __slots__ = ("replicas",)
 
+    kind = ASSIGNED
+
     def __init__(self, replicas: tuple[int, ...]) -> None:
-        super().__init__(ASSIGNED, 0)
+        self.broker = 0
         self.replicas = replicas
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_assigned(self)
+        for listener in listeners:
+            listener.on_assigned(self)
 
 
 UNCLEAN_ELECTION: Final[Kind] = _fact("unclean-election", "somebody prefers any leader to none", method="fact")
@@ -640,11 +693,16 @@ ELR_OFF: Final[Kind] = _fact("elr-off", "the feature is off, though the release 
 class Fact(Step):
     """A fact without further words; broker 0 where it is no broker's."""
 
-    __slots__ = ()
+    __slots__ = ("kind",)
 
-    def tell(self, listener: Listener) -> None:
+    def __init__(self, kind: Kind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_fact(self)
+        for listener in listeners:
+            listener.on_fact(self)
 
 
 CONTROLLER: Final[Kind] = _step(
@@ -657,13 +715,16 @@ class Controller(Step):
 
     __slots__ = ("epoch",)
 
+    kind = CONTROLLER
+
     def __init__(self, broker: int, epoch: int) -> None:
-        super().__init__(CONTROLLER, broker)
+        self.broker = broker
         self.epoch = epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_controller(self)
+        for listener in listeners:
+            listener.on_controller(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -683,16 +744,18 @@ UNFENCED: Final[Kind] = _step("unfenced", 47, "a broker was unfenced (KRaft): it
 class Registered(Step):
     """A process registered; `opens`: and with that has an open session. As `UNFENCED`: it had registered before."""
 
-    __slots__ = ("incarnation", "opens")
+    __slots__ = ("incarnation", "kind", "opens")
 
     def __init__(self, kind: Kind, broker: int, incarnation: int, *, opens: bool = True) -> None:
-        super().__init__(kind, broker)
+        self.kind = kind
+        self.broker = broker
         self.incarnation = incarnation
         self.opens = opens
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_registered(self)
+        for listener in listeners:
+            listener.on_registered(self)
 
 
 SESSION_END: Final[Kind] = _step(
@@ -708,13 +771,16 @@ class SessionEnd(Step):
 
     __slots__ = ("fenced",)
 
+    kind = SESSION_END
+
     def __init__(self, broker: int, *, fenced: bool = False) -> None:
-        super().__init__(SESSION_END, broker)
+        self.broker = broker
         self.fenced = fenced
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_session_end(self)
+        for listener in listeners:
+            listener.on_session_end(self)
 
 
 # A quorum's metadata.
@@ -733,16 +799,18 @@ REPLAYED_METADATA: Final[Kind] = _fact(
 class Metadata(Step):
     """Records that a quorum committed (broker 0), or that a broker replayed, the first of them at an offset."""
 
-    __slots__ = ("entries", "offset")
+    __slots__ = ("entries", "kind", "offset")
 
     def __init__(self, kind: Kind, broker: int, offset: int, entries: Sequence[Record]) -> None:
-        super().__init__(kind, broker)
+        self.kind = kind
+        self.broker = broker
         self.offset = offset
         self.entries = entries
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_metadata(self)
+        for listener in listeners:
+            listener.on_metadata(self)
 
     def records(self) -> int:
         """See `Step.records`."""
@@ -764,16 +832,19 @@ class PartitionChanged(Step):
 
     __slots__ = ("min_isr", "remembers", "state", "unclean")
 
+    kind = PARTITION_CHANGED
+
     def __init__(self, state: PartitionRegistration, min_isr: int, unclean: int, *, remembers: bool) -> None:
-        super().__init__(PARTITION_CHANGED, 0)
+        self.broker = 0
         self.state = state
         self.min_isr = min_isr
         self.unclean = unclean
         self.remembers = remembers
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_partition_changed(self)
+        for listener in listeners:
+            listener.on_partition_changed(self)
 
 
 RECOVERIES: Final[Kind] = _fact("recoveries", "the controller's counters of unclean recovery")
@@ -784,15 +855,18 @@ class Recoveries(Step):
 
     __slots__ = ("finished", "manual", "running")
 
+    kind = RECOVERIES
+
     def __init__(self, running: int, finished: int, manual: int) -> None:
-        super().__init__(RECOVERIES, 0)
+        self.broker = 0
         self.running = running
         self.finished = finished
         self.manual = manual
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_recoveries(self)
+        for listener in listeners:
+            listener.on_recoveries(self)
 
 
 # Clients.
@@ -810,14 +884,17 @@ class Acknowledges(Step):
 
     __slots__ = ("min_isr", "reply")
 
+    kind = ACKNOWLEDGES
+
     def __init__(self, broker: int, reply: ProduceReply, min_isr: int) -> None:
-        super().__init__(ACKNOWLEDGES, broker)
+        self.broker = broker
         self.reply = reply
         self.min_isr = min_isr
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_acknowledges(self)
+        for listener in listeners:
+            listener.on_acknowledges(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -842,13 +919,16 @@ class Ack(Step):
 
     __slots__ = ("reply",)
 
+    kind = ACK
+
     def __init__(self, reply: ProduceReply) -> None:
-        super().__init__(ACK, 0)
+        self.broker = 0
         self.reply = reply
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_ack(self)
+        for listener in listeners:
+            listener.on_ack(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -875,14 +955,17 @@ class Refused(Step):
 
     __slots__ = ("error", "request")
 
+    kind = REFUSED
+
     def __init__(self, request: ProduceRequest, error: str) -> None:
-        super().__init__(REFUSED, 0)
+        self.broker = 0
         self.request = request
         self.error = error
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_refused(self)
+        for listener in listeners:
+            listener.on_refused(self)
 
 
 PRODUCER_ID: Final[Kind] = _step(
@@ -895,15 +978,18 @@ class ProducerId(Step):
 
     __slots__ = ("node", "producer_epoch", "producer_id")
 
+    kind = PRODUCER_ID
+
     def __init__(self, node: int, producer_id: int, producer_epoch: int) -> None:
-        super().__init__(PRODUCER_ID, 0)
+        self.broker = 0
         self.node = node
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_producer_id(self)
+        for listener in listeners:
+            listener.on_producer_id(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -929,17 +1015,20 @@ class Read(Step):
 
     __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
 
+    kind = READ
+
     def __init__(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
-        super().__init__(READ, 0)
+        self.broker = 0
         self.consumer = consumer
         self.batches = batches
         self.position = position
         self.end = batches[-1].last_offset + 1
         self.leader_epoch = leader_epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_read(self)
+        for listener in listeners:
+            listener.on_read(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -979,16 +1068,19 @@ class EndOffset(Step):
 
     __slots__ = ("asked_us", "known", "leader_epoch", "offset")
 
+    kind = END_OFFSET
+
     def __init__(self, known: Exposed | None, asked_us: int, offset: int, leader_epoch: int) -> None:
-        super().__init__(END_OFFSET, 0)
+        self.broker = 0
         self.known = known
         self.asked_us = asked_us
         self.offset = offset
         self.leader_epoch = leader_epoch
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_end_offset(self)
+        for listener in listeners:
+            listener.on_end_offset(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1081,21 +1173,23 @@ class Position(Step):
         other: that.
     """
 
-    __slots__ = ("consumer", "field", "leader_epoch", "offset", "other")
+    __slots__ = ("consumer", "field", "kind", "leader_epoch", "offset", "other")
 
     def __init__(
         self, kind: Kind, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, field: str = "", other: int = 0
     ) -> None:
-        super().__init__(kind, 0)
+        self.kind = kind
+        self.broker = 0
         self.consumer = consumer
         self.offset = offset
         self.leader_epoch = leader_epoch
         self.field = field
         self.other = other
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_position(self)
+        for listener in listeners:
+            listener.on_position(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1119,13 +1213,16 @@ class Start(Step):
 
     __slots__ = ("incarnation",)
 
+    kind = START
+
     def __init__(self, broker: int, incarnation: int) -> None:
-        super().__init__(START, broker)
+        self.broker = broker
         self.incarnation = incarnation
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_start(self)
+        for listener in listeners:
+            listener.on_start(self)
 
 
 class NewLog(Step):
@@ -1133,8 +1230,8 @@ class NewLog(Step):
 
     __slots__ = ("replica",)
 
-    def __init__(self, kind: Kind, broker: int, replica: Replica) -> None:
-        super().__init__(kind, broker)
+    def __init__(self, broker: int, replica: Replica) -> None:
+        self.broker = broker
         self.replica = replica
 
 
@@ -1150,13 +1247,17 @@ class Recovered(NewLog):
 
     __slots__ = ("lost",)
 
+    kind = RECOVERED
+
     def __init__(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
-        super().__init__(RECOVERED, broker, replica)
+        self.broker = broker
+        self.replica = replica
         self.lost = lost
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_recovered(self)
+        for listener in listeners:
+            listener.on_recovered(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1182,13 +1283,17 @@ class Deleted(NewLog):
 
     __slots__ = ("removed",)
 
+    kind = DELETED
+
     def __init__(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
-        super().__init__(DELETED, broker, replica)
+        self.broker = broker
+        self.replica = replica
         self.removed = removed
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_deleted(self)
+        for listener in listeners:
+            listener.on_deleted(self)
 
 
 ENDS: Final[dict[str, Kind]] = {
@@ -1215,19 +1320,21 @@ class End(Step):
         was_down: whether its process had ended before.
     """
 
-    __slots__ = ("lost", "unclean", "was_down")
+    __slots__ = ("kind", "lost", "unclean", "was_down")
 
     def __init__(
         self, broker: int, kind: str, lost: list[Batch], *, unclean: bool = True, was_down: bool = False
     ) -> None:
-        super().__init__(ENDS[kind], broker)
+        self.kind = ENDS[kind]
+        self.broker = broker
         self.lost = lost
         self.unclean = unclean
         self.was_down = was_down
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_end(self)
+        for listener in listeners:
+            listener.on_end(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1256,11 +1363,16 @@ DISK_WORKS: Final[Kind] = _step("disk-works", 41, "a broker's disk answers again
 class Pause(Step):
     """A process was paused or goes on, or its disk stalls or works again."""
 
-    __slots__ = ()
+    __slots__ = ("kind",)
 
-    def tell(self, listener: Listener) -> None:
+    def __init__(self, kind: Kind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_pause(self)
+        for listener in listeners:
+            listener.on_pause(self)
 
 
 LINKS: Final[dict[str, Kind]] = {
@@ -1284,16 +1396,18 @@ LINKS: Final[dict[str, Kind]] = {
 class Link(Step):
     """A directed link was cut or healed, or became worse by some amount."""
 
-    __slots__ = ("target", "value")
+    __slots__ = ("kind", "target", "value")
 
     def __init__(self, kind: str, source: int, target: int, value: int = 0) -> None:
-        super().__init__(LINKS[kind], source)
+        self.kind = LINKS[kind]
+        self.broker = source
         self.target = target
         self.value = value
 
-    def tell(self, listener: Listener) -> None:
+    def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
-        listener.on_link(self)
+        for listener in listeners:
+            listener.on_link(self)
 
     def packed(self) -> Packed:
         """See `Packed`."""
@@ -1307,7 +1421,17 @@ class Link(Step):
         return shown
 
 
-CONVERGED: Final[Kind] = _step("converged", 28, "the cluster is whole again and answered a write and a read")
+CONVERGED: Final[Kind] = _step(
+    "converged", 28, "the cluster is whole again and answered a write and a read", method="step"
+)
+
+
+class Converged(Step):
+    """The cluster is whole again."""
+
+    __slots__ = ()
+
+    kind = CONVERGED
 
 
 class Listener:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.checkers.log_matching import LogMatching
+from sim.history import steps
 from sim.history.ledger import Ledger
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import replica, warnings
@@ -33,7 +34,9 @@ class World:
         log = self.logs[broker]
         for batch in batches:
             log.append(batch)
-            self.checker.appended(broker, log, batch, 5)
+            step = steps.Append(broker, log, batch)
+            step.at_us = 5
+            self.checker.on_append(step)
         return warnings(self.ledger)
 
 

@@ -43,15 +43,14 @@ STEPS = [kind for kind in vars(steps).values() if isinstance(kind, type) and iss
 @pytest.mark.parametrize("kind", [kind for kind in STEPS if kind not in (steps.Step, steps.NewLog)])
 def test_each_step_calls_a_method_that_kinds_name(kind: type[steps.Step]) -> None:
     spy = Spy()
-    kind.__new__(kind).tell(spy)
+    kind.__new__(kind).tell([spy])
     assert spy.asked[0] in {kind.method for kind in steps.KINDS}
-    assert spy.asked[1:] == ["on_step"]
+    assert spy.asked[1:] in (["on_step"], [])
 
 
 def test_each_method_of_a_listener_is_named_by_a_kind() -> None:
-    methods = {name for name in vars(steps.Listener) if name.startswith("on_")} - {"on_step"}
-    assert methods == {kind.method for kind in steps.KINDS if hasattr(steps.Listener, kind.method)}
-    assert {kind.name for kind in steps.KINDS if not hasattr(steps.Listener, kind.method)} == {"converged"}
+    methods = {name for name in vars(steps.Listener) if name.startswith("on_")}
+    assert methods == {kind.method for kind in steps.KINDS}
 
 
 def test_completed_truncations_are_counted_by_their_rounds() -> None:
