@@ -1,4 +1,4 @@
-"""Exit codes; README lists them."""
+"""Exit codes; README.md beside this file lists them."""
 
 from __future__ import annotations
 

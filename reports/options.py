@@ -140,7 +140,7 @@ def _rules(pairs: Iterable[str]) -> dict[str, str]:
 
 def strict_option(command: F) -> F:
     """--strict: early warnings count."""
-    text = "Let early warnings count as violations (see 'README.md', early warnings)."
+    text = "Let early warnings count as violations (see 'sim/checkers/README.md')."
     return click.option("--strict", is_flag=True, help=text)(command)
 
 

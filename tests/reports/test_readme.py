@@ -1,4 +1,4 @@
-"""What README shows is what happens."""
+"""What the pages show is what happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,11 +18,19 @@ from tests.test_architecture import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from tests.reports.conftest import Call
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+PAGES = [
+    page
+    for folder in (".", "sim", "faults", "scenarios", "reports")
+    for page in sorted(ROOT.glob("*.md") if folder == "." else (ROOT / folder).rglob("*.md"))
+]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+README = TEXTS["README.md"]
+BLOCKS = [block for text in (README, *TEXTS.values()) for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)]
+BLOCKS = [*dict.fromkeys(BLOCKS)]
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
 ELSEWHERE = ("spark-package", "spark://host:7077")
@@ -122,6 +129,20 @@ def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
 
 
 def test_every_mode_and_exit_code_has_its_row() -> None:
-    rows = re.findall(r"^\| `?([\w.-]+)`? \|", README, re.MULTILINE)
+    rows = [row for text in TEXTS.values() for row in re.findall(r"^\| `?([\w.-]+)`? \|", text, re.MULTILINE)]
     codes = (value for name, value in vars(exits).items() if name.isupper() and type(value) is int)
     assert {*MODES, *map(str, codes)} <= {*rows}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page: str) -> None:
+    folder = (ROOT / page).parent
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", TEXTS[page]) if "://" not in link]
+    assert not [link for link in links if not (folder / link).exists()]
+
+
+def test_the_first_page_is_short_and_leads_to_all_others() -> None:
+    assert len(README.splitlines()) <= 160
+    assert {page for page in TEXTS if not page.startswith("scenarios/modes/")} - {"README.md"} <= {
+        *re.findall(r"\]\(([^)]+)\)", README)
+    }
