@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 VALIDATION_IDS: Final = 1 << 40
-_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail")
 """Records from this id on were written after healing, to see whether the cluster is whole."""
+_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail")
 
 Record = tuple[int, int]
 """(record id, leader epoch)"""

@@ -26,7 +26,7 @@ class Given:
         self.isr = tuple(given.get("isr", self.assignment))
         self.live = given.get("live", [])
         self.shutting_down = given.get("shutting_down", [])
-        self.leader = given.get("leader", self.isr[0])
+        self.leader = given["leader"] if "leader" in given else self.isr[0]
         self.leader_epoch = given.get("leader_epoch", 5)
         self.replica = given.get("replica")
         self.era = given.get("mode")
