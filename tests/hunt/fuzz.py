@@ -47,8 +47,10 @@ CODES = {0, 1, 2, 3, 4, 69, 74, 130}
 SECONDS = 30
 """That a case may take; the slowest that is sound takes one."""
 ELSEWHERE_ONE_EVERY = 20
-ALLOWED = ("out", "store")
-"""Folders of a case that may change: ``--output`` goes to the one, a replay without it to the other."""
+ALLOWED = ("out", "store", "dist")
+"""Folders of a case that may change: ``--output`` goes to the first, a replay without it to the second, an archive for
+Spark without it to the third.
+"""
 
 SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies")
 WORDS = (
