@@ -79,9 +79,9 @@ class GlobalLoss(Checker):
         for log in self._logs.values():
             if gone:
                 gone = [batch for batch in log.lacking(gone) if not self._ledger.stands(batch, log)]
-        if gone:
+        ids = frozenset(record for batch in gone for record in batch.ids()) - self._ledger.deleted
+        if ids:  # Where no other log is left, those that retention deleted are still among `gone`.
             self._reported.update(batch.first_id for batch in gone)
-            ids = frozenset(record for batch in gone for record in batch.ids()) - self._ledger.deleted
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
             detail = f"{len(ids)} committed records are in no log, the first of them record {record} of offset {offset}"

@@ -78,3 +78,9 @@ def test_what_was_not_committed_or_was_deleted_may_go() -> None:
     world = World((FIRST, SECOND), (), ())
     world.ledger.deleted.update(range(20, 22))
     assert world.truncate(1, 3) == []
+
+
+def test_what_was_deleted_may_go_with_the_only_log() -> None:
+    world = World((FIRST, SECOND))
+    world.ledger.deleted.update((*FIRST.ids(), *SECOND.ids()))
+    assert world.replace(1) == []
