@@ -10,6 +10,7 @@ from sim.hosts.quorum import Quorum
 from sim.protocol.kraft.partition_change import PartitionChange
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
+from tests.plain import needs_sources
 from tests.sim.world import World
 
 FIRST_ID = 1 << 40
@@ -149,6 +150,7 @@ def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
     assert convergence.converged
 
 
+@needs_sources
 def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionChange, "_complete_reassignment", lambda _: None)
     world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()

@@ -276,6 +276,7 @@ def test_a_run_that_uses_up_its_events_is_exhausted(power: Scenario) -> None:
     assert 0 < row["window_ms"] < whole.row["window_ms"]
 
 
+@needs_sources
 def test_time_that_stands_still_uses_up_events(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     def again(control: ZooKeeper, *_: object) -> None:
         kernel = control._kernel
