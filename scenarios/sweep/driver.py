@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from scenarios.sweep.extent import Piece
+    from scenarios.sweep.manifest import Part
+
 
 PILOT_UNITS: Final = 25
 PILOT_SECONDS: Final = 1.0
@@ -339,14 +341,11 @@ class _Job:
             RuntimeError: its rows are not those that were asked for.
             UnavailableError: another driver has taken over.
         """
-        parts, rows = read_back(self._folder, plan.wave, self._sweep)
-        planned = Extent(piece for chunk in plan.chunks for piece in chunk)
         try:
-            covers = pieces_in(rows, self._sweep)
-        except ValueError as error:
-            raise RuntimeError(f"{wave_path(plan.wave)}: {error}") from None
-        if not covers or Extent(covers).minus(planned):
-            raise RuntimeError(f"{wave_path(plan.wave)} holds other rows than were asked for")
+            parts, rows, covers = self._read_back(plan)
+        except Exception:
+            self._claim.check()  # Whoever has taken over removes what does not count yet.
+            raise
         self._claim.check()
         listed = Manifest(plan.wave, self._run, tuple(covers), parts)
         self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes())
@@ -354,6 +353,17 @@ class _Job:
         self._summary.add(rows)
         self._covered = self._covered.plus(covers)
         return units(covers)
+
+    def _read_back(self, plan: Plan) -> tuple[tuple[Part, ...], Any, list[Piece]]:
+        """Parts of a wave as written, their rows, and what these cover."""
+        parts, rows = read_back(self._folder, plan.wave, self._sweep)
+        try:
+            covers = pieces_in(rows, self._sweep)
+        except ValueError as error:
+            raise RuntimeError(f"{wave_path(plan.wave)}: {error}") from None
+        if not covers or Extent(covers).minus(Extent(piece for chunk in plan.chunks for piece in chunk)):
+            raise RuntimeError(f"{wave_path(plan.wave)} holds other rows than were asked for")
+        return parts, rows, covers
 
     def _show(self, more: int) -> None:
         summary = self._summary

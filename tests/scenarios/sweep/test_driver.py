@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,6 +264,22 @@ def test_a_driver_whose_claim_was_taken_stops(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="another driver has taken over"):
         run_sweep(CANARY, tmp_path, Here(take))
     assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+
+
+def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Path) -> None:
+    """Whoever takes over removes what does not count; the parts are missed before the claim is looked at."""
+
+    class Stopped(Here):
+        def run_waves(
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        ) -> Iterator[Plan]:
+            for plan in super().run_waves(sweep, folder, plans, tick):
+                claim.take_over(folder, [name for name, *_ in claim.others(folder)])
+                shutil.rmtree(tmp_path / "results" / plan.wave)
+                yield plan
+
+    with pytest.raises(UnavailableError, match="another driver has taken over"):
+        run_sweep(CANARY, tmp_path, Stopped())
 
 
 def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
