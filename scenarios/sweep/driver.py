@@ -343,10 +343,8 @@ class _Job:
         """
         try:
             parts, rows, covers = self._read_back(plan)
-        except Exception:
+        finally:
             self._claim.check()  # Whoever has taken over removes what does not count yet.
-            raise
-        self._claim.check()
         listed = Manifest(plan.wave, self._run, tuple(covers), parts)
         self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes())
         self._planned.remove(plan.wave)

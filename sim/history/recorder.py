@@ -25,8 +25,6 @@ from sim.protocol.replica.partition import Partition
 
 _PACK: Final = Struct("<qBhiqq").pack
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
-
-
 _HEARD: Final[dict[type, tuple[int, ...]]] = {}
 
 
@@ -35,9 +33,7 @@ def _heard_by(listener: Listener) -> tuple[int, ...]:
     kind = type(listener)
     heard = _HEARD.get(kind)
     if heard is None:
-        own = [
-            one.number for one in KINDS if getattr(kind, one.method, None) is not getattr(Listener, one.method, None)
-        ]
+        own = [one.number for one in KINDS if getattr(kind, one.method) is not getattr(Listener, one.method)]
         heard = _HEARD[kind] = tuple(own)
     return heard
 

@@ -113,6 +113,22 @@ class Step:
         return [(moment, self.broker) for moment in self.kind.moments]
 
 
+class InEpoch(Step):
+    """Something that a broker does in an epoch, the leader's or the controller's; all that the digest holds of it."""
+
+    __slots__ = ("epoch",)
+
+    epoch: int
+
+    def packed(self) -> Packed:
+        """See `Packed`."""
+        return self.broker, self.epoch, 0, 0
+
+    def fields(self) -> Shown:
+        """See `Step.fields`."""
+        return {"broker": self.broker, "leader_epoch": self.epoch}
+
+
 # Logs.
 
 APPEND: Final[Kind] = _step(
@@ -420,10 +436,10 @@ SETTLED: Final[Kind] = _step(
 )
 
 
-class Settled(Step):
+class Settled(InEpoch):
     """A follower completed its truncation, after so many answers about epochs (`rounds`)."""
 
-    __slots__ = ("epoch", "rounds")
+    __slots__ = ("rounds",)
 
     kind = SETTLED
 
@@ -436,10 +452,6 @@ class Settled(Step):
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_settled(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, 0, 0
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -456,10 +468,10 @@ ELECTED: Final[Kind] = _step(
 )
 
 
-class Elected(Step):
+class Elected(InEpoch):
     """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
 
-    __slots__ = ("by_isr", "epoch")
+    __slots__ = ("by_isr",)
 
     kind = ELECTED
 
@@ -473,24 +485,16 @@ class Elected(Step):
         for listener in listeners:
             listener.on_elected(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, 0, 0
-
-    def fields(self) -> Shown:
-        """See `Step.fields`."""
-        return {"broker": self.broker, "leader_epoch": self.epoch}
-
 
 EPOCH_RAISED: Final[Kind] = _step(
     "epoch-raised", 27, "the leader epoch was raised and nothing else: broker = leader, leader_epoch"
 )
 
 
-class EpochRaised(Step):
+class EpochRaised(InEpoch):
     """The leader epoch was raised, and nothing else."""
 
-    __slots__ = ("epoch",)
+    __slots__ = ()
 
     kind = EPOCH_RAISED
 
@@ -502,14 +506,6 @@ class EpochRaised(Step):
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_epoch_raised(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, 0, 0
-
-    def fields(self) -> Shown:
-        """See `Step.fields`."""
-        return {"broker": self.broker, "leader_epoch": self.epoch}
 
 
 ISR: Final[Kind] = _step(
@@ -710,10 +706,10 @@ CONTROLLER: Final[Kind] = _step(
 )
 
 
-class Controller(Step):
+class Controller(InEpoch):
     """A broker became controller."""
 
-    __slots__ = ("epoch",)
+    __slots__ = ()
 
     kind = CONTROLLER
 
@@ -725,10 +721,6 @@ class Controller(Step):
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_controller(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, 0, 0
 
     def fields(self) -> Shown:
         """See `Step.fields`."""

@@ -195,7 +195,7 @@ def first_difference(case: Case, event_budget: int) -> int:
         steps: list[tuple[int, str]] = []
         kernel = Kernel(event_budget)
         run, _ = _execute(_fixed(case, elision=elision), MODES[case.mode], case.seed, {}, [_noting(steps)], kernel)
-        run.cluster.dispose()
+        run.dispose()
         histories.append(steps)
         ends.append(kernel.now_us)
     one, other = ([step for step in steps if step[0] < min(ends)] for steps in histories)
@@ -225,7 +225,7 @@ def _kernel(case: Case, event_budget: int) -> Kernel:
 def _run(scenario: Scenario, case: Case, kernel: Kernel) -> tuple[str, str, str]:
     run, error = _execute(scenario, MODES[case.mode], case.seed, {}, [], kernel)
     row = run.row(error)
-    run.cluster.dispose()
+    run.dispose()
     return error, row["digest"], row["verdict"]
 
 
