@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "run",
     "sweep",
     "replay",
+    "draw",
     "compare",
     "coverage",
     "columns",

@@ -73,6 +73,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.sweep",),
     ("reports",),
     ("reports.analysis", "reports.evidence"),
+    ("reports.drawing",),
     ("reports.commands",),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""

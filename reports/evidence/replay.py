@@ -59,6 +59,25 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Single:
+    """One run to be done again.
+
+    Attributes:
+        scenario: what to run, with a plan if it is recorded.
+        mode: in which mode.
+        seed: with which seed.
+        rules: rule values that replace the mode's.
+        warnings: what differs from when it was run.
+    """
+
+    scenario: Scenario
+    mode: Mode
+    seed: int
+    rules: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """A run that was done again, the folder that tells of it, and the digest that it should have, if one is known."""
 
@@ -127,6 +146,52 @@ def origin(
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings, strict=strict)
     return Origin(scenario, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
+
+
+def single_run(
+    word: str,
+    seed: str | None,
+    mode: str | None,
+    name: str | None,
+    rules: Mapping[str, str],
+    settings: Mapping[str, Value],
+    *,
+    strict: bool = False,
+) -> Single:
+    """Find out which one run a user means.
+
+    Args:
+        word: see `origin`; or a file that ends with ``.json``, a recorded run.
+        seed: its seed; None: the recorded one, 0 of a scripted scenario.
+        mode: its mode; None: the recorded one, or the only one.
+        name: see `origin`.
+        rules: see `origin`.
+        settings: see `origin`.
+        strict: see `origin`.
+
+    Raises:
+        InputError: see `origin`; or there are several modes, or no seed.
+    """
+    from scenarios.single import recording
+
+    if word.endswith(".json"):
+        found = recording.read(Path(word))
+        options.check_settings(found.scenario, settings)
+        scenario = found.scenario.with_settings(settings)
+        scenario = replace(scenario, strict=scenario.strict or strict)
+        start = Origin(scenario, (), STORE, (), {**(found.rules or {}), **rules})
+        seed = seed or (None if found.seed is None else str(found.seed))
+        mode = mode or found.mode
+    else:
+        start = origin(word, options.seed(seed or "0"), name, rules, settings, strict=strict)
+    if seed is None and start.scenario.drawn:
+        raise InputError(f"{word} runs with any seed: choose one with --seed N")
+    modes = options.modes(start.scenario, [mode] if mode else [one.name for one in start.modes], own=start.modes)
+    if len(modes) > 1:
+        raise InputError(
+            f"{word} runs in several modes; choose one with --mode: {', '.join(one.name for one in modes)}"
+        )
+    return Single(start.scenario, modes[0], options.seed(seed or "0"), start.rules, start.warnings)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:

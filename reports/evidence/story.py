@@ -51,8 +51,16 @@ def history(result: RunResult) -> Iterator[str]:
 def step_line(step: Mapping[str, Any]) -> str:
     """One step: who, what, and the step's own fields."""
     who = f"broker {step['broker']}" if step.get("broker") else ""
-    hide = (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART
-    return f"{who:<10} {step['step']:<12} {pairs(step, hide)}".rstrip()
+    return f"{who:<10} {step['step']:<12} {_fields(step)}".rstrip()
+
+
+def step_text(step: Mapping[str, Any]) -> str:
+    """One step without who takes it."""
+    return f"{step['step']} {_fields(step)}".rstrip()
+
+
+def _fields(step: Mapping[str, Any]) -> str:
+    return pairs(step, (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART)
 
 
 def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:

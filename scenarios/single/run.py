@@ -59,6 +59,7 @@ FIRST_FAULT_US: Final = 5_000_000
 FIRST_BURST_US: Final = 1_000_000
 PAUSE_US: Final = 1_000_000
 """Between the end of a script and healing."""
+Watch = Callable[[Cluster], Callable[[Shown], None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,11 +591,14 @@ def _execute(
     rules: Mapping[str, str],
     observers: list[Callable[[Shown], None]],
     kernel: Kernel | None = None,
+    watch: Watch | None = None,
 ) -> tuple[_Run, str]:
     check_build()
     one = _Run(scenario, mode, seed, rules, kernel)
     for observer in observers:
         one.cluster.recorder.observe(observer)
+    if watch is not None:
+        one.cluster.recorder.observe(watch(one.cluster))
     error = ""
     try:
         one.execute()
@@ -643,6 +647,7 @@ def run(
     *,
     trace: bool = False,
     kernel: Kernel | None = None,
+    watch: Watch | None = None,
 ) -> RunResult:
     """Run and keep everything.
 
@@ -653,11 +658,12 @@ def run(
         rules: rule values that replace the mode's.
         trace: whether to keep every step.
         kernel: a fresh kernel, to break ties otherwise.
+        watch: is given the cluster before it begins, and returns who is shown each step.
 
     Returns:
         The result; an exception in the run is in its row, with verdict ``error``, and a budget that was used up, with
         verdict ``exhausted``.
     """
     steps: list[Shown] = []
-    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel)
+    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch)
     return one.result(error, steps if trace else None)

@@ -153,13 +153,15 @@ class Channel(Gate):
 
     Attributes:
         open: both processes run, the link is not cut, and the receiver is not paused.
+        source: id of the sending node.
         target: the receiving node.
         usual_us: median of its latency.
     """
 
-    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_queue", "target", "usual_us")
+    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_queue", "source", "target", "usual_us")
 
-    def __init__(self, network: Network, link: Link, target: Node) -> None:
+    def __init__(self, network: Network, link: Link, source: int, target: Node) -> None:
+        self.source = source
         self.owner = target.node
         self._kernel, self._queue, self._calls, self._bits, self._chance = network.wiring
         self._link = link
@@ -295,7 +297,7 @@ class Network:
         if target is None:
             return None
         link = self.link(source.node, peer)
-        link.channel = source.out[peer] = Channel(self, link, target)
+        link.channel = source.out[peer] = Channel(self, link, source.node, target)
         return link.channel
 
     def leave(self, node: Node, *, silently: bool) -> None:

@@ -52,6 +52,7 @@ CALL: Final = 1
 """Tie key of a call."""
 _RANK: Final = 24
 """Bits of the number of an entry; no run has as many."""
+_NUMBER: Final = (1 << _RANK) - 1
 SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
 _LAST: Final = 3
@@ -87,6 +88,64 @@ class BudgetError(Exception):
         super().__init__(f"{key}: {budget:,} {what} by {when}")
 
 
+class Call:
+    """A call that was made.
+
+    Attributes:
+        number: of its entry, in the order in which entries were made.
+        at_us: when it was due.
+        gate: what it came through.
+        handler: what was called.
+        argument: with what.
+        made_us: when it was made: later than it was due where a pause held it back.
+        first: number of the first entry that it made itself.
+        end: the first number after those.
+    """
+
+    __slots__ = ("argument", "at_us", "end", "first", "gate", "handler", "made_us", "number")
+
+    def __init__(self, number: int, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        self.number = number
+        self.at_us = at_us
+        self.gate = gate
+        self.handler = handler
+        self.argument = argument
+        self.made_us = self.first = self.end = -1
+
+    def make(self, kernel: Kernel, watcher: Watcher) -> None:
+        """Make it."""
+        around = watcher.current
+        watcher.current = self
+        watcher.calls.append(self)
+        self.made_us = kernel.now_us
+        self.first = kernel.number & _NUMBER
+        try:
+            self.handler(self.argument)
+        finally:
+            self.end = kernel.number & _NUMBER
+            watcher.current = around
+
+
+def _make_up(held: tuple[Call, Kernel, Watcher]) -> None:
+    call, kernel, watcher = held
+    call.make(kernel, watcher)
+
+
+class Watcher:
+    """Is told of each call of a kernel, and so of what causes what: an entry is made while a call is.
+
+    Attributes:
+        current: the call that is being made.
+        calls: all that were made, in their order.
+        dropped: those that nobody was there for, or whose link was cut.
+    """
+
+    def __init__(self) -> None:
+        self.current: Call | None = None
+        self.calls: list[Call] = []
+        self.dropped: list[Call] = []
+
+
 class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
     pass
 
@@ -101,11 +160,13 @@ class Kernel:
         now_us: simulated time in microseconds.
         events: entries of the queue processed so far.
         number: what the next entry is numbered.
+        watcher: who is told of each call.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
         self.now_us = 0
         self.events = 0
+        self.watcher: Watcher | None = None
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
@@ -169,6 +230,8 @@ class Kernel:
         self.add(until_us, self._last, end, self._reached, None)
         made = 0
         try:
+            if self.watcher is not None:
+                self._run_watched(self.watcher)
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
                 key: Key = pop(queue)
                 gate, handler, argument = take(key)
@@ -184,6 +247,21 @@ class Kernel:
             end.open = False
             self.events += made
         raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
+
+    def _run_watched(self, watcher: Watcher) -> None:
+        """The loop of `run_until`, telling a watcher of each call."""
+        while self.events < self._budget:
+            key: int = heappop(self._queue)
+            gate, handler, argument = self._entries.pop(key)
+            self.events += 1
+            self.now_us = key >> self._shift
+            call = Call(key & _NUMBER, self.now_us, gate, handler, argument)
+            if gate.open:
+                call.make(self, watcher)
+            elif gate.held is not None:
+                gate.held.append((_make_up, (call, self, watcher)))
+            else:
+                watcher.dropped.append(call)
 
     def dispose(self) -> None:
         """Forget what has not happened yet."""

@@ -352,8 +352,8 @@ def latency_of_each_link() -> Iterator[None]:
     streams: dict[Link, Any] = {}
     init = Channel.__init__
 
-    def begin(channel: Channel, network: Network, link: Link, target: Any) -> None:
-        init(channel, network, link, target)
+    def begin(channel: Channel, network: Network, link: Link, source: int, target: Any) -> None:
+        init(channel, network, link, source, target)
         if link not in streams:
             nodes = next(nodes for nodes, one in network._links.items() if one is link)
             drawn: Streams = network._streams

@@ -1,0 +1,177 @@
+"""A run as it is drawn: its steps, the messages that led to them, and the log of a broker at each of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from scenarios.single.run import run
+from sim.environment.network import Channel
+from sim.kernel.scheduler import Call, Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.run import RunResult
+    from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
+    from sim.protocol.modes import Mode
+
+ZOOKEEPER: Final = "ZooKeeper"
+"""What the control plane is called that is no quorum."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A broker's log at some time.
+
+    Attributes:
+        batches: (base offset, last offset, leader epoch, first record) of each.
+        high_watermark: what the broker knows of it.
+        flushed: the offset below which everything is on disk.
+    """
+
+    batches: tuple[tuple[int, int, int, int], ...]
+    high_watermark: int
+    flushed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A step as it was seen.
+
+    Attributes:
+        step: as a trace shows it.
+        call: number of the call that it was a part of; -1 for none.
+        log: the log of its broker right after; None if it is no broker's.
+    """
+
+    step: Shown
+    call: int
+    log: LogView | None
+
+    @property
+    def at_us(self) -> int:
+        """When."""
+        at_us: int = self.step["t"]
+        return at_us
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message.
+
+    Attributes:
+        name: what its receiver does with it: ``on_fetch``, ...
+        source: node id of its sender,
+        target: and of its receiver.
+        sent_us: when it was sent,
+        arrived_us: and when it was taken notice of, or would have arrived.
+        lost: it did not arrive.
+        sent_in: number of the call in which it was sent; -1 for none.
+        call: number of the call that it is.
+    """
+
+    name: str
+    source: int
+    target: int
+    sent_us: int
+    arrived_us: int
+    lost: bool
+    sent_in: int
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A run and all that was seen of it.
+
+    Attributes:
+        result: how it ended.
+        observations: its steps, in their order.
+        messages: in the order of their arrival.
+        concerned: ids of the records that violations are about.
+        isr: the ISR that the topic is created with.
+        control: what the control plane is called.
+    """
+
+    result: RunResult
+    observations: list[Observation]
+    messages: list[Message]
+    concerned: frozenset[int]
+    isr: tuple[int, ...]
+    control: str
+
+
+def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str]) -> Observed:
+    """Run, and watch.
+
+    Args:
+        scenario: what to run.
+        mode: in which mode.
+        seed: with which seed.
+        rules: rule values that replace the mode's.
+    """
+    watcher = Watcher()
+    observations: list[Observation] = []
+    clusters: list[Cluster] = []
+    created: list[tuple[int, ...]] = []
+
+    def watch(cluster: Cluster) -> Callable[[Shown], None]:
+        cluster.kernel.watcher = watcher
+        clusters.append(cluster)
+        created.append(cluster.replicas)
+
+        def see(step: Shown) -> None:
+            call = -1 if watcher.current is None else watcher.current.number
+            observations.append(Observation(step, call, _log(cluster, step.get("broker", 0))))
+
+        return see
+
+    result = run(scenario, mode, seed, rules, watch=watch)
+    violations = clusters[0].recorder.ledger.violations
+    concerned = frozenset(record for violation in violations for record in violation.ids)
+    control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
+    return Observed(result, observations, list(_messages(watcher)), concerned, created[0], control)
+
+
+def _log(cluster: Cluster, broker: int) -> LogView | None:
+    storage = cluster.storages.get(broker)
+    if storage is None:
+        return None
+    process = cluster.running.get(broker)
+    partition = process.partition if process is not None else None
+    batches = storage.log.batches
+    synced = storage.synced
+    return LogView(
+        tuple([(batch.base_offset, batch.last_offset, batch.leader_epoch, batch.first_id) for batch in batches]),
+        partition.hw if partition is not None else storage.hw_file.content or 0,
+        batches[synced - 1].last_offset + 1 if 0 < synced <= len(batches) else storage.log.log_start,
+    )
+
+
+def _messages(watcher: Watcher) -> Iterator[Message]:
+    """Calls that came over a connection; an entry was made by the innermost call whose numbers include its own."""
+    sent_in: dict[int, Call] = {}
+    for call in watcher.calls:
+        sent_in.update(dict.fromkeys(range(call.first, call.end), call))
+    dropped = {call.number for call in watcher.dropped}
+    for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
+        gate: Any = call.gate
+        if isinstance(gate, Channel):
+            sender = sent_in.get(call.number)
+            yield Message(
+                getattr(call.handler, "__name__", "message"),
+                gate.source,
+                gate.target.node,
+                call.at_us if sender is None else sender.made_us,
+                max(call.at_us, call.made_us),
+                call.number in dropped,
+                -1 if sender is None else sender.number,
+                call.number,
+            )
+
+
+def _noticed(call: Call) -> tuple[int, int]:
+    return max(call.at_us, call.made_us), call.number

@@ -1,0 +1,314 @@
+"""A picture as one SVG: it needs nothing from elsewhere, and all that it says is text."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from reports.drawing.picture import FAULTS, Arrow, Band, Picture, Row
+from sim.history.steps import CLIENTS
+
+WIDTH: Final = 1_200
+GUTTER: Final = 84
+"""Width of the times."""
+MARGIN: Final = 14
+"""Between the middle of a broker's lane and the log beside it."""
+TEXT: Final = 360
+"""Width of the text beside the lanes."""
+LINE: Final = 14
+"""Height of a line of text."""
+CELL: Final = (11, 12)
+NARROW: Final = 74
+"""Width of a lane without a log."""
+EPOCHS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+"""Colours of leader epochs in turn, which the colour-blind can tell apart (Okabe and Ito)."""
+DARK: Final = frozenset({"#0072b2", "#009e73", "#d55e00"})
+"""Those on which text is white."""
+STYLE: Final = """
+text { font: 11px system-ui, sans-serif; fill: #222 }
+.title { font-size: 14px; font-weight: 600 }
+.lane { font-weight: 600; text-anchor: middle }
+.time { font-variant-numeric: tabular-nums; text-anchor: end; fill: #555 }
+.cell { font-size: 9px; text-anchor: middle }
+.small { font-size: 9px; fill: #666 }
+.violation { fill: #b00020; font-weight: 700 }
+.warning { fill: #a35200 }
+.fault { fill: #7b3f00; font-weight: 600 }
+.life { stroke: #888; stroke-width: 1 }
+.down { fill: #aaa }
+.isr { fill: #cfe3f3 }
+.elr { fill: url(#elr) }
+.fenced { stroke: #b00020; stroke-width: 2; stroke-dasharray: 3 3 }
+.message { stroke: #777; stroke-width: 1; fill: none }
+.lost { stroke-dasharray: 4 3; stroke: #b00020 }
+.gap { stroke: #bbb; stroke-dasharray: 1 3 }
+.hw { stroke: #000; stroke-width: 2 }
+.flushed { stroke: #555; stroke-width: 3 }
+.acked { fill: #000 }
+"""
+GAP_US: Final = 1_000_000
+"""Rows that lie further apart are marked: time between them is squeezed most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measures:
+    """Where things are, in pixels.
+
+    Attributes:
+        picture: what is drawn.
+        tops: of each row the upper edge; and the lower edge of the last.
+        texts: of each row the lines of its text.
+    """
+
+    picture: Picture
+    tops: list[float]
+    texts: list[list[str]]
+
+    @property
+    def brokers(self) -> list[int]:
+        return [node for node in self.picture.lanes if 0 < node < CLIENTS]
+
+    @property
+    def wide(self) -> float:
+        """Width of a broker's lane."""
+        others = len(self.picture.lanes) - len(self.brokers)
+        return (WIDTH - GUTTER - TEXT - NARROW * others - MARGIN) / max(len(self.brokers), 1)
+
+    @property
+    def cells(self) -> int:
+        """How many batches of a log there is room for; of a longer one the newest are drawn."""
+        return int((self.wide - 2 * MARGIN) / CELL[0])
+
+    def x(self, node: int) -> float:
+        place = list(self.picture.lanes).index(node)
+        others = len(self.picture.lanes) - len(self.brokers)
+        if place < others:
+            return GUTTER + (place + 0.5) * NARROW
+        return GUTTER + others * NARROW + (place - others) * self.wide + 2 * MARGIN
+
+    def row_y(self, place: int) -> float:
+        return self.tops[place] + LINE / 2 + 2
+
+    def y(self, at_us: int) -> float:
+        """Where a time is between the rows around it."""
+        rows = self.picture.rows
+        place = bisect_right(rows, at_us, key=lambda row: row.at_us)
+        if place == 0:
+            return self.tops[0]
+        above = self.row_y(place - 1)
+        if place == len(rows):
+            return above
+        since_us, until_us = rows[place - 1].at_us, rows[place].at_us
+        return above + (self.row_y(place) - above) * (at_us - since_us) / (until_us - since_us)
+
+
+def to_svg(picture: Picture) -> str:
+    """The picture as the text of an SVG file."""
+    head = 20 * len(picture.title) + 58
+    texts = [wrap(_words(picture, row), TEXT // 6, subsequent_indent="  ") for row in picture.rows]
+    tops = [float(head)]
+    for row, lines in zip(picture.rows, texts, strict=True):
+        log = CELL[1] + 16 if row.log is not None else 0
+        tops.append(tops[-1] + max(LINE * len(lines) + 4, log + 6))
+    measures = _Measures(picture, tops, texts)
+    height = round(tops[-1] + 16)
+    svg = Element(
+        "svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {height}", width=str(WIDTH), role="img"
+    )
+    _title(svg, picture.title[0])
+    SubElement(svg, "style").text = STYLE
+    _definitions(svg)
+    _rect(svg, 0, 0, WIDTH, height, style="fill:#fff")
+    for place, line in enumerate(picture.title):
+        _text(svg, 12, 22 + 20 * place, line, "title" if place == 0 else "")
+    _legend(svg, 20 * len(picture.title) + 18)
+    _lanes(svg, measures, head - 12)
+    for band in picture.bands:
+        _band(svg, measures, band)
+    for arrow in picture.arrows:
+        _arrow(svg, measures, arrow)
+    for place, row in enumerate(picture.rows):
+        _row(svg, measures, place, row)
+    indent(svg, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(svg, encoding="unicode") + "\n"
+
+
+def _words(picture: Picture, row: Row) -> str:
+    return f"{picture.lanes[row.node]}: {row.text}" if row.node in picture.lanes else row.text
+
+
+def _definitions(svg: Element) -> None:
+    definitions = SubElement(svg, "defs")
+    head = SubElement(definitions, "marker", id="head", viewBox="0 0 8 8", refX="8", refY="4", orient="auto")
+    head.attrib |= {"markerWidth": "6", "markerHeight": "6"}
+    SubElement(head, "path", d="M0 0 L8 4 L0 8 z", fill="#777")
+    hatch = SubElement(definitions, "pattern", id="elr", width="5", height="5", patternUnits="userSpaceOnUse")
+    hatch.set("patternTransform", "rotate(45)")
+    SubElement(hatch, "rect", width="5", height="5", fill="#fff3d6")
+    SubElement(hatch, "rect", width="2", height="5", fill="#e69f00")
+
+
+def _legend(svg: Element, y: float) -> None:
+    """What colours and lines mean."""
+    x = 12.0
+    for kind, said in (("isr", "in the ISR"), ("elr", "in the ELR"), ("down", "process down")):
+        _rect(svg, x, y - 9, 14, 11, kind)
+        x = _said(svg, x + 18, y, said)
+    _rect(svg, x, y - 9, 6, 11, style=f"fill:{EPOCHS[0]}")
+    x = _said(svg, x + 10, y, "leader (colour: its epoch)")
+    _line(svg, x, y - 4, x + 14, y - 4, "fenced")
+    x = _said(svg, x + 18, y, "session ended")
+    _cell(svg, x, y - 10, 1, acked=True)
+    x = _said(svg, x + 16, y, "batch and leader epoch, ● acknowledged")
+    _line(svg, x, y - 11, x, y + 3, "hw")
+    x = _said(svg, x + 5, y, "HW")
+    _line(svg, x, y + 1, x + 14, y + 1, "flushed")
+    x = _said(svg, x + 18, y, "flushed")
+    _line(svg, x, y - 4, x + 22, y - 4, "message lost")
+    _said(svg, x + 26, y, "message lost")
+
+
+def _said(svg: Element, x: float, y: float, text: str) -> float:
+    _text(svg, x, y, text)
+    return x + 6.1 * len(text) + 14
+
+
+def _lanes(svg: Element, measures: _Measures, y: float) -> None:
+    for node in measures.picture.lanes:
+        x = measures.x(node)
+        _text(svg, x, y, measures.picture.lanes[node], "lane")
+        if not 0 < node < CLIENTS:
+            _line(svg, x, measures.tops[0], x, measures.tops[-1], "life")
+
+
+def _band(svg: Element, measures: _Measures, band: Band) -> None:
+    if band.node not in measures.picture.lanes or not measures.picture.rows:
+        return
+    top = measures.y(band.since_us)
+    bottom = measures.tops[-1] if band.until_us is None else measures.y(band.until_us)
+    x = measures.x(band.node)
+    if bottom <= top:
+        return
+    if band.kind == "up":
+        _line(svg, x, top, x, bottom, "life")
+    elif band.kind == "fenced":
+        _line(svg, x + 11, top, x + 11, bottom, "fenced")
+    elif band.kind == "leader":
+        bar = _rect(svg, x - 3, top, 6, bottom - top, style=f"fill:{_colour(band.epoch)}")
+        _title(bar, f"{measures.picture.lanes[band.node]} is leader in epoch {band.epoch}")
+    else:
+        half = 5 if band.kind == "down" else 9
+        _rect(svg, x - half, top, 2 * half, bottom - top, band.kind)
+
+
+def _arrow(svg: Element, measures: _Measures, arrow: Arrow) -> None:
+    message, lanes = arrow.message, measures.picture.lanes
+    if message.source not in lanes or message.target not in lanes:
+        return
+    begin, end = measures.x(message.source), measures.x(message.target)
+    top = measures.y(message.sent_us) if arrow.source_row is None else measures.row_y(arrow.source_row)
+    bottom = measures.y(message.arrived_us) if arrow.target_row is None else measures.row_y(arrow.target_row)
+    css = "message lost" if message.lost else "message"
+    line = _line(svg, begin, top, end, max(bottom, top), css)
+    if not message.lost:
+        line.set("marker-end", "url(#head)")
+    what = message.name.removeprefix("on_").replace("_", " ")
+    _title(
+        line,
+        f"{what}: {lanes[message.source]} to {lanes[message.target]}, sent at {message.sent_us / 1e6:.6f} s, "
+        f"{'lost' if message.lost else f'there at {message.arrived_us / 1e6:.6f} s'}",
+    )
+
+
+def _row(svg: Element, measures: _Measures, place: int, row: Row) -> None:
+    y = measures.row_y(place)
+    if place and row.at_us - measures.picture.rows[place - 1].at_us > GAP_US:
+        _line(svg, GUTTER, measures.tops[place], WIDTH - 12, measures.tops[place], "gap")
+    css = row.kind if row.kind in ("violation", "warning") else ""
+    _text(svg, GUTTER - 10, y + 4, f"{row.at_us / 1e6:.6f}", "time")
+    for number, line in enumerate(measures.texts[place]):
+        _text(svg, WIDTH - TEXT + 8, y + 4 + LINE * number, line, css or ("fault" if row.kind in FAULTS else ""))
+    if css:
+        _line(svg, GUTTER, y, WIDTH - TEXT, y, "message lost")
+    if row.node in measures.picture.lanes:
+        x = measures.x(row.node)
+        circle = SubElement(svg, "circle", cx=_n(x), cy=_n(y), r="3.5")
+        circle.set("style", "fill:#fff;stroke:#222;stroke-width:1.5")
+        _title(circle, row.text)
+    if row.log is not None:
+        _log(svg, measures.x(row.node) + MARGIN, y - 5, row, measures.cells)
+
+
+def _log(svg: Element, x: float, y: float, row: Row, cells: int) -> None:
+    """A log's newest batches, each a cell with its leader epoch."""
+    log = row.log
+    assert log is not None
+    left = max(len(log.batches) - cells, 0)
+    if left:
+        _text(svg, x, y + CELL[1] + 10, f"… {left} before", "small")
+    if not log.batches:
+        _text(svg, x, y + 9, "empty", "small")
+    hw_x = x
+    for place, (base, last, epoch, first) in enumerate(log.batches[left:]):
+        at = x + place * CELL[0]
+        cell = _cell(svg, at, y, epoch, acked=first in row.acked)
+        _title(cell, f"offsets {base} to {last}, leader epoch {epoch}, first record {first}")
+        if last < log.flushed:
+            _line(svg, at, y + CELL[1] + 2, at + CELL[0], y + CELL[1] + 2, "flushed")
+        if last < log.high_watermark:
+            hw_x = at + CELL[0]
+    _line(svg, hw_x, y - 2, hw_x, y + CELL[1] + 3, "hw")
+
+
+def _cell(svg: Element, x: float, y: float, epoch: int, *, acked: bool) -> Element:
+    colour = _colour(epoch)
+    cell = _rect(svg, x, y, *CELL, style=f"fill:{colour};stroke:#fff")
+    number = _text(svg, x + CELL[0] / 2, y + CELL[1] - 2.5, str(epoch), "cell")
+    if colour in DARK:
+        number.set("style", "fill:#fff")
+    if acked:
+        SubElement(svg, "circle", cx=_n(x + CELL[0] / 2), cy=_n(y - 2), r="1.8").set("class", "acked")
+    return cell
+
+
+def _colour(epoch: int) -> str:
+    return EPOCHS[epoch % len(EPOCHS)]
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _rect(svg: Element, x: float, y: float, width: float, height: float, css: str = "", style: str = "") -> Element:
+    rect = SubElement(svg, "rect", x=_n(x), y=_n(y), width=_n(width), height=_n(height))
+    for name, value in (("class", css), ("style", style)):
+        if value:
+            rect.set(name, value)
+    return rect
+
+
+def _line(svg: Element, x1: float, y1: float, x2: float, y2: float, css: str) -> Element:
+    line = SubElement(svg, "line", x1=_n(x1), y1=_n(y1), x2=_n(x2), y2=_n(y2))
+    line.set("class", css)
+    return line
+
+
+def _text(svg: Element, x: float, y: float, text: str, css: str = "") -> Element:
+    element = SubElement(svg, "text", x=_n(x), y=_n(y))
+    if css:
+        element.set("class", css)
+    element.text = _printable(text)
+    return element
+
+
+def _title(element: Element, text: str) -> None:
+    """What is shown of an element that a pointer rests on."""
+    SubElement(element, "title").text = _printable(text)
+
+
+def _printable(text: str) -> str:
+    """Without what no XML may hold."""
+    return "".join(character if character.isprintable() else "�" for character in text)

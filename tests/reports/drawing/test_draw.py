@@ -1,0 +1,211 @@
+"""Pictures of runs: well-formed, complete, escaped, and of the run that the command line names."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from reports import options
+from reports.cli import main
+from reports.drawing.observed import Observed, observe
+from reports.drawing.perfetto import to_perfetto
+from reports.drawing.picture import Picture, picture
+from reports.drawing.svg import to_svg
+from scenarios.single.run import run
+from sim.protocol.modes import mode as mode_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SVG = "{http://www.w3.org/2000/svg}"
+LOSES = ("power", "hw", 50005)
+"""Loses a record that acks=all had covered."""
+
+
+@cache
+def observed(scenario: str = LOSES[0], mode: str = LOSES[1], seed: int = LOSES[2]) -> Observed:
+    return observe(options.scenario(scenario, {}, strict=False), mode_named(mode), seed, {})
+
+
+def drawn(*, everything: bool = False) -> Picture:
+    return picture(observed(), ["title"], everything=everything)
+
+
+@pytest.mark.parametrize(("scenario", "mode", "seed"), [LOSES, ("elr-chaos", "elr", 12), ("partitions", "kip101", 3)])
+def test_watching_changes_nothing(scenario: str, mode: str, seed: int) -> None:
+    unwatched = run(options.scenario(scenario, {}, strict=False), mode_named(mode), seed, trace=True)
+    seen = observed(scenario, mode, seed)
+    assert seen.result.row == unwatched.row
+    assert [one.step for one in seen.observations] == unwatched.trace
+
+
+def test_messages_are_sent_before_they_arrive() -> None:
+    for message in observed().messages:
+        assert message.sent_us < message.arrived_us
+        assert message.source != message.target or message.name.startswith("on_control")  # The controller's own broker.
+        assert message.sent_in >= 0
+
+
+def test_a_follower_appends_in_the_call_of_a_fetch_reply() -> None:
+    names = {message.call: message.name for message in observed().messages}
+    appends = [one for one in observed().observations if one.step["step"] == "append" and one.step["record"] == 27]
+    assert [names[one.call] for one in appends] == ["on_produce", "on_fetch_reply", "on_fetch_reply"]
+
+
+def test_what_is_shown_unasked_is_of_the_lost_record() -> None:
+    seen, some, everything = observed(), drawn(), drawn(everything=True)
+    assert len(some.rows) < len(everything.rows) / 3
+    assert (
+        len(everything.rows)
+        == len(seen.observations) + len(seen.result.violations) + len(seen.result.warnings) - _links()
+    )
+    appended = [row.text for row in some.rows if row.kind == "append"]
+    assert len(appended) == 3
+    assert all("record=27" in text for text in appended)
+    assert [row.kind for row in some.rows if row.kind in ("ack", "violation")] == ["ack", "violation"]
+
+
+def test_of_many_lost_records_the_first_is_drawn() -> None:
+    seen = observed("elr-chaos", "elr", 50008)
+    assert len(seen.concerned) > 10
+    some = picture(seen, ["title"], everything=False)
+    assert [row.text for row in some.rows if row.kind == "append"] == 3 * [next(row.text for row in some.rows)]
+    assert "the first: record 10" in to_svg(some)
+
+
+def _links() -> int:
+    """Steps of links that share a row with the one before."""
+    steps = [(one.step["step"], one.at_us) for one in observed().observations]
+    return sum(one == other for one, other in pairwise(steps) if one[0] in ("cut", "heal"))
+
+
+def test_bands_follow_elections_and_the_isr() -> None:
+    leaders = [(band.node, band.epoch) for band in drawn().bands if band.kind == "leader"]
+    elected = [one.step for one in observed().observations if one.step["step"] == "elected"]
+    assert leaders == [(step["broker"], step["leader_epoch"]) for step in elected]
+    at_us = 150_000_000
+    isr = {
+        band.node
+        for band in drawn().bands
+        if band.kind == "isr" and band.since_us <= at_us and (band.until_us is None or at_us < band.until_us)
+    }
+    assert isr == {2, 3}
+
+
+def test_the_log_of_the_broker_that_lost_its_tail_is_drawn_without_it() -> None:
+    end = next(row for row in drawn().rows if row.kind == "truncate" and row.node == 3)
+    assert end.log is not None
+    assert end.log.batches[-1][1] == 26
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_svg_is_well_formed_and_needs_nothing_from_elsewhere(everything: bool) -> None:
+    text = to_svg(drawn(everything=everything))
+    root = ET.XML(text)
+    assert root.tag == f"{SVG}svg"
+    said = " ".join(root.itertext())
+    for row in drawn(everything=everything).rows:
+        assert row.text.split()[0] in said
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"<(script|image|foreignObject|use|a)\b|url\((?!#)|@import|\shref", text)
+    marked = [element for element in root.iter(f"{SVG}text") if element.get("class") == "violation"]
+    assert marked
+
+
+def test_svg_escapes_what_it_shows() -> None:
+    some = drawn()
+    nasty = '<script>alert("x")</script> & \x1b[31m]]>'
+    text = to_svg(replace(some, title=[nasty], rows=[replace(some.rows[0], text=nasty), *some.rows[1:]]))
+    assert "<script" not in text
+    assert "\x1b" not in text
+    ET.XML(text)
+
+
+def test_no_row_reaches_into_another() -> None:
+    root = ET.XML(to_svg(drawn()))
+    times = [float(text.get("y", "")) for text in root.iter(f"{SVG}text") if text.get("class") == "time"]
+    assert len(times) == len(drawn().rows)
+    assert all(later - earlier >= 14 for earlier, later in pairwise(times))
+
+
+def test_perfetto_holds_what_the_format_asks_for() -> None:
+    """Trace Event Format: the fields of each phase that is used, flows that begin and end, known processes."""
+    trace = json.loads(to_perfetto(drawn()))
+    needed = {"M": {"args"}, "i": {"ts", "s"}, "X": {"ts", "dur"}, "s": {"ts", "id"}, "f": {"ts", "id", "bp"}}
+    processes = {event["pid"] for event in trace["traceEvents"] if event["name"] == "process_name"}
+    for event in trace["traceEvents"]:
+        assert needed[event["ph"]] | {"ph", "name", "pid", "tid"} <= event.keys()
+        assert event["pid"] in processes
+        assert event.get("ts", 0) >= 0
+        assert event.get("dur", 0) >= 0
+    begun = {event["id"]: event["ts"] for event in trace["traceEvents"] if event["ph"] == "s"}
+    ended = {event["id"]: event["ts"] for event in trace["traceEvents"] if event["ph"] == "f"}
+    assert ended
+    assert ended.keys() <= begun.keys()
+    assert all(begun[number] < at_us for number, at_us in ended.items())
+
+
+# The command line.
+
+
+def test_draw_of_a_scenario_a_store_and_a_plan_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario, mode, seed = LOSES[0], LOSES[1], str(LOSES[2])
+    assert main(["draw", scenario, "--seed", seed, "--mode", mode]) == 0
+    assert "drawn in power-hw-50005.svg" in capsys.readouterr().out
+    sweep = [
+        "sweep",
+        scenario,
+        "--modes",
+        mode,
+        "--seeds",
+        f"{seed}..{LOSES[2] + 1}",
+        "--local",
+        "1",
+        "--output",
+        "swept",
+    ]
+    assert main(sweep) in (0, 3)
+    assert main(["draw", "swept", "--seed", seed, "--output", "store.svg"]) == 0
+    assert main(["replay", "swept", "--seed", seed]) == 0
+    plan = f"swept/seeds/{seed}-{mode}/plan.json"
+    assert main(["draw", plan, "--output", "plan.svg"]) == 0
+    first, *others = (
+        re.sub(r"digest|as expected", "", (tmp_path / name).read_text()) for name in ("power-hw-50005.svg", "store.svg")
+    )
+    assert others == [first]
+    assert (tmp_path / "plan.svg").read_text().count("<circle") == first.count("<circle")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["draw", "chaos", "--mode", "hw"], "chaos runs with any seed: choose one with --seed N"),
+        (["draw", "chaos", "--seed", "1"], "choose one with --mode"),
+        (["draw", "chos", "--seed", "1"], "did you mean 'chaos'"),
+        (["draw", "nothing.json"], "nothing.json"),
+        (
+            ["draw", "chaos", "--seed", "1", "--mode", "hw", "--output", "no/where.svg"],
+            "no file in a folder that exists",
+        ),
+        (["draw", "chaos", "--seed", "1", "--mode", "hw", "--format", "png"], "png"),
+    ],
+)
+def test_draw_refuses_in_one_line(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    problem = capsys.readouterr().err.strip()
+    assert said in problem
+    assert "\n" not in problem
+    assert not list(tmp_path.iterdir())
