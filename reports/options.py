@@ -40,7 +40,8 @@ class Command(click.Command):
         single = [one for one in given if isinstance(one, click.Option) and not (one.multiple or one.is_flag)]
         for option in single:
             if single.count(option) > 1:
-                raise InputError(f"{max(option.opts, key=len)} is given twice, and takes one value")
+                name = next(name for name in option.opts if name.startswith("--"))
+                raise InputError(f"{name} is given twice, and takes one value")
         return super().parse_args(ctx, args)
 
 
@@ -264,15 +265,16 @@ def seed(text: str) -> int:
 
 
 def seed_range(text: str) -> tuple[int, int]:
-    """Read ``A..B``: seeds from A, B not among them.
+    """Read ``A..B``: seeds from A, B not among them; or one seed.
 
     Raises:
         InputError: not a range, or an empty one.
     """
     first, dots, end = text.partition("..")
-    if not dots:
+    if not dots and not _SEED.fullmatch(text):
         raise InputError(f"--seeds {text!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
-    start, stop = seed(first), seed(end)
+    start = seed(first)
+    stop = seed(end) if dots else start + 1
     if stop <= start:
         raise InputError(f"--seeds {text!r} is empty: the end is not part of the range and must be above the start")
     return start, stop

@@ -22,8 +22,8 @@ FORMATS: Final = {"svg": ".svg", "perfetto": ".json"}
 
 @click.command("draw", cls=Command)
 @click.argument("source", metavar="DIR|SCENARIO|PLAN")
-@click.option("--seed", metavar="N", help="Seed, decimal or 0x; a scripted scenario and a plan need none.")
-@click.option("--mode", metavar="MODE", help="Mode; needed where there are several.")
+@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a scripted scenario and a plan need none.")
+@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed where there are several.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @rule_option
 @set_option
@@ -60,13 +60,14 @@ def command(
     from reports.evidence import replay
     from reports.evidence.story import head
 
-    run = replay.single_run(source, seed, mode, scenario, rules, settings, strict=strict)
+    run = replay.origin(source, seed, scenario, rules, settings, strict=strict)
+    chosen = run.only_mode(mode)
     for warning in run.warnings:
         ui.warn(f"highwater: {warning}")
-    file = output or Path(f"{run.scenario.name}-{run.mode.name}-{run.seed}{FORMATS[form]}")
+    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{FORMATS[form]}")
     if file.is_dir() or not file.absolute().parent.is_dir():
         raise InputError(f"--output {str(file)!r} cannot be written: it is no file in a folder that exists")
-    observed = observe(run.scenario, run.mode, run.seed, run.rules)
+    observed = observe(run.scenario, chosen, run.seed, run.rules)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
     try:
         file.write_text(to_svg(shown) if form == "svg" else to_perfetto(shown), encoding="utf-8")

@@ -21,9 +21,9 @@ SCHEMA_VERSION: Final = 1
 
 
 @click.command("replay", cls=Command)
-@click.argument("source", metavar="DIR|SCENARIO")
-@click.option("--seed", metavar="N", required=True, help="Seed, decimal or 0x.")
-@click.option("--mode", metavar="MODE", help="Mode; all of the sweep's, or of [expect], when not given.")
+@click.argument("source", metavar="DIR|SCENARIO|PLAN")
+@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a plan has its own.")
+@click.option("--mode", "--modes", metavar="A,B", help="Modes; all of the sweep's, or of [expect], when not given.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
 @rule_option
@@ -36,7 +36,7 @@ SCHEMA_VERSION: Final = 1
 def command(
     ui: Ui,
     source: str,
-    seed: str,
+    seed: str | None,
     mode: str | None,
     scenario: str | None,
     expect_digest: str | None,
@@ -46,13 +46,13 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one seed of a sweep in DIR, or of SCENARIO, again: check its digest, write down all that happened."""
+    """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN, again: check its digest, write down all that happened."""
     from reports.evidence import replay
     from scenarios.single.run import run
 
-    number = options.seed(seed)
-    origin = replay.origin(source, number, scenario, rules, settings, strict=strict)
-    names = [mode] if mode else [one.name for one in origin.modes]
+    origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
+    number = origin.seed
+    names = mode.split(",") if mode else [one.name for one in origin.modes]
     modes = options.modes(origin.scenario, names, own=origin.modes)
     expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
     for warning in origin.warnings:

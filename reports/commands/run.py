@@ -33,9 +33,11 @@ SCHEMA_VERSION: Final = 1
     type=click.Path(path_type=Path),
     help="Run a recorded run, what replay writes as plan.json, in the place of a drawn one.",
 )
-@click.option("--mode", metavar="MODE", help="Mode to run; those of the scenario's [expect] when not given.")
+@click.option("--mode", "--modes", metavar="A,B", help="Modes to run; those of the scenario's [expect] when not given.")
 @options.all_modes_option
-@click.option("--seed", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.")
+@click.option(
+    "--seed", "--seeds", metavar="N", help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one."
+)
 @rule_option
 @set_option
 @strict_option
@@ -68,7 +70,7 @@ def command(
         mode = mode or origin.mode
     if seed is None and origin.seed is not None:
         seed = str(origin.seed)
-    modes = options.modes(chosen, [mode] if mode else (), everyone=all_modes)
+    modes = options.modes(chosen, mode.split(",") if mode else (), everyone=all_modes)
     names = tuple(one.name for one in modes)
     if trace is not None:
         _check_trace(trace, names)
@@ -80,7 +82,9 @@ def command(
         _show(ui, chosen, results, trace, as_json)
     if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
         same = results[0].row["digest"] == origin.digest
-        ui.note("digest as recorded" if same else "not the recorded digest: other code ran then")
+        ui.note(
+            "digest as recorded" if same else "not the recorded digest: the plan was edited, or other code ran then"
+        )
     code = exits.worst(exits.of_row(result.row) for result in results)
     if as_json:
         runs = [single.as_json(result) for result in results]

@@ -36,9 +36,13 @@ SHOWN_FAILURES: Final = 10
 
 @click.command("sweep", cls=Command)
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
-@click.option("--modes", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given.")
+@click.option(
+    "--modes", "--mode", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given."
+)
 @options.all_modes_option
-@click.option("--seeds", metavar="A..B", required=True, help="Seeds from A, without B; decimal or 0x.")
+@click.option(
+    "--seeds", "--seed", metavar="A..B", required=True, help="Seeds from A, without B, or one; decimal or 0x."
+)
 @click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
 @click.option(
     "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."

@@ -35,7 +35,9 @@ class Origin:
     """What a replay starts from.
 
     Attributes:
+        word: what the user wrote.
         scenario: what to run.
+        seed: with which seed.
         modes: the modes that it was or would be run in.
         root: the folder that the user named, or `STORE`.
         parts: components below it, to the folder that gets ``seeds/<seed>-<mode>/`` when the user names no other.
@@ -44,7 +46,9 @@ class Origin:
         warnings: what differs from when the sweep was run.
     """
 
+    word: str
     scenario: Scenario
+    seed: int
     modes: tuple[Mode, ...]
     root: Path
     parts: tuple[str, ...]
@@ -57,24 +61,20 @@ class Origin:
         above = self.parts if output is None else ()
         return Place(output or self.root, (*above, "seeds", f"{seed}-{mode}"))
 
+    def only_mode(self, name: str | None) -> Mode:
+        """The mode that a user named, or the only one that there is.
 
-@dataclass(frozen=True, slots=True)
-class Single:
-    """One run to be done again.
+        Raises:
+            InputError: there are several, or it is unknown.
+        """
+        modes = options.modes(self.scenario, name.split(",") if name else self._names, own=self.modes)
+        if len(modes) > 1:
+            raise InputError(f"{self.word} runs in several modes; choose one with --mode: {', '.join(self._names)}")
+        return modes[0]
 
-    Attributes:
-        scenario: what to run, with a plan if it is recorded.
-        mode: in which mode.
-        seed: with which seed.
-        rules: rule values that replace the mode's.
-        warnings: what differs from when it was run.
-    """
-
-    scenario: Scenario
-    mode: Mode
-    seed: int
-    rules: Mapping[str, str]
-    warnings: tuple[str, ...]
+    @property
+    def _names(self) -> list[str]:
+        return [mode.name for mode in self.modes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Replayed:
 
 def origin(
     word: str,
-    seed: int,
+    seed: str | None,
     name: str | None,
     rules: Mapping[str, str],
     settings: Mapping[str, Value],
@@ -124,74 +124,55 @@ def origin(
 
     Args:
         word: a bundled scenario's name (that goes before a folder of the same name), a sweep's folder, or a scenario
-            file.
-        seed: the seed.
+            file; or the plan of a run, a file that ends with ``.json``.
+        seed: the seed; None: 0 of a scripted scenario, and a plan's own.
         name: which scenario of the sweep; needed when it has several.
         rules: rules to override.
         settings: settings to override; of a sweep over a grid, the point.
         strict: early warnings count, whether or not they did in the sweep.
 
     Raises:
-        InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings.
+        InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings; no seed.
     """
     from scenarios.sweep.folder import open_folder
 
+    if word.endswith(".json"):
+        return _of_plan(word, seed, rules, settings, strict=strict)
     folder = open_folder(word)
     if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
         if rules:
             raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
-        found = _of_sweep(folder, seed, name, settings)
+        found = _of_sweep(folder, _needed(word, seed), name, settings)
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings, strict=strict)
-    return Origin(scenario, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
+    number = _needed(word, seed or (None if scenario.drawn else "0"))
+    return Origin(word, scenario, number, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
 
 
-def single_run(
-    word: str,
-    seed: str | None,
-    mode: str | None,
-    name: str | None,
-    rules: Mapping[str, str],
-    settings: Mapping[str, Value],
-    *,
-    strict: bool = False,
-) -> Single:
-    """Find out which one run a user means.
+def _needed(word: str, seed: str | None) -> int:
+    if seed is None:
+        raise InputError(f"{word} runs with any seed: choose one with --seed N")
+    return options.seed(seed)
 
-    Args:
-        word: see `origin`; or a file that ends with ``.json``, a recorded run.
-        seed: its seed; None: the recorded one, 0 of a scripted scenario.
-        mode: its mode; None: the recorded one, or the only one.
-        name: see `origin`.
-        rules: see `origin`.
-        settings: see `origin`.
-        strict: see `origin`.
 
-    Raises:
-        InputError: see `origin`; or there are several modes, or no seed.
-    """
+def _of_plan(
+    word: str, seed: str | None, rules: Mapping[str, str], settings: Mapping[str, Value], *, strict: bool
+) -> Origin:
     from scenarios.single import recording
 
-    if word.endswith(".json"):
-        found = recording.read(Path(word))
-        options.check_settings(found.scenario, settings)
-        scenario = found.scenario.with_settings(settings)
-        scenario = replace(scenario, strict=scenario.strict or strict)
-        start = Origin(scenario, (), STORE, (), {**(found.rules or {}), **rules})
-        seed = seed or (None if found.seed is None else str(found.seed))
-        mode = mode or found.mode
-    else:
-        start = origin(word, options.seed(seed or "0"), name, rules, settings, strict=strict)
-    if seed is None and start.scenario.drawn:
-        raise InputError(f"{word} runs with any seed: choose one with --seed N")
-    modes = options.modes(start.scenario, [mode] if mode else [one.name for one in start.modes], own=start.modes)
-    if len(modes) > 1:
-        raise InputError(
-            f"{word} runs in several modes; choose one with --mode: {', '.join(one.name for one in modes)}"
-        )
-    return Single(start.scenario, modes[0], options.seed(seed or "0"), start.rules, start.warnings)
+    found = recording.read(Path(word))
+    assert found.mode is not None
+    assert found.seed is not None
+    scenario = found.scenario
+    options.check_settings(scenario, settings)
+    scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
+    number = found.seed if seed is None else options.seed(seed)
+    changed = bool(rules or settings) or number != found.seed or strict > found.scenario.strict
+    digests = {} if changed or found.digest is None else {found.mode: found.digest}
+    modes = (mode_named(found.mode),)
+    return Origin(word, scenario, number, modes, STORE, (scenario.name,), {**(found.rules or {}), **rules}, digests)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
@@ -230,7 +211,9 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     scenario = scenario.with_settings(point)
     digests = _digests(store, name, seed, point)
     return Origin(
+        folder.shown,
         scenario,
+        seed,
         store.sweep.modes[name],
         folder.local or STORE,
         (*parts, *((words(point).replace(" ", ","),) if point else ())),

@@ -32,8 +32,17 @@ def outcome(row: Mapping[str, Any]) -> str:
     agrees = "as expected" if row["expected"] else "not as expected"
     if row["expected"] and row["verdict"] == "exhausted":
         agrees = "undecided"
-    promise = "inside" if row["inside"] else "outside"
-    return f"{' '.join(words)}, {agrees}; faults {promise} the mode's promise"
+    return f"{' '.join(words)}, {agrees}; {_promise(row)}"
+
+
+def _promise(row: Mapping[str, Any]) -> str:
+    """What of the violations is inside the promise; without any, whether the faults were."""
+    inside = row["violations_inside"]
+    if not row["violations"]:
+        return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"
+    if inside in ("", row["violations"]):
+        return f"{'inside' if inside else 'outside'} the mode's promise"
+    return f"inside the mode's promise: {inside.replace(',', ', ')}"
 
 
 def history(result: RunResult) -> Iterator[str]:

@@ -220,6 +220,19 @@ def test_a_recorded_run_can_be_varied(highwater: Callable[..., Call], recorded: 
     assert "not the recorded digest" not in call.err
 
 
+def test_replay_of_a_plan_is_of_its_run(highwater: Callable[..., Call], recorded: Path, tmp_path: Path) -> None:
+    call = highwater("replay", recorded, "--output", tmp_path / "again")
+    assert call.code == 0
+    assert "digest as expected" in call.out
+    other = highwater("replay", recorded, "--set", "acks=1", "--output", tmp_path / "other")
+    assert "digest not checked: none is known" in other.out
+
+
+def test_several_modes_are_run_in_their_order(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "--modes", "kip101,hw", "--json")
+    assert [run["row"]["mode"] for run in call.json["runs"]] == ["kip101", "hw"]
+
+
 def test_a_recorded_run_that_shows_something_else_is_1(
     highwater: Callable[..., Call], recorded: Path, tmp_path: Path
 ) -> None:
@@ -229,7 +242,7 @@ def test_a_recorded_run_that_shows_something_else_is_1(
     call = highwater("run", "--plan", file)
     assert call.code == 1
     assert "the scenario expects violates:no-progress" in call.out
-    assert call.err == "not the recorded digest: other code ran then\n"
+    assert call.err == "not the recorded digest: the plan was edited, or other code ran then\n"
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_one_run_takes_no_list(highwater: Callable[..., Call], command: str) -> 
     assert call.err == "highwater: --set min.insync.replicas=1,2: only a sweep takes several values; name one of them\n"
 
 
-@pytest.mark.parametrize("seeds", ["5", "5..5", "a..b"])
+@pytest.mark.parametrize("seeds", ["five", "5..5", "a..b"])
 def test_bad_ranges(highwater: Callable[..., Call], tmp_path: Path, seeds: str) -> None:
     assert highwater("sweep", "power", "--seeds", seeds, "--output", tmp_path, "--local", 1).code == 2
 
