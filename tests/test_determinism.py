@@ -91,20 +91,20 @@ def brings_records(handler: Handler, message: Any) -> bool:
 def brings_a_batch(handler: Handler, message: Any) -> bool:
     """A producer's request that its leader appends at once: not refused, nor held while the ISR is written."""
     leader = handler.__self__  # type: ignore[attr-defined]
-    if handler.__name__ != "on_produce" or not leader.leads or leader.partition.locked:
+    if handler.__name__ != "on_produce" or not leader.leads or leader.partition.state.locked:
         return False
     partition = leader.partition
-    return bool(message.acks != -1 or len(partition.isr) >= partition.min_insync_replicas)
+    return bool(message.acks != -1 or len(partition.state.isr) >= partition.min_insync_replicas)
 
 
 def brings_a_new_leo(handler: Handler, message: Any) -> bool:
     """A follower's fetch from which its leader learns."""
     leader = handler.__self__  # type: ignore[attr-defined]
-    if handler.__name__ != "on_fetch" or message.replica < 0 or not leader.leads or leader.partition.locked:
+    if handler.__name__ != "on_fetch" or message.replica < 0 or not leader.leads or leader.partition.state.locked:
         return False
     _, offset, epoch, last_epoch = message.positions[0]
     refused = leader.partition.check_fetch(offset, epoch, last_epoch)
-    return not refused and leader.partition.followers[message.replica].leo != offset
+    return not refused and leader.partition.followers.states[message.replica].leo != offset
 
 
 class Meddling(Kernel):

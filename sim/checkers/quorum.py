@@ -100,14 +100,14 @@ class Quorum(Checker):
 
     def committed(self, partition: Partition, now_us: int) -> None:
         """The HW of a leader moved."""
-        isr = partition.isr
+        isr = partition.state.isr
         if isr is not self._found_good:
             self._look(partition, now_us, moves=True)
 
     def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
         """Compare, unless the leader is stale or stands still; `moves`: its HW may move, for it just has."""
-        isr = partition.isr
-        if partition.leader_epoch < self._epoch or not partition.is_leader or partition.locked:
+        isr = partition.state.isr
+        if partition.leader_epoch < self._epoch or not partition.is_leader or partition.state.locked:
             return
         good = self._compare(
             partition, self._quorum(partition), now_us, moves=moves or len(isr) >= partition.min_insync_replicas
@@ -117,8 +117,8 @@ class Quorum(Checker):
 
     @staticmethod
     def _quorum(partition: Partition) -> set[int]:
-        waited_for = (state.broker for state in partition.followers.values() if state.holds_hw)
-        return {partition.broker, *partition.isr, *waited_for}
+        waited_for = (state.broker for state in partition.followers.states.values() if state.holds_hw)
+        return {partition.broker, *partition.state.isr, *waited_for}
 
     def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:
         elr = self._elr if moves else ()

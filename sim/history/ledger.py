@@ -215,7 +215,7 @@ class Ledger(steps.Listener):
         """See `HighWatermark`."""
         if step.commits:
             partition = step.partition
-            self.committed_with(partition.min_insync_replicas, partition.isr, step.committed)
+            self.committed_with(partition.min_insync_replicas, partition.state.isr, step.committed)
             self.commit(step.committed, step.at_us, step.broker)
 
     def on_elected(self, step: steps.Elected) -> None:

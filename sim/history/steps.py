@@ -577,7 +577,7 @@ class IsrSent(Step):
     def __init__(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self.broker = partition.broker
         self.isr = isr
-        self.before = partition.isr
+        self.before = partition.state.isr
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""

@@ -43,7 +43,8 @@ from sim.protocol.messages import (
 )
 from sim.protocol.probes import branch
 from sim.protocol.replica.fetcher import FETCHING, Fetcher, restarts_fetcher
-from sim.protocol.replica.partition import NO_LEADER, UNREGISTERED, Partition
+from sim.protocol.replica.isr import UNREGISTERED
+from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 
@@ -288,7 +289,7 @@ class Broker(Serving):
         """Hand over what had to wait, in order, as long as nothing stands in the way."""
         partition = self.partition
         assert partition is not None
-        self.holding = not self.ready or self._stalled or partition.locked
+        self.holding = not self.ready or self._stalled or partition.state.locked
         held = self.held
         while held and not self.holding:
             handler, message = held.popleft()
@@ -385,11 +386,11 @@ class Broker(Serving):
         raise NotImplementedError
 
     def is_alive(self, broker: int) -> bool:
-        """See `PartitionHost.is_alive`."""
+        """See `MetadataCache.is_alive`."""
         return broker in self.live
 
     def registered_epoch(self, broker: int) -> int:
-        """See `PartitionHost.registered_epoch`."""
+        """See `MetadataCache.registered_epoch`."""
         return self.live.get(broker, UNREGISTERED)
 
     # Controlled shutdown.

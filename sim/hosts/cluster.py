@@ -384,7 +384,7 @@ class Cluster:
         storage = self.storages[broker]
         partition = process.partition
         if partition is not None:
-            if partition.pending:
+            if partition.state.pending:
                 self.recorder.coverage.reached(probes.ISR_LOST)
             since_us = [process.frozen_us if process.frozen else None, self._stall_began(process), self.kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))

@@ -304,14 +304,14 @@ class KRaftBroker(Broker):
     @property
     def changes_isr(self) -> bool:
         """Whether it has asked for an ISR, and does not know what became of that."""
-        return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.pending))
+        return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.state.pending))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: ask the controller."""
         self.network.settle_fetches(self.node)
         self._watch_isr()
         self._recorder.record(steps.IsrSent(partition, isr))
-        epochs = partition.broker_epochs(isr, self.broker_epoch)
+        epochs = partition.followers.broker_epochs(isr, self.node, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)
 

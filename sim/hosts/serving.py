@@ -98,7 +98,7 @@ class Serving(Node):
         self._parked_consumers: list[FetchRequest] = []
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
+        """See `ProduceHost.answer_produce`; acks=0 is never answered."""
         if request.acks:
             reply = ProduceReply(request, error, base_offset, self.kernel.now_us)
             if request.acks < 0 and not error:
@@ -236,7 +236,7 @@ class Serving(Node):
         request.parked_us = at_us
         if request.replica >= 0:
             assert self.partition is not None
-            self.partition.refetched(request.replica, at_us)
+            self.partition.followers.states[request.replica].refetched(at_us)
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """See `sim.environment.elision.Server`."""

@@ -379,10 +379,10 @@ class ZooKeeperBroker(Broker):
         )
         members = None
         if self.rules.isr_eligibility == "registered":
-            followers = partition.followers
+            followers = partition.followers.states
             members = {member: followers[member].broker_epoch for member in isr if member in followers}
         self.at_zookeeper(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
-        self.holding = self.holding or partition.locked
+        self.holding = self.holding or partition.state.locked
 
     def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
         error, state = answer

@@ -25,7 +25,10 @@ from sim.protocol.kraft.quorum_controller import KraftController
 from sim.protocol.log.epochs import UNDEFINED, EpochCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
+from sim.protocol.replica.fencing import LeaderEpochFencing
 from sim.protocol.replica.fetcher import Fetcher
+from sim.protocol.replica.followers import Followers
+from sim.protocol.replica.isr import IsrMembership
 from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 from tests.conformance.cases import BUNDLED, Case, read_cases
@@ -49,9 +52,9 @@ ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
 LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "advance-hw": [(Partition, "advance_hw", None), (Partition, "follower_fetched", None)],
     "expand-isr": [(Partition, "_maybe_expand", False)],
-    "shrink-isr": [(Partition, "shrink_isr", None), (Partition, "out_of_sync", ())],
+    "shrink-isr": [(Partition, "shrink_isr", None), (Followers, "out_of_sync", ())],
     "end-isr-change": [(Partition, "isr_persisted", None), (Partition, "isr_refused", None)],
-    "check-requests": [(Partition, "check_epoch", NONE), (Partition, "check_fetch", NONE)],
+    "check-requests": [(LeaderEpochFencing, "compare", NONE), (Partition, "check_fetch", NONE)],
     "change-leadership": [(Partition, "become_leader", None), (Partition, "_resign", None)],
     "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
 }
@@ -60,7 +63,7 @@ ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
     "find-divergence": [(Partition, "_check_divergence", NONE)],
     "name-divergence": [(Partition, "diverging", UNDEFINED)],
     "truncate-on-fetch": [(Fetcher, "_truncate_on_fetch", None)],
-    "compare-registrations": [(Partition, "is_stale", False), (Partition, "_is_registered", True)],
+    "compare-registrations": [(Partition, "is_stale", False), (IsrMembership, "_is_registered", True)],
 }
 """What leaders and followers do with the epochs in fetches, for the two tables about replication."""
 READING: Final[dict[str, list[tuple[type, str, object]]]] = {

@@ -22,7 +22,8 @@ from sim.protocol.messages import (
 )
 from sim.protocol.modes import MODES
 from sim.protocol.replica.fetcher import Fetcher
-from sim.protocol.replica.partition import UNREGISTERED, Partition
+from sim.protocol.replica.isr import UNREGISTERED
+from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 from tests.conformance.cases import TableError

@@ -28,7 +28,9 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.fetcher import FETCHING, Fetcher, restarts_fetcher
-from sim.protocol.replica.partition import NEVER_US, NO_LEADER, UNREGISTERED, Partition
+from sim.protocol.replica.followers import NEVER_US
+from sim.protocol.replica.isr import UNREGISTERED
+from sim.protocol.replica.partition import NO_LEADER, Partition
 from tests.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
@@ -252,7 +254,7 @@ class Machine:
             fetcher is not None and fetcher.in_flight is not None,
             tuple(
                 state.broker
-                for state in partition.followers.values()
+                for state in partition.followers.states.values()
                 if state.leo != leo and state.caught_up_us == NOW_US
             ),
         )
@@ -354,7 +356,7 @@ class Machine:
 
     def _on_lag(self, broker: Broker, follower: int) -> None:
         """A follower has not caught up for longer than the lag allows."""
-        broker.partition.followers[follower].caught_up_us = NEVER_US
+        broker.partition.followers.states[follower].caught_up_us = NEVER_US
         broker.partition.shrink_isr(NOW_US)
 
     def _on_persisted(self, broker: Broker, isr: tuple[int, ...]) -> None:

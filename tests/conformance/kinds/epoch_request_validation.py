@@ -31,7 +31,7 @@ def _answer(partition: Partition, current: int, epoch: int) -> Seen:
 
 def _answer_of_anybody(partition: Partition, current: int, epoch: int) -> Seen:
     """What a follower would answer, too: nobody asks followers here, so that only the epoch check is there to use."""
-    error = partition.check_epoch(current)
+    error = partition.fencing.compare(current, partition.leader_epoch)
     return _seen(error, *(UNDEFINED if error else partition.epochs.end_offset_for(epoch, partition.log.leo)))
 
 

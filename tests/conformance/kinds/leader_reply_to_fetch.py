@@ -74,7 +74,7 @@ class LeaderOfOne:
             error=error or "NONE",
             diverging=says_divergence(diverging),
             records=sum(batch.count for batch in batches),
-            recorded_follower_leo=partition.followers[FOLLOWER].leo,
+            recorded_follower_leo=partition.followers.states[FOLLOWER].leo,
             hw=partition.hw,
         )
 

@@ -20,7 +20,8 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher, stops_fetcher
-from sim.protocol.replica.partition import NEVER_US, NO_LEADER, FollowerState
+from sim.protocol.replica.followers import NEVER_US, FollowerState
+from sim.protocol.replica.partition import NO_LEADER
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Matching, Seen
 from tests.conformance.world import (
@@ -132,7 +133,8 @@ class Leading(RecordingHost):
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost`. With a ZooKeeper nobody names broker epochs."""
         names_own = self.rules.isr_eligibility == "registered"
-        epochs = partition.broker_epochs(isr, BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH)
+        own = BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH
+        epochs = partition.followers.broker_epochs(isr, partition.broker, own)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         if self.rules.isr_update == "alter-partition":
             self.sender.submit(change, self.now_us)
@@ -230,7 +232,7 @@ class Leading(RecordingHost):
 
     def _known(self, replica: int) -> list[object]:
         """All that the leader knows of a follower."""
-        state = self.partition.followers[replica]
+        state = self.partition.followers.states[replica]
         names = [name for name in dir(FollowerState) if not name.startswith("__")]
         return [value for name in names if not callable(value := getattr(state, name))]
 
@@ -305,9 +307,9 @@ class Leading(RecordingHost):
     def observe(self) -> Seen:
         """Everything that tables name."""
         partition = self.partition
-        isr, pending = partition.isr, partition.pending
+        isr, pending = partition.state.isr, partition.state.pending
         led = partition.is_leader
-        followers = {f"replica_{broker}": self._follower(broker) for broker in partition.followers}
+        followers = {f"replica_{broker}": self._follower(broker) for broker in partition.followers.states}
         epochs = dict(self.requested.broker_epochs) if self.requested else {}
         return Seen(
             **followers,
@@ -323,14 +325,14 @@ class Leading(RecordingHost):
             partition_epoch=partition.partition_epoch,
             at_min_isr=led and len(isr) == partition.min_insync_replicas,
             under_min_isr=led and len(isr) < partition.min_insync_replicas,
-            remote_replicas=sorted(partition.followers),
-            out_of_sync=partition.out_of_sync(self.now_us),
+            remote_replicas=sorted(partition.followers.states),
+            out_of_sync=partition.followers.out_of_sync(partition.log.leo, self.now_us),
             latest=self._latest(),
             earliest=partition.list_offset(EARLIEST, NO_EPOCH, replica=False)[1],
         )
 
     def _follower(self, broker: int) -> Seen:
-        state = self.partition.followers[broker]
+        state = self.partition.followers.states[broker]
         caught_up: Any = (state.caught_up_us - START_US) // 1_000
         return Seen(leo=state.leo, last_caught_up="never" if state.caught_up_us == NEVER_US else caught_up)
 
@@ -386,7 +388,7 @@ class ShuttingDown:
             leader = self.partitions[name].leader
             self._take(name, leader, (leader,))
         for name in op.get("leaderless", ()):
-            self._take(name, NO_LEADER, self.partitions[name].isr)
+            self._take(name, NO_LEADER, self.partitions[name].state.isr)
         after = {name: self._stands(name) for name in self.partitions}
         return Seen({name: "untouched" if after[name] == before[name] else after[name][0] for name in after})
 

@@ -61,7 +61,7 @@ class Requests:
         current = epoch_of(op["current_leader_epoch"])
         partition = self._partition(leads=leads)
         if by == "consumer with client metadata" or ("to" in op and not leads) or not op.get("only_leader", True):
-            error = partition.check_epoch(current)
+            error = partition.fencing.compare(current, partition.leader_epoch)
         else:
             error = partition.check_fetch(0, current, client=by == "consumer")
         return Seen(error=error or "NONE")
@@ -73,7 +73,7 @@ class Requests:
         if op["only_leader"]:
             error, _ = partition.list_offset(LATEST, current, replica=False)
         else:
-            error = partition.check_epoch(current)
+            error = partition.fencing.compare(current, partition.leader_epoch)
         return Seen(error=error or "NONE")
 
     # Answered later.

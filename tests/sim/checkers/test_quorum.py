@@ -53,24 +53,24 @@ def test_a_leader_that_does_not_know_a_member() -> None:
 def test_an_isr_in_memory_that_shrinks_alone() -> None:
     world = World(ALL)
     assert world.commit() == []
-    world.leader.isr = (1, 2)
-    world.leader.followers[3].holds_hw = False
+    world.leader.state.isr = (1, 2)
+    world.leader.followers.states[3].holds_hw = False
     assert world.commit() == ["quorum-not-superset"]
 
 
 def test_a_member_that_is_waited_for_because_it_was_proposed() -> None:
     world = World((1, 2))
-    world.leader.followers[3].holds_hw = True
+    world.leader.followers.states[3].holds_hw = True
     world.checker.persisted(ALL, (), 4, 5)
     assert world.commit() == []
 
 
 def test_a_stale_leader_and_one_whose_write_is_under_way_are_not_judged() -> None:
     world = World((1, 2))
-    world.leader.locked = True
+    world.leader.state.locked = True
     world.checker.persisted(ALL, (), 4, 5)
     assert warnings(world.ledger) == []
-    world.leader.locked = False
+    world.leader.state.locked = False
     world.checker.persisted((2, 3), (), 5, 6)
     assert world.commit() == []
 

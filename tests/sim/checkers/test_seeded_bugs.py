@@ -42,8 +42,8 @@ def lets_nobody_join(partition: Partition, *_: Any) -> None:
 
 def waits_for_nobody(partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
     original_lead(partition, decision, now_us)
-    partition.isr = partition.pending = (partition.broker,)  # And it proposes no other one.
-    for state in partition.followers.values():
+    partition.state.isr = partition.state.pending = (partition.broker,)  # And it proposes no other one.
+    for state in partition.followers.states.values():
         state.in_isr = state.holds_hw = False
 
 

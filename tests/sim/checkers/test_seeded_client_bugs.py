@@ -37,9 +37,9 @@ def takes_all_for_in_sync(original: Callable[..., None]) -> Callable[..., None]:
     """The same, with an ISR that has not shrunk."""
 
     def patched(partition: Partition, *arguments: Any) -> None:
-        isr, partition.isr = partition.isr, partition.replicas
+        isr, partition.state.isr = partition.state.isr, partition.replicas
         original(partition, *arguments)
-        partition.isr = isr
+        partition.state.isr = isr
 
     return patched
 

@@ -212,7 +212,7 @@ def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
     assert isr(world) == (1, 2, 3)
     process = world.cluster.running[1]
     assert process.partition is not None
-    assert (process.partition.isr, process.holding) == ((1, 2, 3), False)
+    assert (process.partition.state.isr, process.holding) == ((1, 2, 3), False)
 
 
 def test_the_partition_stands_still_while_its_isr_is_written() -> None:

@@ -9,7 +9,8 @@ from sim.protocol.log.log import Log
 from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
 from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES
-from sim.protocol.replica.partition import UNREGISTERED, Partition
+from sim.protocol.replica.isr import UNREGISTERED
+from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch

@@ -157,12 +157,18 @@ def test_a_locked_partition_proposes_nothing_and_what_is_persisted_counts_from_t
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
-    assert (one.locked, one.isr, one.pending) == (True, (1,), (1, 2))
+    assert (one.state.locked, one.state.isr, one.state.pending) == (True, (1,), (1, 2))
     one.follower_fetched(3, 1, 0, one.leader_epoch, LAG_US * 2)
     one.shrink_isr(LAG_US * 4)
     assert host.of("isr") == [((1, 2),)]
     one.isr_persisted((1, 2), 7, LAG_US * 4)
-    assert (one.locked, one.isr, one.pending, one.partition_epoch, one.leader_epoch) == (False, (1, 2), (), 7, 1)
+    assert (one.state.locked, one.state.isr, one.state.pending, one.partition_epoch, one.leader_epoch) == (
+        False,
+        (1, 2),
+        (),
+        7,
+        1,
+    )
     one.produce(produce(0), LAG_US * 6)
     assert one.hw == 0
 
@@ -173,7 +179,7 @@ def test_a_refused_write_changes_nothing_and_is_tried_again_when_there_is_reason
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_refused(INVALID_UPDATE_VERSION, LAG_US * 2)
-    assert (one.locked, one.isr, one.pending, one.partition_epoch) == (False, (1,), (), 1)
+    assert (one.state.locked, one.state.isr, one.state.pending, one.partition_epoch) == (False, (1,), (), 1)
     one.produce(produce(0), LAG_US * 4)
     assert one.hw == 1
     one.follower_fetched(2, 1, 1, one.leader_epoch, LAG_US * 4)
@@ -187,7 +193,7 @@ def test_a_zookeeper_that_answers_at_once_is_no_different() -> None:
     one.become_leader(decision(isr=(1, 3)), 0)
     one.follower_fetched(3, 1, 2, one.leader_epoch, 0)
     one.follower_fetched(2, 1, 2, one.leader_epoch, 0)
-    assert (one.isr, one.locked, one.hw) == ((1, 2, 3), False, 2)
+    assert (one.state.isr, one.state.locked, one.hw) == ((1, 2, 3), False, 2)
 
 
 @pytest.mark.parametrize("rule", ["zookeeper-write", "alter-partition"])
@@ -212,13 +218,13 @@ def test_an_expansion_asked_of_the_controller_holds_the_high_watermark_but_is_no
     one = partition(host, ALTER, min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
-    assert (one.locked, one.isr, one.pending) == (False, (1,), (1, 2))
+    assert (one.state.locked, one.state.isr, one.state.pending) == (False, (1,), (1, 2))
     one.produce(produce(0), LAG_US * 4)
     one.produce(produce(1, acks=1), LAG_US * 4)
     assert (one.hw, host.of("answer")) == (0, [(0, NOT_ENOUGH_REPLICAS, -1), (1, NONE, 0)])
     one.isr_persisted((1, 2), 2, LAG_US * 4)
     one.follower_fetched(2, 1, 1, one.leader_epoch, LAG_US * 4)
-    assert (one.hw, one.isr) == (1, (1, 2))
+    assert (one.hw, one.state.isr) == (1, (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -239,8 +245,8 @@ def test_what_becomes_of_a_proposal_depends_on_the_controllers_error(
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_refused(error, LAG_US * 2)
-    assert (one.pending, one.isr, len(host.of("isr"))) == (pending, (1,), proposals)
-    assert one.followers[2].holds_hw == bool(pending)
+    assert (one.state.pending, one.state.isr, len(host.of("isr"))) == (pending, (1,), proposals)
+    assert one.followers.states[2].holds_hw == bool(pending)
 
 
 def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None:
@@ -250,7 +256,7 @@ def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None
     one.become_leader(decision(epoch=2, isr=(1,)), LAG_US * 2)
     one.isr_persisted((1, 2), 9, LAG_US * 2)
     one.isr_refused("UNKNOWN_SERVER_ERROR", LAG_US * 2)
-    assert [one.isr, one.pending, one.partition_epoch] == [(1,), (), 2]
+    assert [one.state.isr, one.state.pending, one.partition_epoch] == [(1,), (), 2]
 
 
 @pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])
@@ -261,9 +267,9 @@ def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pend
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_persisted((1, 2), partition_epoch, LAG_US * 2, leader_epoch=leader_epoch)
-    assert (one.isr, one.pending) == ((1,), (1, 2))
+    assert (one.state.isr, one.state.pending) == ((1,), (1, 2))
     one.isr_persisted((1, 2), 1, LAG_US * 2, leader_epoch=1)
-    assert (one.isr, one.pending) == ((1, 2), ())
+    assert (one.state.isr, one.state.pending) == ((1, 2), ())
 
 
 @pytest.mark.parametrize(
@@ -325,7 +331,7 @@ def test_a_proposal_names_the_broker_epoch_of_each_members_last_fetch() -> None:
     one = partition(host, KRAFT)
     one.become_leader(decision(isr=(1, 3)), 0)
     one.follower_fetched(2, 4, 0, 1, 0)
-    assert one.broker_epochs((1, 2, 3), 9) == {1: 9, 2: 4, 3: NO_BROKER_EPOCH}
+    assert one.followers.broker_epochs((1, 2, 3), 1, 9) == {1: 9, 2: 4, 3: NO_BROKER_EPOCH}
 
 
 @pytest.mark.parametrize(("registered", "stale"), [(4, False), (5, True), (3, False), (None, False)])
@@ -347,13 +353,13 @@ def test_in_kraft_the_committed_isr_decides_whether_the_high_watermark_moves_and
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), 0)
     one.follower_fetched(2, 4, 1, 1, 1)
-    assert (one.pending, one.hw) == ((1, 2), 0)
+    assert (one.state.pending, one.hw) == ((1, 2), 0)
     one.isr_persisted((1, 2), 2, 1, leader_epoch=1)
     assert one.hw == 1
     one.follower_fetched(3, 4, 1, 1, 1)
     one.produce(produce(1, acks=1), 1)
     one.follower_fetched(2, 4, 2, 1, LAG_US * 2)
-    assert (one.pending, one.hw) == ((1, 2, 3), 1)
+    assert (one.state.pending, one.hw) == ((1, 2, 3), 1)
     one.follower_fetched(3, 4, 2, 1, LAG_US * 2)
     assert one.hw == 2
 
@@ -377,8 +383,8 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     again = decision(isr=(1, 2))
     again.partition_epoch = 8
     one.become_leader(again, 9)
-    assert (one.partition_epoch, one.epoch_start, one.isr) == (8, 5, (1, 2))
-    assert (one.followers[2].leo, one.followers[2].in_isr, one.pending) == (5, True, ())
+    assert (one.partition_epoch, one.epoch_start, one.state.isr) == (8, 5, (1, 2))
+    assert (one.followers.states[2].leo, one.followers.states[2].in_isr, one.state.pending) == (5, True, ())
 
 
 def test_a_state_that_is_replayed_under_an_equal_leader_epoch_ends_a_proposal() -> None:
@@ -388,21 +394,21 @@ def test_a_state_that_is_replayed_under_an_equal_leader_epoch_ends_a_proposal() 
     one.become_leader(decision(isr=(1, 3)), 0)
     one.follower_fetched(3, 4, 0, 1, 1)
     one.follower_fetched(2, 4, 0, 1, 1)
-    assert one.pending == (1, 2, 3)
+    assert one.state.pending == (1, 2, 3)
     one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), 2)
-    assert [one.isr, one.pending, one.partition_epoch] == [(1,), (), 2]
-    assert [(state.holds_hw, state.leo) for state in one.followers.values()] == [(False, 0), (False, 0)]
+    assert [one.state.isr, one.state.pending, one.partition_epoch] == [(1,), (), 2]
+    assert [(state.holds_hw, state.leo) for state in one.followers.states.values()] == [(False, 0), (False, 0)]
     one.isr_persisted((1, 2, 3), 3, 2, leader_epoch=1)
-    assert (one.isr, one.partition_epoch) == ((1,), 2)
+    assert (one.state.isr, one.partition_epoch) == ((1,), 2)
 
 
 def test_a_follower_takes_a_newer_partition_epoch_under_an_equal_leader_epoch() -> None:
     one = partition(Recorder(), KRAFT)
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 5, (1, 2, 3)))
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (2,), 6, (1, 2)))
-    assert (one.leader_epoch, one.partition_epoch, one.isr, one.replicas) == (3, 6, (2,), (1, 2))
+    assert (one.leader_epoch, one.partition_epoch, one.state.isr, one.replicas) == (3, 6, (2,), (1, 2))
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 5, (1, 2, 3)))
-    assert (one.partition_epoch, one.isr) == (6, (2,))
+    assert (one.partition_epoch, one.state.isr) == (6, (2,))
 
 
 def test_an_older_decision_is_ignored() -> None:
@@ -410,7 +416,7 @@ def test_an_older_decision_is_ignored() -> None:
     one.become_leader(LeaderAndIsr("t-0", 1, 3, (1, 2), 5, (1, 2, 3)), 0)
     one.become_leader(LeaderAndIsr("t-0", 1, 3, (1,), 4, (1, 2, 3)), 0)
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (2,), 4, (1, 2, 3)))
-    assert (one.isr, one.partition_epoch, one.is_leader) == ((1, 2), 5, True)
+    assert (one.state.isr, one.partition_epoch, one.is_leader) == ((1, 2), 5, True)
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
@@ -419,7 +425,7 @@ def test_followers_come_and_go_with_the_assignment(epoch: int) -> None:
     one.become_leader(decision(isr=(1, 3)), 0)
     one.follower_fetched(3, 1, 5, 1, 1)
     one.become_leader(LeaderAndIsr("t-0", 1, epoch, (1, 3), 9, (1, 3, 4)), 9)
-    assert {broker: (state.leo, state.in_isr) for broker, state in one.followers.items()} == {
+    assert {broker: (state.leo, state.in_isr) for broker, state in one.followers.states.items()} == {
         3: (5, True),
         4: (-1, False),
     }
@@ -432,7 +438,7 @@ def test_a_stopped_partition_leads_no_more_and_refuses_what_waits() -> None:
     one.produce(produce(0), 0)
     one.stop()
     assert host.of("answer") == [(0, NOT_LEADER_OR_FOLLOWER, -1)]
-    assert (one.is_leader, one.leader, one.followers, one.log.leo) == (False, 0, {}, 1)
+    assert (one.is_leader, one.leader, one.followers.states, one.log.leo) == (False, 0, {}, 1)
 
 
 def test_members_that_lag_are_proposed_to_leave() -> None:
@@ -493,7 +499,7 @@ def test_whether_fetches_of_another_leader_epoch_count_is_a_rule(rule: str, know
     one.become_leader(decision(epoch=3, isr=(1, 2)), 0)
     one.follower_fetched(2, 1, 0, 2, 30)
     one.follower_fetched(3, 1, 0, 2, 30)
-    state = one.followers[2]
+    state = one.followers.states[2]
     assert (state.leo, state.caught_up_us, bool(host.of("isr"))) == known
 
 

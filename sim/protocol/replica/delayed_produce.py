@@ -1,0 +1,74 @@
+"""Writes with acks=all that wait for the high watermark.
+
+Kafka classes: DelayedProduce, DelayedOperationPurgatory, cluster.DelayedOperations.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from operator import itemgetter
+from typing import TYPE_CHECKING, Protocol
+
+from sim.protocol import probes
+from sim.protocol.messages import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER
+
+if TYPE_CHECKING:
+    from sim.protocol.messages import ProduceRequest
+
+
+class ProduceHost(Protocol):
+    """What a write asks of the broker that it was sent to."""
+
+    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        """A write is done with."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
+
+class DelayedProduces:
+    """The writes of one partition that wait for its HW.
+
+    Args:
+        host: the broker.
+
+    Attributes:
+        waiting: (HW needed, request, base offset), in order of the HW that they need.
+    """
+
+    __slots__ = ("_host", "waiting")
+
+    def __init__(self, host: ProduceHost) -> None:
+        self._host = host
+        self.waiting: list[tuple[int, ProduceRequest, int]] = []
+
+    def add(self, hw: int, request: ProduceRequest, base_offset: int) -> None:
+        """Answer a write once the HW is there. Repetitions of a batch may need a lower one than writes before them."""
+        waiting = self.waiting
+        if waiting and waiting[-1][0] > hw:
+            insort(waiting, (hw, request, base_offset), key=itemgetter(0))
+        else:
+            waiting.append((hw, request, base_offset))
+
+    def complete(self, hw: int, *, enough: bool) -> None:
+        """Answer all writes below the HW (DelayedProduce.tryComplete).
+
+        Args:
+            hw: the HW.
+            enough: whether the ISR has ``min.insync.replicas`` members now
+                (Partition.checkEnoughReplicasReachOffset).
+        """
+        waiting = self.waiting
+        while waiting and waiting[0][0] <= hw:
+            _, request, base_offset = waiting.pop(0)
+            if enough:
+                self._host.answer_produce(request, NONE, base_offset)
+            else:
+                self._host.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
+
+    def refuse(self) -> None:
+        """The broker leads no more: whether the records of what waits survive is open."""
+        refused, self.waiting = self.waiting, []
+        self._host.reached(probes.WRITES_DROPPED)
+        for _, request, _ in refused:
+            self._host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)

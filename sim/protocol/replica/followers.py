@@ -1,0 +1,151 @@
+"""What a leader knows of its followers: how far their logs reach, whether they lag, and whether the HW waits for them.
+
+Kafka classes: cluster.Replica, cluster.ReplicaState; Partition.remoteReplicasMap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sim.protocol.messages import NO_BROKER_EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sim.protocol.replica.isr import PartitionState
+
+UNKNOWN_LEO: Final = -1
+NEVER_US: Final = -(1 << 62)
+
+
+class FollowerState:
+    """What a leader knows of a follower (cluster.Replica).
+
+    Attributes:
+        broker: its id.
+        broker_epoch: of the registration that sent its last fetch, -1 if unknown (KIP-903).
+        leo: its LEO as its last fetch showed it, `UNKNOWN_LEO` before the first in this epoch.
+        caught_up_us: when it last had everything (lastCaughtUpTimeMs).
+        fetch_us: time of its last fetch (lastFetchTimeMs).
+        leader_leo_at_fetch: the leader's LEO at that time (lastFetchLeaderLogEndOffset).
+        holds_hw: whether the HW waits for it: member of the ISR in memory, or of a larger one proposed (maximal ISR).
+        in_isr: member of the ISR in memory.
+    """
+
+    __slots__ = (
+        "broker",
+        "broker_epoch",
+        "caught_up_us",
+        "fetch_us",
+        "holds_hw",
+        "in_isr",
+        "leader_leo_at_fetch",
+        "leo",
+    )
+
+    def __init__(self, broker: int, now_us: int, *, in_isr: bool) -> None:
+        self.broker = broker
+        self.broker_epoch = NO_BROKER_EPOCH
+        self.leo = UNKNOWN_LEO
+        self.caught_up_us = now_us if in_isr else NEVER_US
+        self.fetch_us = NEVER_US
+        self.leader_leo_at_fetch = UNKNOWN_LEO
+        self.holds_hw = in_isr
+        self.in_isr = in_isr
+
+    def fetched(self, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
+        """It fetches at an offset, so it has everything below (Replica.updateFetchStateOrThrow).
+
+        A fetch that reaches the leader's LEO of the fetch before shows that it had caught up at that time (KIP-16).
+        """
+        if offset >= leader_leo:
+            self.caught_up_us = now_us
+        elif offset >= self.leader_leo_at_fetch >= 0:
+            self.caught_up_us = max(self.caught_up_us, self.fetch_us)
+        self.leader_leo_at_fetch = leader_leo
+        self.fetch_us = now_us
+        self.broker_epoch = broker_epoch
+        self.leo = offset
+
+    def refetched(self, at_us: int) -> None:
+        """It fetched again at the leader's LEO, which has not moved, last at that time."""
+        self.caught_up_us = self.fetch_us = at_us
+        self.leader_leo_at_fetch = self.leo
+
+    def is_caught_up(self, leader_leo: int, now_us: int, lag_us: int) -> bool:
+        """Whether it has everything, or had it not too long ago (ReplicaState.isCaughtUp)."""
+        return self.leo == leader_leo or now_us - self.caught_up_us <= lag_us
+
+
+class Followers:
+    """The other replicas of a partition, as its leader knows them; none where the broker does not lead.
+
+    Args:
+        lag_us: ``replica.lag.time.max.ms`` in us.
+
+    Attributes:
+        states: by broker, in the order of the assignment.
+        lag_us: see above.
+    """
+
+    __slots__ = ("lag_us", "states")
+
+    def __init__(self, lag_us: int) -> None:
+        self.lag_us = lag_us
+        self.states: dict[int, FollowerState] = {}
+
+    def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int) -> None:
+        """A leader epoch begins, with the leader's LEO (Replica.resetReplicaState).
+
+        Of followers that are known, as they are where this broker led before, LEO and broker epoch are kept.
+        """
+        known = self.states
+        self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
+        for broker, follower in self.states.items():
+            state = known.get(broker)
+            if state is None:
+                continue
+            follower.leo = state.leo
+            follower.broker_epoch = state.broker_epoch
+            follower.leader_leo_at_fetch = leo
+            follower.fetch_us = now_us if follower.in_isr else NEVER_US
+
+    def assign(self, brokers: Iterable[int], now_us: int) -> None:
+        """The assignment changes under the same leader epoch (Partition.updateAssignmentAndIsr)."""
+        known = self.states
+        self.states = {broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in brokers}
+
+    def forget(self) -> None:
+        """The broker leads no more."""
+        self.states = {}
+
+    def note_isr(self, state: PartitionState) -> None:
+        """Note whom the HW waits for: with a change pending, the members of both ISRs (PartitionState.maximalIsr)."""
+        isr, pending = state.isr, state.pending
+        for broker, follower in self.states.items():
+            follower.in_isr = broker in isr
+            follower.holds_hw = follower.in_isr or broker in pending
+
+    def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
+        """ISR members that miss something, and have missed something for longer than the lag allows.
+
+        Partition.getOutOfSyncReplicas; judged by the time at which they were last caught up (KIP-16).
+        """
+        return tuple(
+            state.broker
+            for state in self.states.values()
+            if state.in_isr and not state.is_caught_up(leo, now_us, self.lag_us)
+        )
+
+    def member_lacks(self, leo: int) -> bool:
+        """Whether an ISR member misses something, however short its lag."""
+        return any(state.in_isr and state.leo != leo for state in self.states.values())
+
+    def broker_epochs(self, isr: tuple[int, ...], leader: int, own: int) -> dict[int, int]:
+        """Broker epochs of the members of a proposed ISR, as an AlterPartition names them (KIP-903).
+
+        That of each follower's last fetch, -1 of those that have not fetched from this leader; `own` for the leader.
+        """
+        epochs = {broker: state.broker_epoch for broker, state in self.states.items()}
+        epochs[leader] = own
+        return {broker: epochs.get(broker, NO_BROKER_EPOCH) for broker in isr}

@@ -1,0 +1,158 @@
+"""The ISR: what of it is persisted, the change of it that is pending, and who may join it or has to leave.
+
+Kafka: cluster.PartitionState with CommittedPartitionState and PendingPartitionChange (PendingExpandIsr,
+PendingShrinkIsr); Partition.isReplicaIsrEligible, canAddReplicaToIsr and isFollowerInSync.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sim.protocol.messages import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    NO_BROKER_EPOCH,
+    OPERATION_NOT_ATTEMPTED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from sim.protocol.probes import branch
+from sim.protocol.replica.followers import UNKNOWN_LEO
+
+if TYPE_CHECKING:
+    from sim.protocol.replica.followers import Followers, FollowerState
+    from sim.protocol.rules import Rules
+
+UNREGISTERED: Final = -1
+ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
+AWAIT_METADATA: Final = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        UNKNOWN_TOPIC_ID,
+        FENCED_LEADER_EPOCH,
+        INVALID_UPDATE_VERSION,
+        INVALID_REQUEST,
+        NEW_LEADER_ELECTED,
+    }
+)
+"""What becomes of an AlterPartition that met these errors (Partition.handleAlterPartitionError); others are retried."""
+
+
+class MetadataCache(Protocol):
+    """What a leader asks of its broker's metadata (KRaftMetadataCache, ZkMetadataCache)."""
+
+    def is_alive(self, broker: int) -> bool:
+        """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
+
+        In KRaft that is one that is neither fenced nor shutting down (KIP-841).
+        """
+
+    def registered_epoch(self, broker: int) -> int:
+        """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is not there, or fenced.
+
+        KRaftMetadataCache.getAliveBrokerEpoch (KIP-903).
+        """
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""
+
+
+class PartitionState:
+    """The ISR, and the change of it that is pending (cluster.PartitionState).
+
+    Attributes:
+        isr: the ISR that was last persisted, as far as this broker knows (CommittedPartitionState).
+        pending: the ISR that it proposed and that is neither persisted nor given up, () without one
+            (PendingPartitionChange).
+        locked: a write of the ISR to ZooKeeper is under way, and nothing of the partition may move
+            (leaderIsrUpdateLock).
+    """
+
+    __slots__ = ("isr", "locked", "pending")
+
+    def __init__(self) -> None:
+        self.isr: tuple[int, ...] = ()
+        self.pending: tuple[int, ...] = ()
+        self.locked = False
+
+    def commit(self, isr: tuple[int, ...]) -> None:
+        """This ISR is the persisted one; what was pending is over."""
+        self.isr = isr
+        self.pending = ()
+        self.locked = False
+
+    def propose(self, isr: tuple[int, ...], *, locks: bool) -> None:
+        """Ask for this ISR."""
+        self.pending = isr
+        self.locked = locks
+
+
+class IsrMembership:
+    """Who may join an ISR, and who has to leave it.
+
+    Args:
+        rules: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` decide.
+        host: the leader's broker.
+    """
+
+    __slots__ = ("_checks_alive", "_checks_registration", "_holds_isr", "_host", "_join_epoch_start", "rules")
+
+    def __init__(self, rules: Rules, host: MetadataCache) -> None:
+        self.rules = rules
+        self._host = host
+        self._join_epoch_start = rules.isr_join == "leader-epoch-start"
+        # What a leader writes to ZooKeeper is checked there; its own metadata may be stale for as long as nothing else
+        # changes, since the last UpdateMetadata that it hears may be a late copy of an older one.
+        self._checks_registration = rules.isr_eligibility == "registered" and rules.isr_update == "alter-partition"
+        self._checks_alive = rules.isr_eligibility == "alive" or self._checks_registration
+        self._holds_isr = rules.isr_floor == "min-isr"
+
+    def is_eligible(self, follower: FollowerState) -> bool:
+        """Whether a follower's broker may be in an ISR (Partition.isReplicaIsrEligible; KIP-841, KIP-903)."""
+        if not self._checks_alive:
+            return True
+        return self._host.is_alive(follower.broker) and self._is_registered(follower)
+
+    def _is_registered(self, follower: FollowerState) -> bool:
+        """Whether the registration that fetched is the one in the leader's metadata (KIP-903)."""
+        if not self._checks_registration:
+            return True
+        if follower.leo == UNKNOWN_LEO:
+            return False
+        return follower.broker_epoch in (NO_BROKER_EPOCH, self._host.registered_epoch(follower.broker))
+
+    def may_join(self, follower: FollowerState, epoch_start: int) -> bool:
+        """Whether a follower that has reached the HW is far enough, and eligible.
+
+        Partition.canAddReplicaToIsr, isFollowerInSync. With rule ``isr_join=leader-epoch-start`` far enough is the
+        offset at which the leader epoch began (KAFKA-7128): a new leader's HW may lie below it, and committed records
+        above that HW.
+        """
+        reached = self._host.reached
+        if follower.leo < epoch_start:
+            reached(branch(self.rules, "isr_join"))
+            if self._join_epoch_start:
+                return False
+        if not self._host.is_alive(follower.broker):
+            reached(branch(self.rules, "isr_eligibility"))
+            if self._checks_alive:
+                return False
+        if not self._is_registered(follower):
+            reached(branch(self.rules, "isr_eligibility"))
+            return False
+        return True
+
+    def leaving(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
+        """Which of some members that lag have to leave: all.
+
+        With rule ``isr_floor=min-isr`` (KIP-966, rejected alternatives) only as many as there are to spare, those first
+        that lag for longest.
+        """
+        if not self._holds_isr:
+            return lagging
+        if spare < len(lagging):
+            self._host.reached(branch(self.rules, "isr_floor"))
+        return tuple(sorted(lagging, key=lambda broker: followers.states[broker].caught_up_us)[: max(spare, 0)])

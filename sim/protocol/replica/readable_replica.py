@@ -1,0 +1,174 @@
+"""What a replica answers about epochs and offsets: fetches, questions for an epoch's end, ListOffsets.
+
+Kafka: Partition.fetchRecords and readRecords, lastOffsetForLeaderEpoch, fetchOffsetForTimestamp.
+"""
+
+from __future__ import annotations
+
+from sim.protocol.batch import Batch
+from sim.protocol.log.epochs import UNDEFINED, UNDEFINED_OFFSET, EpochCache
+from sim.protocol.log.log import Log
+from sim.protocol.messages import (
+    AGREES,
+    DIVERGING_EPOCH,
+    EARLIEST,
+    LATEST,
+    LOG_TRUNCATION,
+    NO_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_NOT_AVAILABLE,
+    OFFSET_OUT_OF_RANGE,
+    UNSUPPORTED_VERSION,
+    Diverging,
+)
+from sim.protocol.probes import branch
+from sim.protocol.replica.fencing import LeaderEpochFencing
+from sim.protocol.replica.replica import Replica, ReplicaHost
+from sim.protocol.rules import Rules
+
+
+class ReadableReplica(Replica):
+    """A replica that knows whether it leads, and under which leader epoch; only a leader answers.
+
+    Args: see `Replica`.
+
+    Attributes:
+        leader_epoch: the newest that it was told of, -1 before the first.
+        is_leader: whether it leads.
+        epoch_start: LEO when the leader epoch began in which it leads, or led last.
+        fencing: which requests are refused for their leader epoch.
+        agrees: the last field of an answer to a fetch that shows no divergence (see `messages.FetchResult`).
+    """
+
+    __slots__ = (
+        "_answers_epochs",
+        "_compares_last_epoch",
+        "_guards_latest",
+        "_names_epochs",
+        "agrees",
+        "epoch_start",
+        "fencing",
+        "is_leader",
+        "leader_epoch",
+    )
+
+    def __init__(self, name: str, log: Log, epochs: EpochCache, hw: int, rules: Rules, host: ReplicaHost) -> None:
+        super().__init__(name, log, epochs, hw, rules, host)
+        self.leader_epoch = -1
+        self.is_leader = False
+        self.epoch_start = 0
+        self.fencing = LeaderEpochFencing(rules, host)
+        self.agrees: Diverging = AGREES if rules.follower_truncation == "on-fetch" else None
+        self._guards_latest = rules.list_offsets_guard == "yes"
+        self._compares_last_epoch = rules.fetch_fencing == "last-epoch"
+        self._names_epochs = rules.names_epochs
+        self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
+
+    def check_fetch(
+        self,
+        offset: int,
+        current_leader_epoch: int,
+        last_epoch: int = NO_EPOCH,
+        client: bool = False,
+    ) -> str:
+        """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record.
+
+        Returns:
+            An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing
+            (Partition.readRecords).
+        """
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=client)
+            if error:
+                return error
+        if not self.is_leader:
+            return NOT_LEADER_OR_FOLLOWER
+        if last_epoch != NO_EPOCH and self.agrees is not None:
+            return self._check_divergence(offset, last_epoch)
+        log = self.log
+        if not log.log_start <= offset <= log.leo:
+            return OFFSET_OUT_OF_RANGE
+        if self._compares_last_epoch and last_epoch != NO_EPOCH:
+            own = self.epochs.epoch_for_offset(offset - 1)
+            if own is not None and own != last_epoch:
+                self.host.reached(branch(self.rules, "fetch_fencing"))
+                return LOG_TRUNCATION
+        return NONE
+
+    def _check_divergence(self, offset: int, last_epoch: int) -> str:
+        """Compare the epoch of the last record below a fetch offset with this log (KIP-595).
+
+        A fetch from below the log start is out of range, diverging or not; one from beyond the LEO diverges.
+        """
+        log = self.log
+        epochs = self.epochs.epochs
+        if epochs and epochs[-1] == last_epoch and log.log_start <= offset <= log.leo:
+            return NONE
+        found, end_offset = self.epochs.end_offset_for(last_epoch, log.leo)
+        if end_offset == UNDEFINED_OFFSET or offset < log.log_start:
+            return OFFSET_OUT_OF_RANGE
+        if found < last_epoch or end_offset < offset:
+            self.host.reached(branch(self.rules, "follower_truncation"))
+            return DIVERGING_EPOCH
+        return NONE
+
+    def diverging(self, last_epoch: int) -> tuple[int, int]:
+        """What a fetch is answered whose last record is of an epoch that ends elsewhere here: (epoch, end offset)."""
+        return self.epochs.end_offset_for(last_epoch, self.log.leo)
+
+    def read_uncommitted(self, offset: int) -> list[Batch]:
+        """All batches from the one that contains an offset on, for a follower (FetchIsolation.LOG_END)."""
+        return self.log.read(offset) if offset < self.log.leo else []
+
+    def read_committed(self, offset: int) -> list[Batch]:
+        """The batches that lie below the HW, from the one that contains an offset on, for a consumer.
+
+        FetchIsolation.HIGH_WATERMARK.
+        """
+        return self.log.read_below(offset, self.hw)
+
+    def end_offset_for(self, current_leader_epoch: int, epoch: int, *, with_epoch: bool) -> tuple[str, int, int]:
+        """Answer OffsetsForLeaderEpoch: (error, epoch, end offset), -1 where undefined.
+
+        Partition.lastOffsetForLeaderEpoch. Version 0 (KIP-101) names no epoch, nor does a leader that does not know
+        version 1 (KIP-279). The epoch check comes before the leadership check.
+        """
+        error = self.fencing.check_epoch_end(current_leader_epoch, self.leader_epoch)
+        if not error and not self.is_leader:
+            error = NOT_LEADER_OR_FOLLOWER
+        if not error and not self._answers_epochs:
+            error = UNSUPPORTED_VERSION
+        if error:
+            return error, *UNDEFINED
+        found, end_offset = self.epochs.end_offset_for(epoch, self.log.leo)
+        return NONE, found if with_epoch and self._names_epochs else -1, end_offset
+
+    def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
+        """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
+
+        Partition.fetchOffsetForTimestamp. A time is a record's id: the offset is that of the first record from it on
+        that a client may read, or -1.
+        """
+        error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)
+        if not error and not self.is_leader:
+            error = NOT_LEADER_OR_FOLLOWER
+        if error:
+            return error, -1
+        if timestamp == EARLIEST:
+            return NONE, self.log.log_start
+        if replica:
+            return NONE, self.log.leo
+        if self.hw < self.epoch_start:
+            self.host.reached(branch(self.rules, "list_offsets_guard"))
+            if self._guards_latest:
+                return OFFSET_NOT_AVAILABLE, -1
+        return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
+
+    def _offset_for_time(self, timestamp: int) -> int:
+        for batch in self.log.batches:
+            newest = batch.first_id + batch.count - 1
+            if newest >= timestamp:
+                offset = max(batch.base_offset + max(timestamp - batch.first_id, 0), self.log.log_start)
+                return offset if offset < self.hw else -1
+        return -1
