@@ -29,7 +29,7 @@ class Retention(Kind):
             False if the target does not lead, or nothing moved.
         """
         process = cluster.running.get(target)
-        if process is None or process.frozen or process.holding:
+        if process is None or process.frozen or process.waiting is not None:
             return False
         partition = process.partition
         if partition is None or not partition.is_leader:

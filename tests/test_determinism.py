@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,9 @@ class Meddling(Kernel):
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         receiver = getattr(handler, "__self__", None)
         if isinstance(receiver, Broker | Consumer):
-            handler = partial(self.deliver, gate, handler)
+            handler = update_wrapper(
+                partial(self.deliver, gate, handler), handler
+            )  # What has to wait goes by its name.
         super().call_at(at_us, gate, handler, argument)
 
     def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:

@@ -4,7 +4,7 @@ A link lasts for the whole run: it has latency, loss and cuts. A connection (`Ch
 dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
 that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
 answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
-handed over in their order when it resumes.
+handed over in their order when it resumes. Of one that waits for something only that part is held which needs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sim.environment.elision import Idle
-from sim.kernel.scheduler import SHIFT, Gate, Handler, Kernel, Key, push, refuse
+from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, push, refuse
 from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -37,22 +37,29 @@ class Node:
 
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
-        life: open while the process runs and is not paused; gate of its timers.
+        life: open while the process runs and nothing holds it up; gate of its timers.
         out: open connections to other nodes that are up, by node id.
+        incoming: open connections from other nodes, by node id.
         network: what it is part of, once it has joined.
-        frozen_us: since when it stands still, while it is `frozen`.
+        frozen: whether the process stands still for now.
+        frozen_us: since when, while it does.
+        waiting: what keeps the part of its calls that has to wait, while it is not paused; None: nothing has to.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
 
     # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
     __slots__ = (
         "_freezes",
+        "_missed",
+        "frozen",
         "frozen_us",
+        "incoming",
         "life",
         "network",
         "node",
         "out",
         "timeout_us",
+        "waiting",
     )
 
     network: Network
@@ -62,46 +69,64 @@ class Node:
         self.life = Gate(node)
         self.out: dict[int, Channel] = {}
         self.timeout_us = 0
+        self.frozen = False
         self.frozen_us = 0
+        self.waiting: Backlog | None = None
         self._freezes = 0
-
-    @property
-    def frozen(self) -> bool:
-        """Whether the process stands still for now."""
-        return self.life.held is not None
+        self._missed: Backlog | None = None
+        self.incoming: dict[int, Channel] = {}
 
     def freeze(self, now_us: int) -> None:
         """Stand still until `thaw` (SIGSTOP, a long garbage collection); pauses add up."""
         self._freezes += 1
-        if self.life.held is None:
+        if not self.frozen:
+            self.frozen = True
             self.frozen_us = now_us
-            self.life.open = False
-            self.life.held = []
+            self._missed = Backlog()
+            self.update_gate()
 
     def thaw(self) -> None:
         """Take one pause back; after the last do what was held back, in its order, and go on."""
-        life = self.life
-        held = life.held
         self._freezes -= 1
-        if held is None or self._freezes:
+        paused = self._missed
+        if paused is None or self._freezes:
             return
-        for handler, argument in held:
-            if life.held is None:
-                return  # It ended itself.
-            handler(argument)
-        if life.held is not None:
-            life.open = True
-            life.held = None
+        while paused.calls:
+            handler, argument = paused.calls.popleft()
+            self.call(handler, argument)
+        if self.frozen:  # It did not end itself.
+            self.frozen = False
+            self._missed = None
+            self.update_gate()
+
+    def update_gate(self) -> None:
+        """The gate is closed while the process stands still, or part of what it does has to wait."""
+        held = self.waiting if self._missed is None else self._missed
+        self.life.held = held
+        self.life.open = held is None
 
     def perform(self, handler: Handler, argument: Any) -> None:
         """Let the process do something, as soon as it is not paused."""
-        if self.life.held is None:
+        held = self.life.held
+        if held is None:
             handler(argument)
         else:
-            self.life.held.append((handler, argument))
+            held.put(handler, argument)
+
+    def call(self, handler: Handler, argument: Any) -> None:
+        """Let the process do something now, unless that has to wait."""
+        waiting = self.waiting
+        if waiting is None:
+            handler(argument)
+        else:
+            waiting.put(handler, argument)
 
     def end(self) -> None:
         """The process is over, and what it would have done."""
+        if self._missed is not None:
+            self._missed.calls.clear()
+        self._missed = self.waiting = None
+        self.frozen = False
         self.life.open = False
         self.life.held = None
 
@@ -152,7 +177,7 @@ class Channel(Gate):
     """A connection in one direction between two incarnations.
 
     Attributes:
-        open: both processes run, the link is not cut, and the receiver is not paused.
+        open: both processes run, the link is not cut, and nothing holds up the receiver.
         source: id of the sending node.
         target: the receiving node.
         usual_us: median of its latency.
@@ -171,7 +196,7 @@ class Channel(Gate):
         self.update()
 
     def update(self) -> None:
-        """Latency, cuts or the receiver's pause changed."""
+        """Latency, cuts or the receiver's gate changed."""
         self.usual_us = self._link.table[USUAL]
         held = self.target.life.held
         cut = self._link.cuts > 0
@@ -297,8 +322,9 @@ class Network:
         if target is None:
             return None
         link = self.link(source.node, peer)
-        link.channel = source.out[peer] = Channel(self, link, source.node, target)
-        return link.channel
+        channel = Channel(self, link, source.node, target)
+        link.channel = source.out[peer] = target.incoming[source.node] = channel
+        return channel
 
     def leave(self, node: Node, *, silently: bool) -> None:
         """A process ended: its connections and timers are gone.
@@ -313,6 +339,7 @@ class Network:
         node.end()
         for channel in node.out.values():
             channel.close()
+            del channel.target.incoming[node.node]
         for peer, other in self.nodes.items():
             lost = other.out.pop(node.node, None)
             if lost is None:
@@ -323,11 +350,13 @@ class Network:
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
         node.out.clear()
+        node.incoming.clear()
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         for node in self.nodes.values():
             node.out.clear()
+            node.incoming.clear()
         self.nodes.clear()
         for link in self._links.values():
             link.channel = None
@@ -361,7 +390,7 @@ class Network:
         """Whether all that two nodes say to each other arrives."""
         nodes, links = self.nodes, self._links
         one, other = nodes.get(first), nodes.get(second)
-        if one is None or other is None or one.life.held is not None or other.life.held is not None:
+        if one is None or other is None or one.frozen or other.frozen:
             return False
         there, back = links.get((first, second)), links.get((second, first))
         return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
@@ -390,18 +419,24 @@ class Network:
         """A process stands still; see `Node.freeze`."""
         self.settle(node.node)
         node.freeze(self._kernel.now_us)
-        self._update_channels(node.node)
+        self._update_channels(node)
 
     def resume(self, node: Node) -> None:
         """It goes on, with what was held back for it."""
         node.thaw()
-        self._update_channels(node.node)
+        self._update_channels(node)
 
-    def _update_channels(self, target: int) -> None:
-        for node in self.nodes.values():
-            channel = node.out.get(target)
-            if channel is not None:
-                channel.update()
+    def wait(self, node: Node, waiting: Backlog | None) -> None:
+        """Part of what a process does has to wait from now on, or (None) nothing has to: see `Node.waiting`."""
+        if self.nodes.get(node.node) is node:
+            node.waiting = waiting
+            node.update_gate()
+            self._update_channels(node)
+
+    @staticmethod
+    def _update_channels(node: Node) -> None:
+        for channel in node.incoming.values():
+            channel.update()
 
     def slow(self, source: int, target: int, by_us: int) -> None:
         """Messages in this direction take longer from now on; what is negative takes that back."""

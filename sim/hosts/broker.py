@@ -212,11 +212,9 @@ class Broker(Serving):
         self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
 
     def end(self) -> None:
-        """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
+        """See `Serving.end`."""
         super().end()
-        self.partition = None
         self._fetchers.clear()
-        self.held.clear()
         self._loaded = self._exits = nothing
 
     def _exit(self, reason: str) -> None:
@@ -289,11 +287,16 @@ class Broker(Serving):
         """Hand over what had to wait, in order, as long as nothing stands in the way."""
         partition = self.partition
         assert partition is not None
-        self.holding = not self.ready or self._stalled or partition.state.locked
-        held = self.held
-        while held and not self.holding:
-            handler, message = held.popleft()
+        self._wait(waits=not self.ready or self._stalled or partition.state.locked)
+        calls = self.backlog.calls
+        while calls and self.waiting is None:
+            handler, message = calls.popleft()
             handler(message)
+
+    def _wait(self, *, waits: bool) -> None:
+        """Whether what needs the partition waits from now on."""
+        if waits != (self.waiting is not None):
+            self.network.wait(self, self.backlog if waits else None)
 
     def _know(self, state: LeaderAndIsr | None, live: dict[int, int]) -> None:
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
@@ -364,9 +367,6 @@ class Broker(Serving):
             self.kernel.call_at(due_us, self.life, self._shrink_isr, None)
 
     def _shrink_isr(self, _: object) -> None:
-        if self.holding:
-            self.held.append((self._shrink_isr, None))
-            return
         self._watching_isr = False
         partition = self.partition
         if partition is not None and partition.is_leader:
@@ -511,7 +511,12 @@ class Broker(Serving):
     def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:
         """See `Node.repeats`."""
         partition = self.partition
-        if partition is None or partition.hw != hw or self.holding or request.broker_epoch != self.broker_epoch:
+        if (
+            partition is None
+            or partition.hw != hw
+            or self.waiting is not None
+            or request.broker_epoch != self.broker_epoch
+        ):
             return False
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
@@ -532,11 +537,9 @@ class Broker(Serving):
 
     def _step_fetcher(self, fetcher: Fetcher) -> None:
         """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
-        if self.holding:
-            self.held.append((self._step_fetcher, fetcher))
-        elif self._fetchers.get(fetcher.leader) is not fetcher:
+        if self._fetchers.get(fetcher.leader) is not fetcher:
             return  # It has lost its partition, and is shut down.
-        elif self._refused.get(fetcher.leader) == self.network.version:
+        if self._refused.get(fetcher.leader) == self.network.version:
             self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
         else:
             fetcher.step(self.kernel.now_us)
@@ -578,9 +581,6 @@ class Broker(Serving):
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
-        if self.holding:
-            self.held.append((self.on_fetch_reply, reply))
-            return
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
@@ -593,9 +593,6 @@ class Broker(Serving):
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
         """A leader answered OffsetsForLeaderEpoch."""
-        if self.holding:
-            self.held.append((self.on_epoch_end_reply, reply))
-            return
         # Not one that comes too late.
         if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
             conversation = (reply.request.asks, reply.results)
@@ -607,8 +604,5 @@ class Broker(Serving):
 
     def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
         """A leader answered ListOffsets."""
-        if self.holding:
-            self.held.append((self.on_list_offsets_reply, reply))
-            return
         for fetcher in self._fetchers.values():
             fetcher.on_list_offsets_reply(reply, self.kernel.now_us)

@@ -197,7 +197,7 @@ class KRaftBroker(Broker):
 
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Records of the metadata log arrived; all of them are applied at once, when the partition can be changed."""
-        if not self._published or self.holding:
+        if not self._published or self.waiting is not None:
             self._unpublished.append(message)
             self._publish()
         else:
@@ -218,13 +218,13 @@ class KRaftBroker(Broker):
             self._apply_waiting()
             self._release()
             self._beat_now()
-        elif self._unpublished and not self.holding:
+        elif self._unpublished and self.waiting is None:
             self._apply_waiting()
 
     def _release(self) -> None:
         """See `Broker._release`; what was replayed meanwhile comes first."""
         super()._release()
-        if not self.holding:
+        if self.waiting is None:
             self._publish()
 
     def _apply_waiting(self) -> None:
@@ -336,9 +336,6 @@ class KRaftBroker(Broker):
 
     def on_alter_partition_reply(self, reply: AlterPartitionReply) -> None:
         """The controller decided on ISR changes, or refused the request."""
-        if self.holding:
-            self.held.append((self.on_alter_partition_reply, reply))
-            return
         if reply.request is not self._asked:
             return
         self._asked = None
@@ -362,9 +359,6 @@ class KRaftBroker(Broker):
 
     def on_get_replica_log_info(self, request: GetReplicaLogInfo) -> None:
         """The controller asks how far the log goes."""
-        if self.holding:
-            self.held.append((self.on_get_replica_log_info, request))
-            return
         partition = self.partition
         assert partition is not None
         last_epoch, leo = partition.log.end

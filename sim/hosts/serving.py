@@ -6,15 +6,15 @@ DelayedFetch). A new HW ends the waiting of consumers only: an idle follower lea
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from sim.environment.elision import Fetch
 from sim.environment.network import Channel, Node
 from sim.hosts.settings import BrokerSettings
-from sim.kernel.scheduler import Kernel
+from sim.hosts.waiting import PartitionBacklog
+from sim.kernel.scheduler import Backlog, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.log.epochs import UNDEFINED
 from sim.protocol.messages import (
@@ -41,6 +41,8 @@ from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 _arrival = attrgetter("parked_us", "node")
+NO_BACKLOG: Final = Backlog()
+"""That of a process that is over."""
 
 
 class Serving(Node):
@@ -57,9 +59,7 @@ class Serving(Node):
         known: the partition's state as its metadata has it, None before any arrived.
         live: registered brokers with their broker epochs, as its metadata has them.
         known_leader: leader and leader epoch, as it tells clients; a leader that it does not know to live is none.
-        holding: whether what needs the partition has to wait: before registration, while the ISR is being written (the
-            writer holds leaderIsrUpdateLock), while the disk does not answer.
-        held: what waits, with its handlers.
+        backlog: what waits for the partition; in force (`Node.waiting`) from the start.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
         reached: notes a probe.
     """
@@ -67,10 +67,9 @@ class Serving(Node):
     __slots__ = (
         "_parked_consumers",
         "_parked_followers",
+        "backlog",
         "broker_epoch",
         "epoch_end_version",
-        "held",
-        "holding",
         "kernel",
         "known",
         "known_leader",
@@ -92,10 +91,21 @@ class Serving(Node):
         self.known: LeaderAndIsr | None = None
         self.live: dict[int, int] = {}
         self.known_leader = (NO_LEADER, NO_EPOCH)
-        self.holding = True
-        self.held: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self.backlog: Backlog = PartitionBacklog(self)
+        self.waiting = self.backlog
+        self.update_gate()
         self._parked_followers: list[FetchRequest] = []
         self._parked_consumers: list[FetchRequest] = []
+
+    def has_to_wait(self, message: Any) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a message of `sim.hosts.waiting.MAY_NEED` has to: until the broker is registered, each."""
+        return self.broker_epoch < 0
+
+    def end(self) -> None:
+        """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
+        super().end()
+        self.partition = None
+        self.backlog = NO_BACKLOG
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `ProduceHost.answer_produce`; acks=0 is never answered."""
@@ -111,9 +121,6 @@ class Serving(Node):
 
     def on_produce(self, request: ProduceRequest) -> None:
         """A producer sent a batch."""
-        if self.holding:
-            self.held.append((self.on_produce, request))
-            return
         assert self.partition is not None
         self.partition.produce(request, self.kernel.now_us)
 
@@ -122,9 +129,6 @@ class Serving(Node):
 
         The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
         """
-        if self.holding:
-            self.held.append((self.on_fetch, request))
-            return
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
@@ -163,7 +167,8 @@ class Serving(Node):
         if wait_us:
             self.kernel.call_first(request.parked_us + wait_us, self.life, self._expire_fetch, entry)
         else:
-            self._expire_fetch(entry)  # Who does not want to wait is answered at once (ReplicaManager.fetchMessages).
+            # Who does not want to wait is answered at once (ReplicaManager.fetchMessages).
+            self.call(self._expire_fetch, entry)
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -172,9 +177,6 @@ class Serving(Node):
         # Whatever could give it another answer than an empty one would have ended its waiting.
         request, parked_us = entry
         if not request.parked or request.parked_us != parked_us:
-            return
-        if self.holding:
-            self.held.append((self._expire_fetch, entry))
             return
         wait_us = self._wait_us(request)
         if not wait_us or self.kernel.now_us > parked_us + wait_us or not self._goes_round(request):
@@ -192,7 +194,7 @@ class Serving(Node):
         That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
         way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
         """
-        if self.holding or not request.parked:
+        if self.waiting is not None or not request.parked:
             return False
         network = self.network
         partition = self.partition
@@ -316,9 +318,6 @@ class Serving(Node):
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower or a consumer asks where an epoch ended."""
-        if self.holding:
-            self.held.append((self.on_epoch_end, request))
-            return
         assert self.partition is not None
         results = []
         if self.partition.is_leader and request.leader_epochs not in ([], [self.partition.leader_epoch]):
@@ -333,9 +332,6 @@ class Serving(Node):
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """A client or an out-of-range follower asks for an offset."""
-        if self.holding:
-            self.held.append((self.on_list_offsets, request))
-            return
         partition = self.partition
         assert partition is not None
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
@@ -344,9 +340,6 @@ class Serving(Node):
 
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads."""
-        if self.broker_epoch < 0:
-            self.held.append((self.on_metadata, request))
-            return
         reply = MetadataReply(request, *self.known_leader)
         self._reply(request.node, "on_metadata_reply", reply)
 

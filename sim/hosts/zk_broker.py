@@ -93,6 +93,12 @@ class ZooKeeperBroker(Broker):
         """See `Broker.ready`."""
         return self.broker_epoch >= 0
 
+    def has_to_wait(self, message: Any) -> bool:
+        """See `Serving.has_to_wait`; of a controller's requests only those for metadata can be taken."""
+        if self.broker_epoch < 0:
+            return True
+        return isinstance(message, ControlBatch) and any(request.needs_partition for request in message.requests)
+
     def end(self) -> None:
         """See `Broker.end`."""
         super().end()
@@ -263,10 +269,7 @@ class ZooKeeperBroker(Broker):
     # Requests of the controller.
 
     def on_control(self, batch: ControlBatch) -> None:
-        """A controller's requests; only metadata alone can be taken while the partition stands still."""
-        if self.broker_epoch < 0 or (self.holding and any(request.needs_partition for request in batch.requests)):
-            self.held.append((self.on_control, batch))
-            return
+        """A controller's requests."""
         for request in batch.requests:
             if isinstance(request, LeaderAndIsrRequest):
                 self.become_leader_or_follower(request)
@@ -322,9 +325,6 @@ class ZooKeeperBroker(Broker):
 
     def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
         """A script decides in place of a controller."""
-        if self.broker_epoch < 0 or self.holding:
-            self.held.append((self.on_script, decision))
-            return
         self._know(*decision)
         self._take(decision[0])
 
@@ -382,7 +382,8 @@ class ZooKeeperBroker(Broker):
             followers = partition.followers.states
             members = {member: followers[member].broker_epoch for member in isr if member in followers}
         self.at_zookeeper(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
-        self.holding = self.holding or partition.state.locked
+        if partition.state.locked:
+            self._wait(waits=True)
 
     def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
         error, state = answer

@@ -3,7 +3,8 @@
 An entry of the queue is one number, of its time and what orders it among others of that time; under that number stands
 the call: (gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose
 process died or whose link is cut, the life of a process that set a timer.
-A closed gate may hold calls back instead of dropping them: its process is paused, and makes them up when it resumes.
+A closed gate may hold calls back instead of dropping them: its process is paused, or waits for something, and makes
+them up when it goes on.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
 
 Time never goes back: whoever asks for a time before now gets a `PastEventError`.
@@ -14,6 +15,7 @@ of the receivers (PCT), both by seed.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final, NoReturn
@@ -28,12 +30,29 @@ push: Final = heappush
 """A name of our own: compiled code looks up an imported one whenever it is called."""
 
 
+class Backlog:
+    """Calls that a closed gate holds back.
+
+    Attributes:
+        calls: what was held back, in its order.
+    """
+
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls: deque[tuple[Handler, Any]] = deque()
+
+    def put(self, handler: Handler, argument: Any) -> None:
+        """A call is due. A subclass may make some at once, and hold back the others."""
+        self.calls.append((handler, argument))
+
+
 class Gate:
     """Whether calls scheduled through it still happen.
 
     Attributes:
         open: they do.
-        held: where a closed gate puts them, in their order; None: they are dropped.
+        held: where a closed gate puts them; None: they are dropped.
         owner: the node that receives them.
     """
 
@@ -41,7 +60,7 @@ class Gate:
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
-        self.held: list[tuple[Handler, Any]] | None = None
+        self.held: Backlog | None = None
         self.owner = owner
 
 
@@ -240,7 +259,7 @@ class Kernel:
                 if gate.open:
                     handler(argument)
                 elif gate.held is not None:
-                    gate.held.append((handler, argument))
+                    gate.held.put(handler, argument)
         except _Stop:
             return
         finally:

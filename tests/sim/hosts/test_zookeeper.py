@@ -212,7 +212,7 @@ def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
     assert isr(world) == (1, 2, 3)
     process = world.cluster.running[1]
     assert process.partition is not None
-    assert (process.partition.state.isr, process.holding) == ((1, 2, 3), False)
+    assert (process.partition.state.isr, process.waiting) == ((1, 2, 3), None)
 
 
 def test_the_partition_stands_still_while_its_isr_is_written() -> None:
@@ -221,12 +221,12 @@ def test_the_partition_stands_still_while_its_isr_is_written() -> None:
     world.cluster.pause(0)
     world.write(1, seconds=4)
     process = world.cluster.running[1]
-    assert process.holding
+    assert process.waiting is not None
     world.write(1, acks=1, seconds=1)
     assert not world.of("ack")
     world.cluster.resume(0)
     world.run(1)
-    assert not process.holding
+    assert process.waiting is None
     assert len(world.of("ack")) == 2
 
 
