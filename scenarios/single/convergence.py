@@ -19,12 +19,9 @@ from typing import Final
 from sim.history.ledger import Violation
 from sim.history.steps import Converged
 from sim.hosts.cluster import Cluster
-from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Send
-from sim.hosts.quorum import Quorum
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.batch import Batch
-from sim.protocol.kraft.metadata import PartitionRegistration
 
 RETRY_US: Final = 5_000_000
 """A validation that did not lead to equal logs is repeated after this time."""
@@ -100,32 +97,12 @@ class Convergence:
         return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
 
     def _unsettled_brokers(self) -> str:
-        """Which brokers of a quorum have yet to come to where it is, in words; "" if none."""
-        control = self._cluster.control
-        if not isinstance(control, Quorum):
-            return ""
-        image, end = control.active.image, len(control.log)
-        fenced = [broker for broker in self._cluster.settings if not image.is_active(broker)]
-        running = self._cluster.running.items()
-        behind = [broker for broker, one in running if isinstance(one, KRaftBroker) and one.image.offset != end]
-        return (
-            f"fenced or shutting down: {fenced}, behind the metadata log: {sorted(behind)}" if fenced or behind else ""
-        )
+        cluster = self._cluster
+        return cluster.control.unsettled_brokers(cluster.settings, cluster.running)
 
     def _unsettled_work(self) -> str:
-        """What a quorum and its clients have yet to finish, in words; "" if nothing."""
         cluster = self._cluster
-        if not isinstance(cluster.control, Quorum):
-            return ""
-        state, leader = cluster.control.state, cluster.leader
-        found = []
-        if isinstance(leader, KRaftBroker) and leader.changes_isr:
-            found.append(f"broker {leader.node} waits for an ISR change")
-        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
-            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
-        if not cluster.producer.idle:
-            found.append("writes are not answered")
-        return ", ".join(found)
+        return cluster.control.unsettled_work(cluster.leader, writes_answered=cluster.producer.idle)
 
     def failure(self, now_us: int) -> Violation | None:
         """What to call it when the deadline passed: no-progress, stuck-replica, or None when converged."""

@@ -47,7 +47,6 @@ from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
-from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
 
@@ -374,7 +373,7 @@ class _Run:
         self.cluster.control.release()
         self.injection.heal()
         self.convergence.begin()
-        deadline_us = convergence_deadline_us(self.config, kraft=self.cluster.kraft) + self.scenario.settle_us
+        deadline_us = convergence_deadline_us(self.config, self.cluster.control.session_us) + self.scenario.settle_us
         self.kernel.run_until(min(self.kernel.now_us + deadline_us, END_US))
 
     def _check(self) -> None:
@@ -535,8 +534,9 @@ class _Run:
     def partition(self) -> PartitionView:
         state = self.cluster.control.state
         elr = last_known_elr = None
-        if isinstance(state, PartitionRegistration) and self.rules.elr == "on":
-            elr, last_known_elr = state.elr, state.last_known_elr
+        eligible = self.cluster.control.eligible
+        if eligible is not None and self.rules.elr == "on":
+            elr, last_known_elr = eligible
         return PartitionView(
             state.leader,
             state.leader_epoch,

@@ -22,7 +22,6 @@ from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number
-from sim.hosts.zookeeper import ScriptedZooKeeper
 from sim.kernel.scheduler import Environment
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
@@ -206,7 +205,6 @@ class Script:
         if action == "produce":
             self._produce(params)
         elif action in ("elect", "isr"):
-            assert isinstance(cluster.control, ScriptedZooKeeper)
             cluster.control.decide(params.get("broker", cluster.control.state.leader), tuple(params["isr"]))
         elif action in CONSUMER:
             self._consume(action, params)

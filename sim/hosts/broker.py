@@ -13,7 +13,7 @@ from typing import Final
 
 from sim.config import Value
 from sim.environment.elision import Pings
-from sim.environment.network import Channel
+from sim.environment.network import Channel, Network
 from sim.environment.storage import RecoveryError, Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -50,6 +50,8 @@ from sim.protocol.rules import Rules
 
 SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
+REFUSED: Final = "a broker is already registered"
+"""Reason of an exit at start-up: an earlier registration is in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,9 @@ class Startup:
         rules: its rules.
         settings: its settings.
         kernel: time and timers.
+        network: what it joins.
         recorder: where steps are noted.
-        loaded: called when the logs are loaded: the process can be reached from then on.
+        loaded: called when the logs are loaded.
         exits: called when the process ends by itself: (broker, reason).
     """
 
@@ -76,6 +79,7 @@ class Startup:
     rules: Rules
     settings: BrokerSettings
     kernel: Kernel
+    network: Network
     recorder: Recorder
     loaded: Callable[[Broker], None]
     exits: Callable[[int, str], None]
@@ -120,6 +124,7 @@ class Broker(Serving):
         super().__init__(startup.broker, startup.settings, startup.kernel)
         rules, recorder = startup.rules, startup.recorder
         self.reached = recorder.coverage.reached
+        self.network = startup.network
         self.incarnation = startup.incarnation
         self.storage = startup.storage
         self.rules = rules
@@ -172,6 +177,9 @@ class Broker(Serving):
     def logs_loaded(self) -> None:
         """What comes next: becoming known to the control plane, or going on with that."""
         raise NotImplementedError
+
+    def close_unloaded(self) -> None:
+        """A controlled shutdown before the logs were loaded."""
 
     def _note_recovery(self, log: Log, hw: int, *, clean: bool, epochs: int) -> None:
         """Probes of a log that was loaded; `epochs` is how many more its cache has than the file had."""
@@ -242,6 +250,16 @@ class Broker(Serving):
             for fetcher in self._fetchers.values():
                 fetcher.unclean_election = allowed
         self.network.changed()
+
+    @property
+    def metadata_offset(self) -> int:
+        """Up to where it has replayed the metadata log of a quorum."""
+        return 0
+
+    @property
+    def changes_isr(self) -> bool:
+        """Whether it has asked a quorum for an ISR, and does not know what became of that."""
+        return False
 
     @property
     def ready(self) -> bool:

@@ -15,16 +15,13 @@ from sim.environment.network import Network, Node
 from sim.environment.storage import Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
-from sim.hosts.broker import SHUTDOWN, Broker, Startup
+from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.client import Access
 from sim.hosts.consumer import Consumer
-from sim.hosts.control_plane import CONTROL, ControlPlane
-from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.control_plane import CONTROL, Setup
+from sim.hosts.control_planes import control_plane
 from sim.hosts.producer import Producer
-from sim.hosts.quorum import Quorum
-from sim.hosts.settings import broker_settings, client_settings, quorum_settings
-from sim.hosts.zk_broker import REFUSED, ZooKeeperBroker
-from sim.hosts.zookeeper import ScriptedZooKeeper, ZooKeeper
+from sim.hosts.settings import broker_settings, client_settings
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams, integer
 from sim.protocol import probes
@@ -65,7 +62,6 @@ class Cluster:
         running: the processes that run, by broker.
         storages: the machines' disks, by broker.
         control: where decisions are persisted.
-        kraft: whether that is a quorum.
     """
 
     def __init__(
@@ -117,14 +113,10 @@ class Cluster:
         self._worse: list[tuple[str, int, int, int]] = []
         replication_factor = config["default.replication.factor"]
         assert isinstance(replication_factor, int)
-        self.kraft = client_rules.control_plane == "kraft" and not scripted
         self._note_promises(config, replication_factor, client_rules)
         replicas = tuple(range(1, replication_factor + 1))
-        self.control = (
-            self._quorum(config, replicas, client_rules)
-            if self.kraft
-            else self._zookeeper(config, replicas, ScriptedZooKeeper if scripted else ZooKeeper)
-        )
+        setup = Setup(TOPIC, replicas, len(self.settings), client_rules, config, kernel, self.recorder)
+        self.control = control_plane(setup, scripted=scripted)
         self.control.ended = self._session_ended
         self._first = first
         self._access = Access(
@@ -132,34 +124,6 @@ class Cluster:
         )
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
-
-    def _zookeeper(
-        self, config: Mapping[str, Value], replicas: tuple[int, ...], control: type[ZooKeeper]
-    ) -> ControlPlane:
-        session_ms, min_isr = config["zookeeper.session.timeout.ms"], config[MIN_ISR]
-        assert isinstance(session_ms, int)
-        assert isinstance(min_isr, int)
-        return control(
-            TOPIC,
-            replicas,
-            len(self.settings),
-            session_us=session_ms * 1_000,
-            min_isr=min_isr,
-            kernel=self.kernel,
-            recorder=self.recorder,
-        )
-
-    def _quorum(self, config: Mapping[str, Value], replicas: tuple[int, ...], rules: Rules) -> ControlPlane:
-        return Quorum(
-            TOPIC,
-            replicas,
-            len(self.settings),
-            rules=rules,
-            settings=quorum_settings(config),
-            config=config,
-            kernel=self.kernel,
-            recorder=self.recorder,
-        )
 
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
@@ -207,7 +171,6 @@ class Cluster:
         if self._incarnations[broker] and broker in self._upgraded:
             self.rules[broker] = self._upgraded.pop(broker)
         self._incarnations[broker] += 1
-        kind: type[Broker] = KRaftBroker if self.kraft else ZooKeeperBroker
         startup = Startup(
             broker,
             self._incarnations[broker],
@@ -216,14 +179,13 @@ class Cluster:
             self.rules[broker],
             self.settings[broker],
             self.kernel,
+            self.network,
             self.recorder,
             self._loaded,
             self._exited,
         )
-        process = self.running[broker] = kind(startup)
+        process = self.running[broker] = self.control.broker(startup)
         self.recorder.record(steps.Start(broker, process.incarnation))
-        if self.kraft:  # It can be reached before its logs are loaded.
-            self.network.join(process)
         process.start()
         return True
 
@@ -232,8 +194,6 @@ class Cluster:
         assert process.partition is not None
         self.recorder.record(steps.Recovered(broker, process.partition, self._lost[broker]))
         self._lost[broker] = []
-        if not self.kraft:
-            self.network.join(process)
 
     def kill(self, broker: int) -> bool:
         """End a process at once; its page cache stays. False if none runs."""
@@ -393,8 +353,8 @@ class Cluster:
                 self._close_session(broker, process)
             elif kind == "exit":
                 storage.close_cleanly(None)
-        elif kind == SHUTDOWN and process.rules.control_plane == "kraft":
-            storage.close_unloaded(process.rules, process.broker_epoch)
+        elif kind == SHUTDOWN:
+            process.close_unloaded()
         lost = loses()
         self._lost[broker] += lost
         if self.network.nodes.get(broker) is process:
@@ -448,9 +408,7 @@ class Cluster:
 
     def pause_controller(self, broker: int) -> bool:
         """The active controller stands still: its broker, or one of a quorum; False while there is none."""
-        if isinstance(self.control, Quorum):
-            return self.control.pause_controller()
-        return broker > 0 and self.pause(broker)
+        return self.control.pause_controller(broker, self.pause)
 
     def resume_controller(self, broker: int) -> None:
         """It goes on; that of a quorum finds that another one is active."""
@@ -518,9 +476,6 @@ class Cluster:
             self.recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
             self.recorder.record(steps.Fact(steps.ELR_OFF, 0))
-        if key == MIN_ISR and not self.kraft:
-            assert isinstance(value, int)
-            self.recorder.record(steps.MinIsr(min(value, len(self.replicas))))
         self.control.set_config(key, value)
 
     # Links.

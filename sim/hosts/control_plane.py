@@ -5,17 +5,24 @@ There are two: `sim.hosts.zookeeper` with the controllers that are elected in br
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from sim.config import Value
 from sim.environment.network import Node
 from sim.history import steps
 from sim.history.recorder import Recorder
+from sim.kernel.scheduler import Kernel
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.kraft.partition_change import DESIGNATED, UNCLEAN
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+if TYPE_CHECKING:
+    from sim.hosts.broker import Broker, Startup
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
@@ -28,14 +35,38 @@ ELECTIONS: Final = {
 """What an administrator may ask for where there is no leader, as scenario files call it; plans hold places in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a control plane is made with.
+
+    Attributes:
+        topic: the partition.
+        replicas: its assignment, the preferred leader first.
+        brokers: how many brokers there are; when all are registered (in KRaft: unfenced), an administrator creates the
+            topic.
+        rules: the controllers' rules.
+        config: full configuration of the cluster.
+        kernel: time and timers.
+        recorder: where what is persisted is noted.
+    """
+
+    topic: str
+    replicas: tuple[int, ...]
+    brokers: int
+    rules: Rules
+    config: Mapping[str, Value]
+    kernel: Kernel
+    recorder: Recorder
+
+
 class ControlPlane(Node):
     """See the module.
 
     Args:
-        min_isr: ``min.insync.replicas``.
-        recorder: where what is persisted is noted.
+        setup: what it is made with.
 
     Attributes:
+        session_us: after which a silent broker's session ends.
         state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
             before there was a leader.
         controller: the broker whose seat the controller's is; 0 or less if it is no broker's.
@@ -45,13 +76,27 @@ class ControlPlane(Node):
 
     state: LeaderAndIsr
     controller = 0
+    session_us: int
 
-    def __init__(self, min_isr: int, recorder: Recorder) -> None:
+    def __init__(self, setup: Setup) -> None:
         super().__init__(CONTROL)
+        min_isr = setup.config[MIN_ISR]
+        assert isinstance(min_isr, int)
         self._min_isr = min_isr
-        self._recorder = recorder
+        self._topic = setup.topic
+        self._brokers = setup.brokers
+        self._kernel = setup.kernel
+        self._recorder = setup.recorder
+        self.reached = setup.recorder.coverage.reached
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
+        self.state = LeaderAndIsr(setup.topic, NO_LEADER, -1, setup.replicas, -1, setup.replicas)
+        self._recorder.record(steps.Isr(setup.replicas, -1))
+        self.decided()
+
+    def broker(self, startup: Startup) -> Broker:
+        """A broker's process of the kind that works with it."""
+        raise NotImplementedError
 
     def decided(self) -> None:
         """`state` is another one, or ``min.insync.replicas``: tell whoever keeps account of that."""
@@ -71,6 +116,15 @@ class ControlPlane(Node):
     def forget(self, broker: int) -> bool:
         """End a session, and do not say so; False if there is none."""
         raise NotImplementedError
+
+    def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:
+        """The active controller stands still; False while there is none.
+
+        Args:
+            broker: whose seat the controller's is; 0 or less if it is no broker's.
+            pause: lets the process of a broker stand still.
+        """
+        return broker > 0 and pause(broker)
 
     def closed(self, broker: int, broker_epoch: int) -> None:
         """A broker that has stopped in a controlled way closes its session."""
@@ -93,6 +147,24 @@ class ControlPlane(Node):
         """Whether there is no leader, and by the rules there will be none until an administrator decides."""
         return False
 
+    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002
+        """Which brokers have yet to come to where it is, in words; "" if none.
+
+        Args:
+            brokers: all of them.
+            running: the processes that run.
+        """
+        return ""
+
+    def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
+        """What leader and clients have yet to finish with it, in words; "" if nothing."""
+        return ""
+
+    @property
+    def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """ELR and last known ELR; None where there is none."""
+        return None
+
     # What an administrator does here.
 
     def prefer(self) -> bool:
@@ -113,6 +185,12 @@ class ControlPlane(Node):
 
     def set_config(self, key: str, value: Value) -> None:
         """Change the dynamic configuration."""
+        raise NotImplementedError
+
+    # What a script does here.
+
+    def decide(self, leader: int, isr: tuple[int, ...]) -> None:
+        """A script decides who leads, and what the ISR is; only where it has the controller's seat."""
         raise NotImplementedError
 
     def release(self) -> None:

@@ -79,7 +79,8 @@ class KRaftBroker(Broker):
     # Life cycle.
 
     def start(self) -> None:
-        """Register, and load the logs meanwhile."""
+        """Register, and load the logs meanwhile. It can be reached before that is done."""
+        self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
         self._register(None)
         super().start()
@@ -115,6 +116,15 @@ class KRaftBroker(Broker):
     def logs_loaded(self) -> None:
         """See `Broker.logs_loaded`."""
         self._publish()
+
+    def close_unloaded(self) -> None:
+        """See `Broker.close_unloaded`."""
+        self.storage.close_unloaded(self.rules, self.broker_epoch)
+
+    @property
+    def metadata_offset(self) -> int:
+        """See `Broker.metadata_offset`."""
+        return self.image.offset
 
     @property
     def ready(self) -> bool:
@@ -303,7 +313,7 @@ class KRaftBroker(Broker):
 
     @property
     def changes_isr(self) -> bool:
-        """Whether it has asked for an ISR, and does not know what became of that."""
+        """See `Broker.changes_isr`."""
         return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.state.pending))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:

@@ -8,15 +8,16 @@ all sessions begin anew, and what reaches the quorum meanwhile waits, as request
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
 from sim.history import steps
-from sim.history.recorder import Recorder
-from sim.hosts.control_plane import CONTROL, ControlPlane
-from sim.hosts.settings import QuorumSettings
-from sim.kernel.scheduler import ALWAYS, Kernel
+from sim.hosts.broker import Broker, Startup
+from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.settings import quorum_settings
+from sim.kernel.scheduler import ALWAYS
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import KraftController
@@ -34,7 +35,6 @@ from sim.protocol.kraft.quorum_messages import (
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
 
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator takes it that records are lost."""
@@ -46,14 +46,7 @@ class Quorum(ControlPlane):
     """The control plane of a KRaft cluster.
 
     Args:
-        topic: the partition.
-        replicas: its assignment, the preferred leader first.
-        brokers: how many brokers there are; when all are unfenced, an administrator creates the topic.
-        rules: the controllers' rules.
-        settings: the quorum's settings.
-        config: its full configuration.
-        kernel: time and timers.
-        recorder: where what is committed is noted.
+        setup: see `ControlPlane`.
 
     Attributes:
         log: the records.
@@ -61,28 +54,14 @@ class Quorum(ControlPlane):
         epoch: how many controllers were active, this one included.
     """
 
-    def __init__(
-        self,
-        topic: str,
-        replicas: tuple[int, ...],
-        brokers: int,
-        *,
-        rules: Rules,
-        settings: QuorumSettings,
-        config: Mapping[str, Value],
-        kernel: Kernel,
-        recorder: Recorder,
-    ) -> None:
-        super().__init__(int(config[MIN_ISR]), recorder)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.log: list[Record] = []
         self.epoch = 0
-        self._topic = topic
-        self._brokers = brokers
-        self._rules = rules
-        self._settings = settings
-        self._config = config
-        self._kernel = kernel
-        self.reached = recorder.coverage.reached
+        self._rules = setup.rules
+        self._settings = quorum_settings(setup.config)
+        self.session_us = self._settings.session_us
+        self._config = setup.config
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self._unfenced: set[int] = set()
@@ -90,10 +69,11 @@ class Quorum(ControlPlane):
         self._late_us: dict[int, int] = {}
         self._failing_over = False
         self._forced = False
-        self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
-        recorder.record(steps.Isr(replicas, -1))
-        self.decided()
         self._take_over()
+
+    def broker(self, startup: Startup) -> Broker:
+        """See `ControlPlane.broker`."""
+        return KRaftBroker(startup)
 
     # The controller.
 
@@ -126,8 +106,8 @@ class Quorum(ControlPlane):
         """See `ControlPlane.fail_over`."""
         return self._fail_over(self._settings.election_us)
 
-    def pause_controller(self) -> bool:
-        """The active controller stands still: the others notice, and elect one of them; it can commit no more."""
+    def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:  # noqa: ARG002
+        """See `ControlPlane.pause_controller`: the others notice, and elect one of them; it can commit no more."""
         return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
 
     def _fail_over(self, gap_us: int) -> bool:
@@ -265,7 +245,7 @@ class Quorum(ControlPlane):
         """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         heard_us = self._heard_us.get(broker)
-        return heard_us is not None and heard_us + self._settings.session_us > self._kernel.now_us
+        return heard_us is not None and heard_us + self.session_us > self._kernel.now_us
 
     def holds(self, broker: int) -> bool:
         """See `ControlPlane.holds`."""
@@ -333,7 +313,7 @@ class Quorum(ControlPlane):
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
-        return max(arrives_us - self._heard_us[broker], interval_us) < self._settings.session_us
+        return max(arrives_us - self._heard_us[broker], interval_us) < self.session_us
 
     def heard(self, broker: int, last_us: int, had_read: int) -> None:
         """See `sim.environment.elision.Sessions`: with each heartbeat it told how much it had replayed."""
@@ -345,7 +325,7 @@ class Quorum(ControlPlane):
     def _watch(self, broker: int) -> None:
         if broker not in self._watched:
             self._watched.add(broker)
-            due_us = self._heard_us[broker] + self._settings.session_us
+            due_us = self._heard_us[broker] + self.session_us
             self._kernel.call_at(due_us, self.life, self._check_session, broker)
 
     def _check_session(self, broker: int) -> None:
@@ -356,10 +336,10 @@ class Quorum(ControlPlane):
         known = self.active.image.brokers[broker]
         if known.fenced or broker in self.network.idle.pings:
             return
-        if self._heard_us[broker] + self._settings.session_us > self._kernel.now_us:
+        if self._heard_us[broker] + self.session_us > self._kernel.now_us:
             self._watch(broker)
             return
-        last_us = self._kernel.now_us - self._settings.session_us
+        last_us = self._kernel.now_us - self.session_us
         pings = self.network.idle.pings
         for other in sorted(self._unfenced):
             if self._heard_us[other] <= last_us and other not in pings:
@@ -419,6 +399,31 @@ class Quorum(ControlPlane):
             return False
         recovery = self.active.recovery
         return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
+
+    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:
+        """See `ControlPlane.unsettled_brokers`."""
+        image, end = self.active.image, len(self.log)
+        fenced = [broker for broker in brokers if not image.is_active(broker)]
+        behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
+        return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
+
+    def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:
+        """See `ControlPlane.unsettled_work`."""
+        state = self.state
+        found = []
+        if leader is not None and leader.changes_isr:
+            found.append(f"broker {leader.node} waits for an ISR change")
+        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
+            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
+        if not writes_answered:
+            found.append("writes are not answered")
+        return ", ".join(found)
+
+    @property
+    def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """See `ControlPlane.eligible`."""
+        state = self.state
+        return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
 
     # What an administrator does here.
 

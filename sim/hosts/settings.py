@@ -157,12 +157,12 @@ def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
     )
 
 
-def convergence_deadline_us(config: Mapping[str, Value], *, kraft: bool = False) -> int:
+def convergence_deadline_us(config: Mapping[str, Value], session_us: int) -> int:
     """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
     + metadata.max.age.ms + recovery time + 60 s.
     """
     return (
-        _us(config, "broker.session.timeout.ms" if kraft else "zookeeper.session.timeout.ms")
+        session_us
         + _us(config, "replica.lag.time.max.ms") * 3 // 2
         + _us(config, "metadata.max.age.ms")
         + _us(config, "sim.recovery.ms")

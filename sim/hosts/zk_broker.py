@@ -12,9 +12,9 @@ from typing import Any, Final
 from sim.config import Value
 from sim.environment.network import Channel
 from sim.history import steps
-from sim.hosts.broker import SHUTDOWN, Broker, Startup
+from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.zk_controller import ControllerModule
-from sim.hosts.zookeeper import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.hosts.zk_messages import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 from sim.protocol import probes
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -35,8 +35,6 @@ from sim.protocol.probes import branch
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper.election import BrokerInfo
 
-REFUSED: Final = "a broker is already registered"
-"""Reason of an exit at start-up: an earlier registration is in the way."""
 ISR_CHECK_US: Final = 2_500_000
 ISR_QUIET_US: Final = 5_000_000
 ISR_LATEST_US: Final = 60_000_000
@@ -83,7 +81,8 @@ class ZooKeeperBroker(Broker):
         self._shutdown_tries = 0
 
     def logs_loaded(self) -> None:
-        """See `Broker.logs_loaded`."""
+        """See `Broker.logs_loaded`; it can be reached from now on."""
+        self.network.join(self)
         self._isr_announced_us = self.kernel.now_us
         self._register()
         self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)

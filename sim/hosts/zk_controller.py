@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sim.environment.network import Node
 from sim.hosts.settings import BrokerSettings
-from sim.hosts.zookeeper import MOVED
+from sim.hosts.zk_messages import MOVED
 from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import (
     ControlBatch,

@@ -6,14 +6,14 @@ broker registered, and the controller's seat, go with its session. Watches are m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from sim.config import Value
 from sim.history import steps
-from sim.history.recorder import Recorder
-from sim.hosts.control_plane import CONTROL, ControlPlane
-from sim.kernel.scheduler import Kernel
+from sim.hosts.broker import Broker, Startup
+from sim.hosts.control_plane import ControlPlane, Setup
+from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.zk_messages import MOVED, PENDING, SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 from sim.protocol import probes
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import (
@@ -27,101 +27,8 @@ from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.zookeeper.controller import ControllerMovedError, Decide
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 
-ZOOKEEPER: Final = CONTROL
-"""Node id of ZooKeeper."""
-SCRIPT: Final = -1
-"""Holder of the controller's seat while a script decides."""
-
-
-class Register:
-    """A broker opens a session and registers in it."""
-
-    __slots__ = ("broker", "info")
-
-    def __init__(self, broker: int, info: BrokerInfo) -> None:
-        self.broker = broker
-        self.info = info
-
-
-class Registered:
-    """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
-
-    `controller` is whose seat it is, 0 if nobody's; `config` is the dynamic configuration.
-    """
-
-    __slots__ = ("broker_epoch", "config", "controller", "request")
-
-    def __init__(self, request: Register, broker_epoch: int, controller: int, config: dict[str, Value]) -> None:
-        self.request = request
-        self.broker_epoch = broker_epoch
-        self.controller = controller
-        self.config = config
-
-
-class Ping:
-    """A sign of life of a session.
-
-    Attributes:
-        broker: whose.
-        broker_epoch: which session.
-        noticed: number of the last notice up to which all were heard.
-        partition_epoch: the newest that the broker was told (for scripts).
-    """
-
-    __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
-
-    def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
-        self.noticed = noticed
-        self.partition_epoch = partition_epoch
-
-
-class Notice:
-    """A watch fired: what to call at the broker, and with what. Numbered within its session."""
-
-    __slots__ = ("argument", "broker_epoch", "handler", "number", "sent_us")
-
-    def __init__(self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int) -> None:
-        self.broker_epoch = broker_epoch
-        self.number = number
-        self.handler = handler
-        self.argument = argument
-        self.sent_us = sent_us
-
-
-class Request:
-    """Something that a broker wants done at ZooKeeper.
-
-    Attributes:
-        broker: who asks.
-        broker_epoch: in which session.
-        operation: what is done, with ZooKeeper as its argument.
-        done: called with the result, at the broker.
-        lasting: whether it outlives the session.
-        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
-            it reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
-    """
-
-    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation", "result")
-
-    def __init__(
-        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool
-    ) -> None:
-        self.broker = broker
-        self.broker_epoch = -1
-        self.operation = operation
-        self.done = done
-        self.lasting = lasting
-        self.result: Any = PENDING
-
-
 LOST_US: Final = 1_000_000
 """A notice that was not heard of after this time was lost on its way."""
-PENDING: Final = object()
-"""Result of what was not done yet."""
-MOVED: Final = object()
-"""Result of a write that was refused since the controller moved."""
 
 
 class Session:
@@ -151,13 +58,7 @@ class ZooKeeper(ControlPlane):
     """The server.
 
     Args:
-        topic: the partition.
-        replicas: its assignment, the preferred leader first.
-        brokers: how many brokers there are; when all have registered, an administrator creates the topic.
-        session_us: ``zookeeper.session.timeout.ms`` in us.
-        min_isr: ``min.insync.replicas``.
-        kernel: time and timers.
-        recorder: where what is persisted is noted.
+        setup: see `ControlPlane`.
 
     Attributes:
         sessions: open sessions by broker.
@@ -167,32 +68,22 @@ class ZooKeeper(ControlPlane):
         config: dynamic configuration.
     """
 
-    def __init__(
-        self,
-        topic: str,
-        replicas: tuple[int, ...],
-        brokers: int,
-        *,
-        session_us: int,
-        min_isr: int,
-        kernel: Kernel,
-        recorder: Recorder,
-    ) -> None:
-        super().__init__(min_isr, recorder)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        session_ms = setup.config["zookeeper.session.timeout.ms"]
+        assert isinstance(session_ms, int)
+        self.session_us = session_ms * 1_000
         self.sessions: dict[int, Session] = {}
         self.controller_epoch = 0
         self.target: tuple[int, ...] = ()
         self.config: dict[str, Value] = {}
         self._zxid = 0
         self._registry: dict[int, BrokerInfo] = {}
-        self._brokers = brokers
         self._watches_brokers = False
-        self._session_us = session_us
-        self._kernel = kernel
-        self._reached = recorder.coverage.reached
-        self.state = LeaderAndIsr(topic, NO_LEADER, -1, replicas, -1, replicas)
-        recorder.record(steps.Isr(replicas, -1))
-        self.decided()
+
+    def broker(self, startup: Startup) -> Broker:
+        """See `ControlPlane.broker`."""
+        return ZooKeeperBroker(startup)
 
     # Sessions.
 
@@ -249,7 +140,7 @@ class ZooKeeper(ControlPlane):
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
-        return max(arrives_us - self.sessions[broker].last_us, interval_us) < self._session_us
+        return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
     def heard(self, broker: int, last_us: int, had_read: int) -> None:  # noqa: ARG002 - for a quorum
         """See `sim.environment.elision.Sessions`; what watched the session meanwhile goes on watching it."""
@@ -260,7 +151,7 @@ class ZooKeeper(ControlPlane):
 
     def _watch(self, broker: int, session: Session) -> None:
         session.watched = True
-        due_us = session.last_us + self._session_us
+        due_us = session.last_us + self.session_us
         self._kernel.call_at(due_us, self.life, self._check_session, (broker, session))
 
     def _check_session(self, entry: tuple[int, Session]) -> None:
@@ -268,14 +159,14 @@ class ZooKeeper(ControlPlane):
         session.watched = False
         if self.sessions.get(broker) is not session or broker in self.network.idle.pings:
             return
-        if session.last_us + self._session_us > self._kernel.now_us:
+        if session.last_us + self.session_us > self._kernel.now_us:
             self._watch(broker, session)
         else:
             self._end_stale()
 
     def _end_stale(self) -> None:
         """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
-        last_us = self._kernel.now_us - self._session_us
+        last_us = self._kernel.now_us - self.session_us
         pings = self.network.idle.pings
         for broker, session in sorted(self.sessions.items()):
             if session.last_us <= last_us and broker not in pings:
@@ -341,7 +232,7 @@ class ZooKeeper(ControlPlane):
             except ControllerMovedError:
                 request.result = MOVED
         else:
-            self._reached(probes.REQUEST_REPEATED)
+            self.reached(probes.REQUEST_REPEATED)
         self._send(request.broker, "on_zookeeper_reply", request)
 
     def _notify(self, broker: int, handler: str, argument: object = None) -> None:
@@ -421,8 +312,8 @@ class ZooKeeper(ControlPlane):
         change = decide(self.state, self._registry)
         if change is not None:
             if self.controller_epoch > controller_epoch:
-                self._reached(probes.CONTROLLER_WRITE_STALE)
-                self._reached(probes.BRANCHES["controller_writes", "unfenced"])
+                self.reached(probes.CONTROLLER_WRITE_STALE)
+                self.reached(probes.BRANCHES["controller_writes", "unfenced"])
             leader, isr, replicas = change
             self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
         return self.state
@@ -448,14 +339,14 @@ class ZooKeeper(ControlPlane):
         """
         state = self.state
         if state.partition_epoch != known.partition_epoch:
-            self._reached(probes.ISR_REFUSED_VERSION)
+            self.reached(probes.ISR_REFUSED_VERSION)
             return INVALID_UPDATE_VERSION, state
         if members is not None:
             for member, broker_epoch in members.items():
                 session = self.sessions.get(member)
                 if session is None or session.broker_epoch != broker_epoch:
-                    self._reached(probes.ISR_REFUSED_MEMBER)
-                    self._reached(probes.BRANCHES["isr_eligibility", "registered"])
+                    self.reached(probes.ISR_REFUSED_MEMBER)
+                    self.reached(probes.BRANCHES["isr_eligibility", "registered"])
                     return INELIGIBLE_REPLICA, state
         self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
         if self.target:
@@ -512,6 +403,7 @@ class ZooKeeper(ControlPlane):
         self.config[key] = value
         if key == MIN_ISR:
             assert isinstance(value, int)
+            self._recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
             self.min_isr_changed(value)
         for broker in sorted(self.sessions):
             self._notify(broker, "on_config_changed", (key, value))
@@ -531,7 +423,7 @@ class ScriptedZooKeeper(ZooKeeper):
         return self.controller == SCRIPT
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
-        """The script's decision: a new leader epoch, told to all registered brokers."""
+        """See `ControlPlane.decide`: a new leader epoch, told to all registered brokers."""
         self.network.settle(ZOOKEEPER)
         self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
