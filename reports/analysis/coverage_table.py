@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
-
-_COUNTS: Final = {str: {str: int}}
-_SUMMARY: Final = {
-    "complete": bool,
-    "coverage?": {"runs": {str: int}, "probes": {str: _COUNTS}, "faults": _COUNTS, "pairs": {str: _COUNTS}},
-}
-"""Shape of what is read of ``summary.json``, as `scenarios.shape.check` takes it."""
 Runs = dict[str, int]
 """Mode -> how many runs; modes without any are left out."""
 
@@ -99,18 +92,15 @@ def read(folder: str) -> CoverageReport:
     Raises:
         InputError: there is no sweep, no wave of it is done, or its rows are older than coverage.
     """
-    from scenarios.shape import check
     from scenarios.sweep.store import Store, read_json
+    from scenarios.sweep.stored import check_summary
 
     store = Store(folder)
     summary = read_json(store.folder, "summary.json")
     found = summary.get("coverage")
     if found is None:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
-    try:
-        check(summary, _SUMMARY)
-    except InputError as error:
-        raise InputError(f"{folder}/summary.json: {error}") from None
+    check_summary(f"{folder}/summary.json", summary)
     if not any(found["runs"].values()):
         raise InputError(f"{folder} holds no rows yet: no wave of its sweep is done")
     return _report(store.run, tuple(store.shortcomings()), summary)

@@ -11,7 +11,7 @@ from sim.errors import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-LISTS: Final = ("script", "story", "final", "also")
+LISTS: Final = ("script", "story", "final", "also", "sends", "faults")
 """Arrays of tables; their entries are counted from 1."""
 _NOT_WRITTEN: Final = ("sections", "keys", "[key]")
 """Parts of a path that no file shows."""
@@ -41,15 +41,15 @@ def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> 
         return f"{_where(path)}: do = {tag!r}: no such action{did_you_mean(tag, ACTIONS)}"
     if kind == "union_tag_not_found":
         return f"{_where(path)}: 'do' is missing"
-    value = "" if error["loc"][-1] == "[key]" else f" = {_shown(error['input'])}"
-    return f"{_where(path)}{value}: {_message(error)}"
+    value = "" if error["loc"][-1:] == ("[key]",) else f" = {_shown(error['input'])}"
+    return f"{_where(path) or 'it'}{value}: {_message(error)}"
 
 
 def _where(path: list[str | int]) -> str:
     names = [part for part in path if isinstance(part, str)]
-    if len(path) < 2 or path[0] not in LISTS:
+    if len(path) < 2 or path[0] not in LISTS or not isinstance(path[1], int):
         return ".".join(names)
-    entry = f"{names.pop(0)} {int(path[1]) + 1}"
+    entry = f"{names.pop(0)} {path[1] + 1}"
     if path[0] == "script" and names:
         entry += f" ({names.pop(0)})"
     return ": ".join(filter(None, (entry, ".".join(names))))

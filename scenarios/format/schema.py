@@ -1,6 +1,6 @@
 """Scenario files: TOML in, `scenarios.format.scenario.Scenario` out, every mistake named at once.
 
-Runs on the driver only, and is the one place that knows pydantic.
+Runs on the driver only.
 """
 
 from __future__ import annotations
@@ -8,27 +8,17 @@ from __future__ import annotations
 from dataclasses import MISSING, replace
 from dataclasses import Field as DataclassField
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    create_model,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
 
 from faults.drawing import SHARES, FaultDraw
 from faults.kinds import KINDS, LINKS
 from scenarios import paths
-from scenarios.format import fields, legal, mixing, problems
+from scenarios.format import fields, legal, mixing
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
-from scenarios.shape import check
+from scenarios.format.validation import OpenTable, Table, checked, validated
 from sim.errors import InputError
 from sim.history.steps import STEPS
 from sim.hosts.control_plane import ELECTIONS
@@ -39,18 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-def _checked(check: Callable[[Any, fields.Facts], object]) -> Callable[[Any, ValidationInfo], object]:
-    def validate(value: Any, info: ValidationInfo) -> object:
-        try:
-            return check(value, cast("fields.Facts", info.context))
-        except InputError as error:
-            raise PydanticCustomError("said", "{text}", {"text": "; ".join(error.problems)}) from None
-
-    return validate
-
-
 def _check(check: Callable[[Any, fields.Facts], object]) -> AfterValidator:
-    return AfterValidator(_checked(check))
+    return AfterValidator(checked(check))
 
 
 def _word(what: str, words: Iterable[str]) -> AfterValidator:
@@ -111,7 +91,7 @@ Broker = Annotated[int, _check(fields.broker)]
 Replica = Annotated[int, _check(fields.replica)]
 Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct)]
 AnyReplicas = Annotated[list[Replica], _check(fields.distinct)]
-_KEYED = BeforeValidator(_checked(fields.keyed))
+_KEYED = BeforeValidator(checked(fields.keyed))
 Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
 Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
 RuleValue = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
@@ -138,23 +118,19 @@ PARAMS: Final[dict[str, Any]] = {
 """Kind of a parameter in `scenarios.format.actions` -> its type."""
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Section(_Table):
+class _Section(Table):
     mode: ModeName | None = None
     keys: Settings
 
 
-class _Brokers(_Table):
+class _Brokers(Table):
     count: Annotated[int, Field(ge=1, le=fields.MAX_BROKERS)]
     first: Broker = 1
     upgraded_from: list[ModeName] = []
     sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
 
 
-class _Workload(_Table):
+class _Workload(Table):
     bursts: Pair
     batches: Pair
     gap_ms: Pair
@@ -187,11 +163,11 @@ def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:
 
 
 _FAULT_FIELDS: Final[dict[str, Any]] = {_ms_name(field.name): _in_file(field) for field in dataclass_fields(FaultDraw)}
-_Faults: Final = create_model("_Faults", __base__=_Table, **_FAULT_FIELDS)
+_Faults: Final = create_model("_Faults", __base__=Table, **_FAULT_FIELDS)
 """The table ``[faults]``: what `FaultDraw` holds, in ms."""
 
 
-class _Pattern(_Table):
+class _Pattern(Table):
     step: Annotated[str, _word("step", STEPS)]
     broker: Annotated[int, _check(fields.broker_or_none)] | None = None
     batch: Annotated[str, _only_for("append", "ack", "read"), _check(fields.batch)] | None = None
@@ -207,21 +183,21 @@ class _Probe(_Pattern):
     rules: RuleValues = {}
 
 
-class _FinalLog(_Table):
+class _FinalLog(Table):
     broker: Broker
     batches: list[Annotated[str, _check(fields.batch)]]
     leo: Natural | None = None
     rules: RuleValues = {}
 
 
-class _Also(_Table):
+class _Also(Table):
     kind: Annotated[str, _word("kind of violation", fields.VIOLATIONS)]
     modes: Annotated[list[ModeName], Field(min_length=1)]
     label: Literal["inside", "outside"]
     reason: Words
 
 
-class _Line(_Table):
+class _Line(Table):
     when: _Pattern | None = None
     after_ms: Natural = 0
     after_us: Natural = 0
@@ -241,12 +217,12 @@ LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items()}
 """Value of `do` -> model of its script lines."""
 
 
-class _File(_Table):
+class _File(Table):
     schema_version: Literal[1] = Field(alias="schema")
     name: Annotated[Name, _check(fields.scenario_name)]
     title: Words
     description: str = ""
-    brokers: Annotated[_Brokers, BeforeValidator(_checked(fields.sections))]
+    brokers: Annotated[_Brokers, BeforeValidator(checked(fields.sections))]
     control: Annotated[str, _word("control plane", ("real", "scripted"))]
     settle_ms: Natural = 0
     config: Settings = {}
@@ -261,7 +237,7 @@ class _File(_Table):
     also: list[_Also] = []
 
 
-TABLES: Final[dict[str, type[_Table]]] = {
+TABLES: Final[dict[str, type[Table]]] = {
     "": _File,
     "workload": _Workload,
     "faults": _Faults,
@@ -272,6 +248,14 @@ TABLES: Final[dict[str, type[_Table]]] = {
     **LINES,
 }
 """Last name in the path of a table -> its model."""
+
+
+class _Asked(OpenTable):
+    """How a stored scenario was asked for."""
+
+    source: str
+    overrides: list[str] = []
+    strict: bool = False
 
 
 def read(text: str, source: str) -> Scenario:
@@ -309,10 +293,8 @@ def of_store(stored: Mapping[str, Any]) -> Scenario:
         raise InputError("it holds a scenario that highwater did not write") from None
     except ValueError as error:
         raise InputError(str(error)) from None
-    check(stored, {"source": str, "overrides?": [str], "strict?": bool})
-    # Only what the checks have seen goes on.
-    overrides = tuple(stored.get("overrides", ()))
-    return replace(scenario, source=stored["source"], overrides=overrides, strict=stored.get("strict", False))
+    asked = validated(_Asked, stored)
+    return replace(scenario, source=asked.source, overrides=tuple(asked.overrides), strict=asked.strict)
 
 
 def _scenario(data: dict[str, Any]) -> Scenario:
@@ -322,9 +304,9 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     facts = fields.gather(data)
     found = fields.whole(data, facts)
     try:
-        file = _File.model_validate(data, context=facts)
-    except ValidationError as error:
-        found += [problems.describe(detail, _keys) for detail in error.errors()]
+        file = validated(_File, data, facts, TABLES)
+    except InputError as error:
+        found += error.problems
     if found:
         raise InputError(*dict.fromkeys(found))
     scenario = from_json(_plain(file))
@@ -374,10 +356,6 @@ def _words(expectation: Mapping[str, Any]) -> str:
 
 def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
-
-
-def _keys(table: str) -> list[str]:
-    return [field.alias or name for name, field in TABLES[table].model_fields.items()]
 
 
 def _plain(file: _File) -> dict[str, Any]:

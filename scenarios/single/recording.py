@@ -8,15 +8,22 @@ earlier versions wrote them, go with a scenario, from which everything else is d
 from __future__ import annotations
 
 import json
-from dataclasses import Field, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import Field as DataclassField
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from faults.kinds import KINDS
 from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
+from faults.plan import SCHEMA_VERSION as PLAN_VERSION
 from scenarios import paths
-from scenarios.format.fields import MAX_BROKERS, VIOLATIONS
+from scenarios.format import fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario
-from sim.config import parse, resolve
+from scenarios.format.validation import Table, checked, validated
+from sim.config import Value, parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.protocol.modes import mode as mode_named
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scenarios.single.run import RunResult
-    from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
 _LINE_MAX: Final = 8
@@ -145,225 +151,196 @@ def _recording(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
         raise InputError("it has no schema_version: highwater did not write it")
     if version > SCHEMA_VERSION:
         raise InputError(f"it has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
-    problems = [f"unknown key {key!r}{did_you_mean(key, _KEYS)}" for key in data if key not in _KEYS]
-    problems += [f"{key!r} is missing" for key in _KEYS if key not in data]
-    checked: dict[str, Any] = {}
-    for key in _KEYS:
-        if key in data:
-            try:
-                checked[key] = _KEYS[key](data[key])
-            except InputError as error:
-                problems += [f"{key}: {problem}" for problem in error.problems]
-    if problems:
-        raise InputError(*problems)
-    return _built(checked, words)
+    return _built(validated(_Run, data, tables=_TABLES), words)
 
 
-def _built(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
+def _built(run: _Run, words: tuple[str, ...]) -> Recording:
     """What the keys say together."""
-    brokers, config = data["brokers"], data["config"]
-    outside = {data["first"], config["default.replication.factor"], *data["broker_config"], *data["broker_modes"]}
-    outside |= {*data["older_modes"]}
-    if max(outside) > brokers:
-        raise InputError(f"there is no broker {max(outside)}: brokers is {brokers}")
+    named = {run.first, run.config["default.replication.factor"]}
+    outside = {*named, *run.broker_config, *run.broker_modes, *run.older_modes}
+    if max(outside) > run.brokers:
+        raise InputError(f"there is no broker {max(outside)}: brokers is {run.brokers}")
     try:
-        plan = _plan(data["plan"], brokers)
+        plan = _plan(run.plan, run.brokers)
     except InputError as error:
         raise InputError(*(f"plan: {problem}" for problem in error.problems)) from None
-    mode, kinds = data["mode"], data["kinds"]
+    kinds = tuple(run.kinds)
+    sends = tuple((send.first_id, send.records, send.acks, send.due_us) for send in run.sends)
     scenario = Scenario(
-        name=data["scenario"],
+        name=run.scenario,
         title="a recorded run",
         description="",
-        brokers=brokers,
+        brokers=run.brokers,
         control="real",
-        first=data["first"],
-        config=config,
-        broker_config=data["broker_config"],
-        broker_modes=data["broker_modes"],
-        expect={mode: Expectation("violates", kinds) if kinds else Expectation("clean")},
-        settle_us=data["settle_us"],
-        strict=data["strict"],
-        recorded=Recorded(plan, data["sends"], data["horizon_us"], mode, kinds, words, data["older_modes"]),
+        first=run.first,
+        config=run.config,
+        broker_config=run.broker_config,
+        broker_modes=run.broker_modes,
+        expect={run.mode: Expectation("violates", kinds) if kinds else Expectation("clean")},
+        settle_us=run.settle_us,
+        strict=run.strict,
+        recorded=Recorded(plan, sends, run.horizon_us, run.mode, kinds, words, run.older_modes),
     )
-    return Recording(scenario, mode, data["seed"], data["rules"], data["digest"])
+    return Recording(scenario, run.mode, run.seed, run.rules, run.digest)
 
 
-# Checks of single keys: each takes what the file holds and gives what is kept.
+# What the file holds. A check takes the value and gives what is kept.
 
 
-def _number(least: int, most: int) -> Callable[[Any], int]:
-    def check(value: Any) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise InputError(f"{value!r} is not a whole number from {least} to {most}")
-        return value
-
-    return check
+def _within(least: int, most: int) -> Any:
+    return Field(ge=least, le=most)
 
 
-def _of(kind: type, word: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if type(value) is not kind:
-            raise InputError(f"{value!r} is no {word}")
-        return value
-
-    return check
+def _by(check: Callable[[Any], object]) -> AfterValidator:
+    return AfterValidator(checked(lambda value, _: check(value)))
 
 
-_text = _of(str, "text")
-_table = _of(dict, "table")
-_list = _of(list, "list")
-_broker = _number(1, MAX_BROKERS)
-_time = _number(0, 1 << 62)
+def _keyed(check: Callable[[str], object]) -> AfterValidator:
+    """For checks whose errors name no key."""
+
+    def validate(value: str) -> object:
+        try:
+            return check(value)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+    return AfterValidator(validate)
 
 
-def _mode(value: Any) -> str:
-    return mode_named(_text(value)).name
+def _rules(rules: dict[str, str]) -> dict[str, str]:
+    for name, value in rules.items():
+        check_rule(name, value)
+    return rules
 
 
-def _rules(value: Any) -> dict[str, str]:
-    for name, word in _table(value).items():
-        check_rule(name, _text(word))
-    return dict(value)
+def _settings(settings: dict[str, Any]) -> dict[str, Value]:
+    return {key: parse(key, value) for key, value in settings.items()}
 
 
-def _settings(value: Any) -> dict[str, Value]:
-    return {key: parse(key, found) for key, found in _table(value).items()}
+def _broker(key: str) -> int:
+    if not key.isdecimal() or key == "0":
+        raise InputError(f"{key!r} is no broker")
+    return int(key)
 
 
-def _config(value: Any) -> dict[str, Value]:
-    return resolve(_settings(value))
+def _violation(kind: str) -> str:
+    return fields.one_of(kind, fields.VIOLATIONS, "kind of violation")
 
 
-def _per_broker(check: Callable[[Any], Any]) -> Callable[[Any], dict[int, Any]]:
-    def checked(value: Any) -> dict[int, Any]:
-        wrong = [broker for broker in _table(value) if not broker.isdecimal() or broker == "0"]
-        if wrong:
-            raise InputError(f"{wrong[0]!r} is no broker")
-        return {int(broker): check(found) for broker, found in value.items()}
-
-    return checked
+def _in_order(sends: list[_Send]) -> list[_Send]:
+    for place, (one, following) in enumerate(pairwise(sends)):
+        if following.first_id < one.first_id + one.records or following.due_us < one.due_us:
+            raise InputError(f"sends {place + 2} is out of order: ids and times must ascend")
+    return sends
 
 
-def _kinds(value: Any) -> tuple[str, ...]:
-    for kind in _list(value):
-        if kind not in VIOLATIONS:
-            raise InputError(f"no such kind of violation {kind!r}{did_you_mean(str(kind), VIOLATIONS)}")
-    return tuple(value)
+Broker = Annotated[int, _within(1, fields.MAX_BROKERS)]
+Time = Annotated[int, _within(0, 1 << 62)]
+ModeName = Annotated[str, _keyed(lambda name: mode_named(name).name)]
+BrokerKey = Annotated[int, BeforeValidator(checked(lambda key, _: _broker(key)))]
+Settings = Annotated[dict[str, Any], _by(_settings)]
 
 
-def _sends(value: Any) -> tuple[tuple[int, int, int, int], ...]:
-    ranges = {"first_id": _time, "records": _number(1, 1 << 20), "acks": _number(-1, 1), "due_us": _time}
-    sends: list[tuple[int, int, int, int]] = []
-    for place, send in enumerate(_list(value)):
-        if type(send) is not dict or set(send) != set(_SEND):
-            raise InputError(f"batch {place} must have {', '.join(_SEND)} and nothing else")
-        first_id, records, acks, due_us = (ranges[name](send[name]) for name in _SEND)
-        if sends and (first_id < sends[-1][0] + sends[-1][1] or due_us < sends[-1][3]):
-            raise InputError(f"batch {place} is out of order: ids and times must ascend")
-        sends.append((first_id, records, acks, due_us))
-    return tuple(sends)
+class _Send(Table):
+    first_id: Time
+    records: Annotated[int, _within(1, 1 << 20)]
+    acks: Annotated[int, _within(-1, 1)]
+    due_us: Time
 
 
-_KEYS: Final[dict[str, Callable[[Any], Any]]] = {
-    "schema_version": _number(1, SCHEMA_VERSION),
-    "scenario": paths.name,
-    "mode": _mode,
-    "seed": _number(0, (1 << 63) - 1),
-    "strict": _of(bool, "true or false"),
-    "rules": _rules,
-    "kinds": _kinds,
-    "digest": _text,
-    "brokers": _broker,
-    "first": _broker,
-    "horizon_us": _time,
-    "settle_us": _time,
-    "config": _config,
-    "broker_config": _per_broker(_settings),
-    "broker_modes": _per_broker(_mode),
-    "older_modes": _per_broker(_mode),
-    "sends": _sends,
-    "plan": _table,
-}
+class _Run(Table):
+    schema_version: int
+    scenario: Annotated[str, _keyed(paths.name)]
+    mode: ModeName
+    seed: Annotated[int, _within(0, (1 << 63) - 1)]
+    strict: bool
+    rules: Annotated[dict[str, str], _by(_rules)]
+    kinds: list[Annotated[str, _by(_violation)]]
+    digest: str
+    brokers: Broker
+    first: Broker
+    horizon_us: Time
+    settle_us: Time
+    config: Annotated[Settings, _by(resolve)]
+    broker_config: dict[BrokerKey, Settings]
+    broker_modes: dict[BrokerKey, ModeName]
+    older_modes: dict[BrokerKey, ModeName]
+    sends: Annotated[list[_Send], _by(_in_order)]
+    plan: dict[str, Any]
+
 
 # Plans.
 
-_TYPES: Final[dict[str, Callable[[Any], Any]]] = {
-    "str": _text,
-    "int": _time,
-    "bool": _of(bool, "true or false"),
-    "tuple": lambda value: [_number(-1 << 62, 1 << 62)(entry) for entry in _list(value)],
+_TYPES: Final[dict[str, Any]] = {
+    "str": str,
+    "int": Time,
+    "bool": bool,
+    "tuple": list[Annotated[int, _within(-1 << 62, 1 << 62)]],
 }
+"""Type of a field of `Fault` or `Trigger`, as `_type` calls it -> what a file holds."""
+_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None}
+"""Fields of a fault that plans of earlier versions lack."""
 
 
-def _type(field: Field[Any]) -> str:
+def _type(field: DataclassField[Any]) -> str:
     """As `_TYPES` calls it; a compiled class has types where sources have words."""
     return getattr(field.type, "__name__", str(field.type)).partition("[")[0]
 
 
-_TRIGGER: Final = {field.name: _TYPES[_type(field)] for field in fields(Trigger)} | {"occurrence": _number(1, 1 << 62)}
+def _moment(moment: str) -> str:
+    return fields.one_of(moment, MOMENTS, "moment")
 
 
-def _trigger(value: Any) -> Any:
-    if value is None:
-        return None
-    _check_fields(_table(value), _TRIGGER)
-    if value.keys() != _TRIGGER.keys():
-        raise InputError(f"it must have {', '.join(_TRIGGER)}")
-    if value["moment"] not in MOMENTS:
-        raise InputError(f"no such moment {value['moment']!r}{did_you_mean(value['moment'], MOMENTS)}")
-    return value
+def _strikes(fault: Any, brokers: int) -> Any:
+    """A fault that can strike some of these brokers."""
+    if fault.kind not in KINDS:
+        raise InputError(f"kind = {fault.kind!r}: no such kind of fault{did_you_mean(fault.kind, KINDS)}")
+    for broker in (*fault.targets, *fault.replicas):
+        if not FOLLOWERS <= broker <= brokers:
+            raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
+    problem = KINDS[fault.kind].problem(tuple(fault.targets), fault.value)
+    if problem:
+        raise InputError(problem)
+    delays_us, targets = fault.delays_us, fault.targets
+    many = targets == [FOLLOWERS]  # The last delay is that of all others.
+    if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
+        raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")
+    return fault
 
 
-_FIELDS: Final = {field.name: _TYPES.get(_type(field), _trigger) for field in fields(Fault)} | {
-    "lasts_us": _number(-1, 1 << 62)
+def _model(kind: type, **types: Any) -> type[Table]:
+    """A file's table for a dataclass; `types` are those of fields that are no plain ones."""
+    given = {field.name: types.get(field.name) or _TYPES[_type(field)] for field in dataclass_fields(kind)}
+    filled: Any = {name: (found, _LATER.get(name, ...)) for name, found in given.items()}
+    return create_model(kind.__name__, __base__=Table, **filled)
+
+
+_Trigger: Final = _model(Trigger, moment=Annotated[str, _by(_moment)], occurrence=Annotated[int, _within(1, 1 << 62)])
+_Fault: Final = _model(Fault, lasts_us=Annotated[int, _within(-1, 1 << 62)], trigger=_Trigger | None)
+
+
+class _Plan(Table):
+    schema_version: int
+    faults: list[Annotated[_Fault, AfterValidator(checked(_strikes))]]  # type: ignore[valid-type]
+
+
+_TABLES: Final[dict[str, type[Table]]] = {
+    "": _Run,
+    "sends": _Send,
+    "plan": _Plan,
+    "faults": _Fault,
+    "trigger": _Trigger,
 }
-"""Field of a fault -> its check."""
-
-
-def _check_fields(data: Mapping[str, Any], checks: Mapping[str, Callable[[Any], Any]]) -> None:
-    for name, value in data.items():
-        if name not in checks:
-            raise InputError(f"unknown key {name!r}{did_you_mean(name, checks)}")
-        try:
-            checks[name](value)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
 
 
 def _plan(data: dict[str, Any], brokers: int) -> Plan:
     """A plan whose faults can strike these brokers.
 
     Raises:
-        InputError: the first thing that is wrong with each fault.
+        InputError: what is wrong with each fault.
     """
-    problems = []
-    for place, fault in enumerate(_list(data.get("faults"))):
-        try:
-            _check_fault(fault, brokers)
-        except InputError as error:
-            problems.append(f"fault {place}: {error.problems[0]}")
-    if problems:
-        raise InputError(*problems)
-    try:
-        return plan_from_json(data)
-    except KeyError as error:
-        raise InputError(f"{error} is missing") from None
-    except (TypeError, ValueError) as error:
-        raise InputError(str(error)) from None
-
-
-def _check_fault(fault: Any, brokers: int) -> None:
-    _check_fields(_table(fault), _FIELDS)
-    kind, targets, delays_us = fault.get("kind"), fault.get("targets", []), fault.get("delays_us", [])
-    if kind not in KINDS:
-        raise InputError(f"kind: no such kind of fault {kind!r}{did_you_mean(str(kind), KINDS)}")
-    for broker in (*targets, *fault.get("replicas", [])):
-        if not FOLLOWERS <= broker <= brokers:
-            raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
-    problem = KINDS[kind].problem(tuple(targets), fault.get("value", 0))
-    if problem:
-        raise InputError(problem)
-    many = tuple(targets) == (FOLLOWERS,)  # The last delay is that of all others.
-    if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
-        raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")
+    version = data.get("schema_version")
+    if type(version) is int and version > PLAN_VERSION:
+        raise InputError(f"plan has schema_version {version}; this highwater reads up to {PLAN_VERSION}: update it")
+    validated(_Plan, data, brokers, {**_TABLES, "": _Plan})
+    return plan_from_json(data)

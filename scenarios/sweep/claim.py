@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sim.errors import UnavailableError
+from scenarios.format.validation import OpenTable, validated
+from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +46,15 @@ class Owner:
     def shown(self) -> str:
         """For a message."""
         return f"process {self.pid} on {self.host}, since {self.since}"
+
+
+class _Stored(OpenTable):
+    state: str
+    host: str
+    space: str
+    pid: int
+    begun: str
+    since: str
 
 
 def _here() -> Owner:
@@ -177,12 +187,11 @@ def _claims(folder: Folder, mine: str) -> list[tuple[str, str, Owner, float]]:
         if name == mine or path != _file(name):
             continue
         try:
-            claim = json.loads(folder.read(path))
-            owner = Owner(*(claim[field] for field in Owner.__slots__))
-            state = str(claim["state"])
+            claim = validated(_Stored, json.loads(folder.read(path)))
+            owner, state = Owner(claim.host, claim.space, claim.pid, claim.begun, claim.since), claim.state
         except FileNotFoundError:
             continue
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, RecursionError, InputError):
             # Half written: its driver was killed then, or is at it.
             owner, state = Owner("?", "", 0, "", "?"), "asking"
         found.append((name, state, owner, max(0.0, now - entry.written)))

@@ -10,9 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from pydantic import Strict
+
+from scenarios.format.validation import OpenTable, validated
 from scenarios.single.rows import SCHEMA_VERSION
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +80,22 @@ class Manifest:
         return json.dumps({"digest": digest_of(text.encode()), "manifest": text}).encode() + b"\n"
 
 
+class _Sealed(OpenTable):
+    digest: str
+    manifest: str
+
+
+class _Versioned(OpenTable):
+    schema_version: int
+
+
+class _Body(_Versioned):
+    wave: str
+    covers: list[Annotated[tuple[int, int, int], Strict(False)]]
+    parts: list[Annotated[tuple[str, int, int, str], Strict(False)]]
+    run: dict[str, Any]
+
+
 def from_bytes(where: str, content: bytes) -> Manifest:
     """Read `Manifest.to_bytes`.
 
@@ -87,18 +107,23 @@ def from_bytes(where: str, content: bytes) -> Manifest:
         DamageError: it is torn, changed, or of a newer version.
     """
     try:
-        outer = json.loads(content)
-        text, digest = outer["manifest"], outer["digest"]
-        sound = digest_of(text.encode()) == digest
-        body = json.loads(text) if sound else {}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        sound, body = False, {}
-    if not sound:
-        raise DamageError(where, "is torn or was changed")
-    if body["schema_version"] > SCHEMA_VERSION:
-        raise DamageError(where, f"has schema_version {body['schema_version']}; this highwater reads {SCHEMA_VERSION}")
-    covers = tuple((variant, first, end) for variant, first, end in body["covers"])
-    return Manifest(body["wave"], body["run"], covers, tuple(Part(*part) for part in body["parts"]))
+        data = _unsealed(content)
+        version = validated(_Versioned, data).schema_version
+        body = validated(_Body, data) if version <= SCHEMA_VERSION else None
+    except (ValueError, RecursionError, InputError):
+        raise DamageError(where, "is torn or was changed") from None
+    if body is None:
+        raise DamageError(where, f"has schema_version {version}; this highwater reads {SCHEMA_VERSION}")
+    covers = tuple((variant, first, end) for variant, first, end in body.covers)
+    return Manifest(body.wave, body.run, covers, tuple(Part(*part) for part in body.parts))
+
+
+def _unsealed(content: bytes) -> Any:
+    """The manifest in a file whose digest is right."""
+    outer = validated(_Sealed, json.loads(content))
+    if digest_of(outer.manifest.encode()) != outer.digest:
+        raise ValueError("it was changed")
+    return json.loads(outer.manifest)
 
 
 def digest_of(content: bytes) -> str:

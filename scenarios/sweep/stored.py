@@ -2,23 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from scenarios import paths
-from scenarios.shape import check
+from scenarios.format.validation import OpenTable, checked, validated
 from sim.config import parse
 from sim.errors import InputError
 
-RUN: Final = {
-    "code_version": str,
-    "scenarios": [{"name": str, "faults?": ({"kinds": [str]},), "broker_modes?": ({str: str},)}],
-    "modes": {str: [str]},
-    "own_modes?": {str: {"release": str, "follows": str, "summary": str, "rules": {str: str}, "promise": {str: bool}}},
-    "seeds": [object],
-    "rules": {str: str},
-    "grid?": {str: [object]},
-}
-"""Shape of ``run.json``, as `scenarios.shape.check` takes it."""
+
+def _seeds(value: list[Any], _: object) -> list[Any]:
+    """``[first, end]`` up to schema_version 4, ranges like that later."""
+    ranges = [value] if value and type(value[0]) is int else value
+    if not ranges or not all(type(one) is list and list(map(type, one)) == [int, int] for one in ranges):
+        raise ValueError("ranges of two whole numbers are needed")
+    return value
+
+
+def _named(what: str) -> AfterValidator:
+    return AfterValidator(checked(lambda value, _: paths.name(value, what)))
+
+
+ModeName = Annotated[str, _named("mode")]
+Counts = dict[str, dict[str, int]]
+"""Name -> mode -> runs."""
+
+
+class _Faults(OpenTable):
+    kinds: list[str]
+
+
+class _Scenario(OpenTable):
+    name: Annotated[str, _named("scenario's name")]
+    faults: _Faults | None = None
+    broker_modes: dict[str, str] = {}
+
+
+class _OwnMode(OpenTable):
+    release: str
+    follows: str
+    summary: str
+    rules: dict[str, str]
+    promise: dict[str, bool]
+
+
+def _grid(value: dict[str, list[Any]], _: object) -> dict[str, list[Any]]:
+    for key, one in ((key, one) for key, values in value.items() for one in values):
+        if type(one) is not type(parse(key, one)):
+            raise InputError(f"grid.{key} = {one!r}: a value of another type is needed")
+    return value
+
+
+class _Run(OpenTable):
+    code_version: str
+    scenarios: Annotated[list[_Scenario], Field(min_length=1)]
+    modes: dict[str, list[ModeName]]
+    own_modes: dict[str, _OwnMode] = {}
+    seeds: Annotated[list[Any], AfterValidator(checked(_seeds))]
+    rules: dict[str, str]
+    grid: Annotated[dict[str, list[Any]], AfterValidator(checked(_grid))] = {}
+
+
+class _Coverage(OpenTable):
+    runs: dict[str, int]
+    probes: dict[str, Counts]
+    faults: Counts
+    pairs: dict[str, Counts]
+
+
+class _Summary(OpenTable):
+    complete: bool
+    coverage: _Coverage | None = None
 
 
 def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -31,22 +86,20 @@ def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: what is wrong with it.
     """
-    try:
-        check(data, RUN)
-        seeds = data["seeds"]
-        check(seeds, [int] if seeds and isinstance(seeds[0], int) else [[int]], "seeds")
-        _check_names(data["scenarios"], data["modes"])
-        for key, values in data.get("grid", {}).items():
-            for value in values:
-                check(value, type(parse(key, value)), f"grid.{key}")
-    except InputError as error:
-        raise InputError(*(f"{path}: {problem}" for problem in error.problems)) from None
+    _check(path, _Run, data)
+    names = [scenario["name"] for scenario in data["scenarios"]]
+    if len(set(names)) < len(names) or not data["modes"].keys() >= set(names):
+        raise InputError(f"{path}: two scenarios have one name, or one has no modes")
     return data
 
 
-def _check_names(scenarios: list[dict[str, Any]], modes: dict[str, list[str]]) -> None:
-    names = [paths.name(scenario["name"], "scenario's name") for scenario in scenarios]
-    if not names or len(set(names)) < len(names) or not modes.keys() >= set(names):
-        raise InputError("there is no scenario, or two have one name, or one has no modes")
-    for mode in (mode for named in modes.values() for mode in named):
-        paths.name(mode, "mode")
+def check_summary(path: str, data: dict[str, Any]) -> None:
+    """Check what is read of ``summary.json``; as `check_run`."""
+    _check(path, _Summary, data)
+
+
+def _check(path: str, model: type[OpenTable], data: dict[str, Any]) -> None:
+    try:
+        validated(model, data)
+    except InputError as error:
+        raise InputError(*(f"{path}: {problem}" for problem in error.problems)) from None

@@ -268,7 +268,7 @@ def test_a_broken_file_is_bad_input(highwater: Callable[..., Call], recorded: Pa
     file.write_text(recorded.read_text().replace('"mode": "hw"', '"mode": "h"'))
     call = highwater("run", "--plan", file)
     assert (call.code, call.out) == (2, "")
-    assert call.err.startswith(f"highwater: {file}: mode: unknown mode 'h'")
+    assert call.err.startswith(f"highwater: {file}: mode = 'h': unknown mode 'h'")
 
 
 def test_something_to_run_is_needed(highwater: Callable[..., Call]) -> None:

@@ -260,7 +260,7 @@ def test_a_plan_cannot_be_called_so(
     file.write_text(json.dumps({**data, "scenario": name}))
     before = tree(tmp_path)
     call = highwater("run", "--plan", file)
-    assert (call.code, "scenario: " in call.err) == (2, True)
+    assert (call.code, "scenario = " in call.err) == (2, True)
     assert tree(tmp_path) == before
 
 
