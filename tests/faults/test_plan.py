@@ -111,6 +111,7 @@ def test_cuts_join_two_nodes_in_one_direction_or_both() -> None:
     assert {len(fault.targets) for fault in cuts} == {2}
     assert {fault.both_ways for fault in cuts} == {True, False}
     assert {fault.targets.index(0) for fault in cuts if 0 in fault.targets} == {0, 1}
+    assert max(target for fault in cuts for target in fault.targets) <= max(LIMITS.brokers)  # Never a client.
 
 
 def test_power_goes_for_one_two_or_all_within_50_ms() -> None:

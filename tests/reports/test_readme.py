@@ -141,8 +141,30 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not [link for link in links if not (folder / link).exists()]
 
 
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "tests/" in text])
+def test_pages_name_tests_that_exist(page: str) -> None:
+    """A link to a file of tests has the name of one of them, without its first word, or the file's."""
+    links = re.findall(r"\[([^]]+)\]\(([^)#]+/test_\w+\.py)\)", TEXTS[page])
+    named = [(name, (ROOT / page).parent / file) for name, file in links]
+    assert not [name for name, file in named if f"def test_{name}(" not in file.read_text(encoding="utf-8")]
+
+
+def test_decisions_name_a_test_or_say_that_there_is_none() -> None:
+    pages = [text for page, text in TEXTS.items() if page.endswith("DESIGN.md")]
+    decisions = [item for text in pages for item in re.findall(r"^- \*\*.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)]
+    assert len(decisions) > 100
+    told = re.compile(r"Tests?: (none|\[|as above|the )|; see \[")
+    assert not [" ".join(item.split()) for item in decisions if not told.search(" ".join(item.split()))]
+
+
 def test_the_first_page_is_short_and_leads_to_all_others() -> None:
+    """To designs by the page of designs, to modes by that of modes."""
     assert len(README.splitlines()) <= 160
-    assert {page for page in TEXTS if not page.startswith("scenarios/modes/")} - {"README.md"} <= {
-        *re.findall(r"\]\(([^)]+)\)", README)
-    }
+    found = linked("README.md") | linked("sim/DESIGN.md")
+    assert {page for page in TEXTS if not page.startswith("scenarios/modes/")} - {"README.md"} <= found
+
+
+def linked(page: str) -> set[str]:
+    """Pages that a page has links to."""
+    links = re.findall(r"\]\(([^)#]+\.md)\)", TEXTS[page])
+    return {os.path.relpath((ROOT / page).parent / link, ROOT) for link in links}

@@ -123,3 +123,7 @@ def test_settings_are_in_microseconds_and_min_isr_is_at_most_the_replication_fac
 def test_the_deadline_after_healing() -> None:
     """Session timeout + 1.5 x lag + metadata age + recovery + 60 s."""
     assert convergence_deadline_us(resolve(), 18_000_000) == (18_000 + 45_000 + 300_000 + 200 + 60_000) * 1_000
+
+
+def test_idempotence_is_off_unless_asked_for_since_0_10_has_none() -> None:
+    assert resolve({})["enable.idempotence"] is False

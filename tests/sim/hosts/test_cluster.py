@@ -324,3 +324,8 @@ def test_a_fetcher_that_lost_its_partition_does_nothing_any_more() -> None:
     dropped.in_flight = None
     one._step_fetcher(dropped)  # Its back-off ends only now.
     assert dropped.in_flight is None
+
+
+def test_flushers_of_different_machines_run_out_of_step() -> None:
+    storages = World().cluster.storages.values()
+    assert len({storage._writeback_phase_us for storage in storages}) == len(storages) == 3

@@ -108,6 +108,16 @@ def test_the_controllers_seat_can_be_taken_from_it() -> None:
     assert world.cluster.control.state.leader_epoch == 0
 
 
+def test_a_seat_that_a_script_held_is_taken_when_the_script_ends() -> None:
+    world = World(scripted=True, config=QUIET).ready()
+    world.run(1)
+    assert controllers(world) == []
+    world.cluster.control.release()
+    world.run(1)
+    assert controllers(world) == [world.cluster.controller]
+    assert world.cluster.controller in world.cluster.running
+
+
 @pytest.mark.parametrize("mode", ["kip279", "kip320"])
 def test_a_paused_controller_is_replaced_and_gives_up_when_it_wakes(mode: str) -> None:
     world = World(mode, config=QUIET).ready()
