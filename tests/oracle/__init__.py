@@ -1,0 +1,1 @@
+"""Kafka's released classes beside the core, on the same operations; README.md tells how."""

@@ -1,0 +1,31 @@
+"""Which rules stand for which release of Kafka."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.protocol.modes import MODES
+from sim.protocol.rules import Rules
+
+RULES: Final[dict[str, Rules]] = {
+    "0.10.2.2": MODES["hw"].rules,
+    "1.1.1": MODES["kip101"].rules,
+    "2.0.0": MODES["kip279"].rules,
+    "2.6.0": MODES["kip320"].rules,
+    "3.9.0": MODES["kraft"].rules,
+    "4.1.0": MODES["elr"].rules,
+    "4.2.1": MODES["elr"].rules,
+    "4.3.1": MODES["elr"].rules,
+}
+"""For what a broker does with its log, 4.2.1 and 4.3.1 are as 4.1.0; their controllers have no mode yet."""
+
+
+def rules(*releases: str) -> dict[str, Rules]:
+    """Those of some releases."""
+    return {release: RULES[release] for release in releases}
+
+
+def since(first: str) -> dict[str, Rules]:
+    """Those of a release and all later ones."""
+    names = list(RULES)
+    return rules(*names[names.index(first) :])
