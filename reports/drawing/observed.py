@@ -162,7 +162,7 @@ def _messages(watcher: Watcher) -> Iterator[Message]:
         if isinstance(gate, Channel):
             sender = sent_in.get(call.number)
             yield Message(
-                getattr(call.handler, "__name__", "message"),
+                call.__name__,
                 gate.source,
                 gate.target.node,
                 call.at_us if sender is None else sender.made_us,

@@ -108,46 +108,52 @@ class BudgetError(Exception):
 
 
 class Call:
-    """A call that was made.
+    """A call that is watched: it is made in the place of the handler, and named like it.
+
+    Args:
+        kernel: whose call it is.
+        watcher: who is told.
+        number: see below.
+        gate: see below.
+        handler: what is called.
 
     Attributes:
         number: of its entry, in the order in which entries were made.
-        at_us: when it was due.
         gate: what it came through.
-        handler: what was called.
-        argument: with what.
-        made_us: when it was made: later than it was due where a pause held it back.
+        at_us: when it was due.
+        made_us: when it was made, later than it was due where a gate held it back; -1: it was not.
         first: number of the first entry that it made itself.
         end: the first number after those.
     """
 
-    __slots__ = ("argument", "at_us", "end", "first", "gate", "handler", "made_us", "number")
+    __slots__ = ("_handler", "_kernel", "_watcher", "at_us", "end", "first", "gate", "made_us", "number")
 
-    def __init__(self, number: int, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+    def __init__(self, kernel: Kernel, watcher: Watcher, number: int, gate: Gate, handler: Handler) -> None:
+        self._kernel = kernel
+        self._watcher = watcher
+        self._handler = handler
         self.number = number
-        self.at_us = at_us
         self.gate = gate
-        self.handler = handler
-        self.argument = argument
+        self.at_us = kernel.now_us
         self.made_us = self.first = self.end = -1
 
-    def make(self, kernel: Kernel, watcher: Watcher) -> None:
+    @property
+    def __name__(self) -> str:
+        return getattr(self._handler, "__name__", "")
+
+    def __call__(self, argument: Any) -> None:
         """Make it."""
+        kernel, watcher = self._kernel, self._watcher
         around = watcher.current
         watcher.current = self
         watcher.calls.append(self)
         self.made_us = kernel.now_us
         self.first = kernel.number & _NUMBER
         try:
-            self.handler(self.argument)
+            self._handler(argument)
         finally:
             self.end = kernel.number & _NUMBER
             watcher.current = around
-
-
-def _make_up(held: tuple[Call, Kernel, Watcher]) -> None:
-    call, kernel, watcher = held
-    call.make(kernel, watcher)
 
 
 class Watcher:
@@ -274,11 +280,11 @@ class Kernel:
             gate, handler, argument = self._entries.pop(key)
             self.events += 1
             self.now_us = key >> self._shift
-            call = Call(key & _NUMBER, self.now_us, gate, handler, argument)
+            call = Call(self, watcher, key & _NUMBER, gate, handler)
             if gate.open:
-                call.make(self, watcher)
+                call(argument)
             elif gate.held is not None:
-                gate.held.append((_make_up, (call, self, watcher)))
+                gate.held.put(call, argument)
             else:
                 watcher.dropped.append(call)
 

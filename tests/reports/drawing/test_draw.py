@@ -46,6 +46,15 @@ def test_watching_changes_nothing(scenario: str, mode: str, seed: int) -> None:
     assert [one.step for one in seen.observations] == unwatched.trace
 
 
+def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
+    scenario, steps = options.scenario("elr-chaos", {}, strict=False), set[str]()
+    for seed in range(12):
+        seen = observe(scenario, mode_named("elr"), seed, {})
+        assert seen.result.row == run(scenario, mode_named("elr"), seed).row
+        steps |= {one.step["step"] for one in seen.observations}
+    assert {"pause", "disk-stalled"} <= steps
+
+
 def test_messages_are_sent_before_they_arrive() -> None:
     for message in observed().messages:
         assert message.sent_us < message.arrived_us
