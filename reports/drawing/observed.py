@@ -164,7 +164,7 @@ def _messages(watcher: Watcher) -> Iterator[Message]:
             yield Message(
                 call.__name__,
                 gate.source,
-                gate.target.node,
+                gate.owner,
                 call.at_us if sender is None else sender.made_us,
                 max(call.at_us, call.made_us),
                 call.number in dropped,

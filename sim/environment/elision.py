@@ -17,11 +17,11 @@ with ``sim.network.latency = fixed`` both give equal histories.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from sim.environment.network import Channel
-    from sim.protocol.messages import FetchRequest, FetchResult
+    from sim.protocol.messages import FetchReply, FetchRequest, FetchResult
 
 
 class Server(Protocol):
@@ -29,13 +29,16 @@ class Server(Protocol):
 
     node: int
 
+    def on_fetch(self, request: FetchRequest) -> None:
+        """It arrives."""
+
     def refetched(self, request: FetchRequest, at_us: int) -> None:
         """The same fetch arrived once more, last at that time."""
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """It waits at present."""
 
-    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
+    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Asker], arrives_us: int) -> None:
         """Its empty answer is under way."""
 
     def left(self, request: FetchRequest) -> None:
@@ -47,6 +50,9 @@ class Asker(Protocol):
 
     node: int
 
+    def on_fetch_reply(self, reply: FetchReply) -> None:
+        """An answer arrives."""
+
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
         """So many empty answers came, after each of which the same fetch was sent, last at that time."""
 
@@ -56,13 +62,16 @@ class Fetch:
 
     Args:
         server: where it waits.
-        asker: whose it is.
         request: the fetch.
         result: what each empty answer says.
         there: the connection to the server.
         back: the connection to the asker.
         arrived_us: when it began to wait.
         wait_us: for how long it waits.
+
+    Attributes:
+        server: see above.
+        asker: whose it is.
     """
 
     __slots__ = ("_arrived_us", "_back", "_request", "_result", "_there", "_wait_us", "asker", "server")
@@ -70,16 +79,15 @@ class Fetch:
     def __init__(
         self,
         server: Server,
-        asker: Asker,
         request: FetchRequest,
         result: FetchResult,
-        there: Channel,
-        back: Channel,
+        there: Channel[Server],
+        back: Channel[Asker],
         arrived_us: int,
         wait_us: int,
     ) -> None:
         self.server = server
-        self.asker = asker
+        self.asker = back.target
         self._request = request
         self._result = result
         self._there = there
@@ -113,7 +121,7 @@ class Fetch:
             server.answered(request, self._result, self._back, answered_us)
         else:
             self.asker.fetched_again(request, answered_us, rounds + 1)
-            self._there.deliver_at(answered_us + there_us, self._there.target.on_fetch, request)  # type: ignore[attr-defined]
+            self._there.deliver_at(answered_us + there_us, self._there.target.on_fetch, request)
 
 
 class Pinger(Protocol):
@@ -121,7 +129,7 @@ class Pinger(Protocol):
 
     node: int
 
-    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[Any], arrives_us: int, next_us: int) -> None:
         """A ping is under way until the one time (-1: none is), and the next one is sent at the other."""
 
     def had_read(self, at_us: int) -> int:
@@ -140,17 +148,16 @@ class Pings:
 
     Args:
         pinger: the broker.
-        sessions: ZooKeeper.
-        channel: the connection to it.
+        channel: the connection to who keeps its session.
         sent_us: when the first ping is left out.
         interval_us: ``sim.heartbeat.interval.ms`` in us.
     """
 
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")
 
-    def __init__(self, pinger: Pinger, sessions: Sessions, channel: Channel, sent_us: int, interval_us: int) -> None:
+    def __init__(self, pinger: Pinger, channel: Channel[Any], sent_us: int, interval_us: int) -> None:
         self._pinger = pinger
-        self._sessions = sessions
+        self._sessions: Sessions = channel.target
         self._channel = channel
         self._sent_us = sent_us
         self._interval_us = interval_us

@@ -10,7 +10,7 @@ handed over in their order when it resumes. Of one that waits for something only
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from sim.environment.elision import Idle
 from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, push, refuse
@@ -30,6 +30,9 @@ RESENT: Final = frozenset({"on_produce", "on_control"})
 """What is repeated as it was when no answer came: batches by a producer (Sender), and a controller's requests
 (ControllerChannelManager.RequestSendThread). Whoever else gets no answer asks anew, from where he stands by then.
 """
+
+
+Target = TypeVar("Target")
 
 
 class Node:
@@ -67,14 +70,14 @@ class Node:
     def __init__(self, node: int) -> None:
         self.node = node
         self.life = Gate(node)
-        self.out: dict[int, Channel] = {}
+        self.out: dict[int, Channel[Any]] = {}
         self.timeout_us = 0
         self.frozen = False
         self.frozen_us = 0
         self.waiting: Backlog | None = None
         self._freezes = 0
         self._missed: Backlog | None = None
-        self.incoming: dict[int, Channel] = {}
+        self.incoming: dict[int, Channel[Any]] = {}
 
     def freeze(self, now_us: int) -> None:
         """Stand still until `thaw` (SIGSTOP, a long garbage collection); pauses add up."""
@@ -130,7 +133,7 @@ class Node:
         self.life.open = False
         self.life.held = None
 
-    def reach(self, peer: int) -> Channel | None:
+    def reach(self, peer: int) -> Channel[Any] | None:
         """The connection to a node, opened if need be; None while that node is down."""
         return self.out.get(peer) or self.network.connect(self, peer)
 
@@ -170,11 +173,11 @@ class Link:
         self.loss = loss
         self.resent = 0
         self.table = table
-        self.channel: Channel | None = None
+        self.channel: Channel[Any] | None = None
 
 
-class Channel(Gate):
-    """A connection in one direction between two incarnations.
+class Channel(Gate, Generic[Target]):
+    """A connection in one direction between two incarnations. Who sends knows what messages the other end takes.
 
     Attributes:
         open: both processes run, the link is not cut, and nothing holds up the receiver.
@@ -183,11 +186,24 @@ class Channel(Gate):
         usual_us: median of its latency.
     """
 
-    __slots__ = ("_bits", "_calls", "_chance", "_kernel", "_last_us", "_link", "_queue", "source", "target", "usual_us")
+    __slots__ = (
+        "_bits",
+        "_calls",
+        "_chance",
+        "_kernel",
+        "_last_us",
+        "_life",
+        "_link",
+        "_queue",
+        "source",
+        "target",
+        "usual_us",
+    )
 
-    def __init__(self, network: Network, link: Link, source: int, target: Node) -> None:
+    def __init__(self, network: Network, link: Link, source: int, target: Target, life: Gate) -> None:
         self.source = source
-        self.owner = target.node
+        self.owner = life.owner
+        self._life = life
         self._kernel, self._queue, self._calls, self._bits, self._chance = network.wiring
         self._link = link
         self._last_us = -1
@@ -198,7 +214,7 @@ class Channel(Gate):
     def update(self) -> None:
         """Latency, cuts or the receiver's gate changed."""
         self.usual_us = self._link.table[USUAL]
-        held = self.target.life.held
+        held = self._life.held
         cut = self._link.cuts > 0
         self.open = held is None and not cut
         self.held = None if cut else held
@@ -316,13 +332,13 @@ class Network:
         for other in list(self.nodes.values()):
             other.perform(other.peer_up, node.node)
 
-    def connect(self, source: Node, peer: int) -> Channel | None:
+    def connect(self, source: Node, peer: int) -> Channel[Any] | None:
         """Open a connection; None while the peer is down."""
         target = self.nodes.get(peer)
         if target is None:
             return None
         link = self.link(source.node, peer)
-        channel = Channel(self, link, source.node, target)
+        channel = Channel(self, link, source.node, target, target.life)
         link.channel = source.out[peer] = target.incoming[source.node] = channel
         return channel
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sim.environment.network import Channel, Network, Node
 from sim.history.recorder import Recorder
+from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
@@ -119,7 +120,7 @@ class Client(Node):
         """What was sent to the leader will not be answered."""
         raise NotImplementedError
 
-    def channel(self) -> Channel | None:
+    def channel(self) -> Channel[Server] | None:
         """The connection to the leader, None while there is none."""
         leader = self.leader
         return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
@@ -168,10 +169,10 @@ class Client(Node):
         for _ in self._brokers:
             broker = self._brokers[self._turn % len(self._brokers)]
             self._turn += 1
-            channel = self.reach(broker)
+            channel: Channel[Server] | None = self.reach(broker)
             if channel is not None:
                 self._asked = MetadataRequest(self.node, self.topic)
-                channel.send(channel.target.on_metadata, self._asked)  # type: ignore[attr-defined]
+                channel.send(channel.target.on_metadata, self._asked)
                 self._asked_us = self.kernel.now_us
                 self._watch_metadata()
                 return

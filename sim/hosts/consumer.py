@@ -12,6 +12,7 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.steps import Exposed
 from sim.hosts.client import Access, Client
+from sim.hosts.peers import Server
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.client.consumer_position import (
@@ -120,7 +121,7 @@ class Consumer(Client):
             self._timed = self._fetch
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
         send = channel.send_beside if again else channel.send
-        send(channel.target.on_fetch, self._fetch)  # type: ignore[attr-defined]
+        send(channel.target.on_fetch, self._fetch)
 
     def _epoch(self) -> int:
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
@@ -193,7 +194,7 @@ class Consumer(Client):
 
     # Before reading.
 
-    def _prepare(self, channel: Channel) -> None:
+    def _prepare(self, channel: Channel[Server]) -> None:
         """Find a position, or have it confirmed."""
         if self.at.state == AWAIT_VALIDATION:
             self._validate(channel)
@@ -219,11 +220,11 @@ class Consumer(Client):
         self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
         self.fetch()
 
-    def _can_validate(self, channel: Channel) -> bool:
-        version: int = channel.target.epoch_end_version  # type: ignore[attr-defined]
+    def _can_validate(self, channel: Channel[Server]) -> bool:
+        version: int = channel.target.epoch_end_version
         return self._validates and version >= USABLE_EPOCH_END_VERSION
 
-    def _validate(self, channel: Channel) -> None:
+    def _validate(self, channel: Channel[Server]) -> None:
         """Ask where the epoch of the last record ended (OffsetFetcher.validateOffsetsAsync)."""
         at = self.at
         if not self._can_validate(channel):
@@ -237,7 +238,7 @@ class Consumer(Client):
             self._validation = (request, position)
             self.reached(probes.CONSUMER_VALIDATES)
             self.reached(branch(self.rules, "consumer_validation"))
-            channel.send(channel.target.on_epoch_end, request)  # type: ignore[attr-defined]
+            channel.send(channel.target.on_epoch_end, request)
             self._watch(request)
 
     def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
@@ -314,9 +315,9 @@ class Consumer(Client):
 
     # Offsets.
 
-    def _ask_offset(self, channel: Channel, timestamp: int) -> ListOffsetsRequest:
+    def _ask_offset(self, channel: Channel[Server], timestamp: int) -> ListOffsetsRequest:
         request = ListOffsetsRequest(self.node, -1, self.topic, timestamp, self._epoch())
-        channel.send(channel.target.on_list_offsets, request)  # type: ignore[attr-defined]
+        channel.send(channel.target.on_list_offsets, request)
         return request
 
     def ask_end_offset(self, _: object = None) -> None:

@@ -13,6 +13,7 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
+from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change
 from sim.protocol.kraft.metadata import Image, PartitionRegistration, Setting
@@ -135,7 +136,7 @@ class KRaftBroker(Broker):
 
     def _beat(self, _: object) -> None:
         """Send a heartbeat; goes on until the process ends."""
-        channel = self.out.get(CONTROL)
+        channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
         interval_us = self.settings.heartbeat_us
         if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
             self._read = [(self.kernel.now_us - 1, self.image.offset)]
@@ -143,7 +144,7 @@ class KRaftBroker(Broker):
         if not self.zombie:
             channel = self.reach(CONTROL)
             assert channel is not None
-            channel.send_usually(channel.target.on_heartbeat, self._sign_of_life())  # type: ignore[attr-defined]
+            channel.send_usually(channel.target.on_heartbeat, self._sign_of_life())
         self._beat_after(interval_us)
 
     def _beat_after(self, wait_us: int) -> None:
@@ -170,25 +171,25 @@ class KRaftBroker(Broker):
             want_shut_down=self._wants_shut_down,
         )
 
-    def _only_keeps_session(self, channel: Channel) -> bool:
+    def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
         """Whether this heartbeat and those after it will arrive and tell nothing that anybody waits for."""
         if self.zombie or self.fenced or self._wants_shut_down:
             return False
         if channel.usual_us >= self.settings.heartbeat_us:
             return False
-        controller: Any = channel.target
+        controller = channel.target
         return (
             self.network.steady(self.node, CONTROL)
             and controller.has_heard(self.node, self.broker_epoch, self.image.offset)
             and controller.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.heartbeat_us)
         )
 
-    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[QuorumSessions], arrives_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
         if arrives_us >= 0:
             heartbeat = self._sign_of_life()
             heartbeat.metadata_offset = self.had_read(arrives_us - channel.usual_us)
-            channel.deliver_at(arrives_us, channel.target.on_heartbeat, heartbeat)  # type: ignore[attr-defined]
+            channel.deliver_at(arrives_us, channel.target.on_heartbeat, heartbeat)
         self._beat_after(next_us - self.kernel.now_us)
 
     def had_read(self, at_us: int) -> int:

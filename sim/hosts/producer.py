@@ -149,7 +149,7 @@ class Producer(Client):
             if given_up:
                 continue
             request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
-            channel.send(channel.target.on_produce, request)  # type: ignore[attr-defined]
+            channel.send(channel.target.on_produce, request)
             if send.acks:
                 send.leader = self.leader
                 send.sent_us = now_us

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
+from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
 from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.peers import Heartbeating
 from sim.hosts.settings import quorum_settings
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
@@ -279,9 +281,9 @@ class Quorum(ControlPlane):
             is_fenced=answer.is_fenced,
             should_shut_down=answer.should_shut_down,
         )
-        channel = self.reach(broker)
+        channel: Channel[Heartbeating] | None = self.reach(broker)
         if channel is not None:
-            channel.send_usually(channel.target.on_heartbeat_reply, reply)  # type: ignore[attr-defined]
+            channel.send_usually(channel.target.on_heartbeat_reply, reply)
         if self.state.partition_epoch < 0:
             self._create()
 

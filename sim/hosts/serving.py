@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
-from sim.environment.elision import Fetch
+from sim.environment.elision import Asker, Fetch, Server
 from sim.environment.network import Channel, Node
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
@@ -181,9 +181,9 @@ class Serving(Node):
         wait_us = self._wait_us(request)
         if not wait_us or self.kernel.now_us > parked_us + wait_us or not self._goes_round(request):
             self.left(request)
-            channel = self.out.get(request.node) or self.reach(request.node)
+            channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
-                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))  # type: ignore[attr-defined]
+                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))
 
     # Fetches that go round: see `sim.environment.elision`.
 
@@ -215,14 +215,15 @@ class Serving(Node):
         if not idle.elides:
             idle.messages += 2
             return False
-        there, back = asker.out.get(self.node), self.reach(request.node)
+        there: Channel[Server] | None = asker.out.get(self.node)
+        back: Channel[Asker] | None = self.reach(request.node)
         if there is None or back is None:
             return False
         wait_us = self._wait_us(request)
         answer_us = wait_us + back.usual_us
         if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
             return False
-        idle.fetches[request] = Fetch(self, asker, request, self._nothing_new, there, back, request.parked_us, wait_us)
+        idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
 
     @property
@@ -244,9 +245,9 @@ class Serving(Node):
         """See `sim.environment.elision.Server`."""
         self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
 
-    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel, arrives_us: int) -> None:
+    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Asker], arrives_us: int) -> None:
         """See `sim.environment.elision.Server`."""
-        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchReply(request, [result]))
 
     def left(self, request: FetchRequest) -> None:
         """See `sim.environment.elision.Server`."""
@@ -312,9 +313,9 @@ class Serving(Node):
         assert partition is not None
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         result = (partition.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
-        channel = self.out.get(request.node) or self.reach(request.node)
+        channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
-            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))  # type: ignore[attr-defined]
+            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))
 
     def on_epoch_end(self, request: EpochEndRequest) -> None:
         """A follower or a consumer asks where an epoch ended."""

@@ -13,6 +13,7 @@ from sim.config import Value
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.peers import Controlled, ZooKeeperSessions
 from sim.hosts.zk_controller import ControllerModule
 from sim.hosts.zk_messages import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
 from sim.protocol import probes
@@ -138,7 +139,7 @@ class ZooKeeperBroker(Broker):
 
     def _ping(self, _: object) -> None:
         """Keep the session, and repeat what was not answered; goes on until the process ends."""
-        channel = self.out.get(ZOOKEEPER)
+        channel: Channel[ZooKeeperSessions] | None = self.out.get(ZOOKEEPER)
         interval_us = self.settings.ping_us
         if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
             return
@@ -148,7 +149,7 @@ class ZooKeeperBroker(Broker):
             else:
                 channel = self.reach(ZOOKEEPER)
                 assert channel is not None
-                channel.send_usually(channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
+                channel.send_usually(channel.target.on_ping, self._sign_of_life())
                 for request in self._pending:
                     self._send_request(request)
         self.kernel.call_first(self.kernel.now_us + interval_us, self.life, self._ping, None)
@@ -157,11 +158,11 @@ class ZooKeeperBroker(Broker):
         assert self.partition is not None
         return Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
 
-    def _only_keeps_session(self, channel: Channel) -> bool:
+    def _only_keeps_session(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
         if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.ping_us:
             return False
-        zookeeper: Any = channel.target
+        zookeeper = channel.target
         partition = self.partition
         assert partition is not None
         return (
@@ -170,15 +171,11 @@ class ZooKeeperBroker(Broker):
             and zookeeper.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
-    def ping_again(self, channel: Channel, arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[ZooKeeperSessions], arrives_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
         if arrives_us >= 0:
-            channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())  # type: ignore[attr-defined]
+            channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())
         self.kernel.call_first(next_us, self.life, self._ping, None)
-
-    def had_read(self, at_us: int) -> int:  # noqa: ARG002
-        """See `sim.environment.elision.Pinger`: nobody waits for that."""
-        return 0
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
@@ -277,9 +274,9 @@ class ZooKeeperBroker(Broker):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        channel = self.out.get(batch.controller) or self.reach(batch.controller)
+        channel: Channel[Controlled] | None = self.out.get(batch.controller) or self.reach(batch.controller)
         if channel is not None:
-            channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))  # type: ignore[attr-defined]
+            channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
         """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); the error, if any."""
@@ -438,9 +435,9 @@ class ZooKeeperBroker(Broker):
         if controller == SCRIPT:  # It relieves a broker before.
             self._exits(self.node, SHUTDOWN)
             return
-        channel = self.reach(controller) if controller else None
+        channel: Channel[Controlled] | None = self.reach(controller) if controller else None
         if channel is not None and self._shutdown is not None:
-            channel.send(channel.target.on_controlled_shutdown, self._shutdown)  # type: ignore[attr-defined]
+            channel.send(channel.target.on_controlled_shutdown, self._shutdown)
 
     def _shutdown_unheard(self, request: ControlledShutdown) -> None:
         if request is self._shutdown:

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.environment.network import Node
+from sim.environment.network import Channel, Node
+from sim.hosts.peers import Controlled
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_messages import MOVED
 from sim.kernel.scheduler import Kernel
@@ -207,11 +208,11 @@ class ControllerModule:
 
     def _send(self, broker: int, queue: _Queue) -> None:
         node = self._node
-        channel = node.out.get(broker) or node.reach(broker)
+        channel: Channel[Controlled] | None = node.out.get(broker) or node.reach(broker)
         if channel is None:
             return  # Sent when the broker is up (`peer_up`), or never.
         queue.sent_us = self._kernel.now_us
-        channel.send(channel.target.on_control, queue.batches[0])  # type: ignore[attr-defined]
+        channel.send(channel.target.on_control, queue.batches[0])
         if not queue.watched:
             queue.watched = True
             due_us = queue.sent_us + self._settings.controller_socket_timeout_us
@@ -255,9 +256,9 @@ class ControllerModule:
         """A broker asks to be relieved."""
 
         def answer(error: str, remaining: int) -> None:
-            channel = self._node.reach(request.broker)
+            channel: Channel[Controlled] | None = self._node.reach(request.broker)
             if channel is not None:
                 reply = ControlledShutdownReply(request, error, remaining)
-                channel.send(channel.target.on_controlled_shutdown_reply, reply)  # type: ignore[attr-defined]
+                channel.send(channel.target.on_controlled_shutdown_reply, reply)
 
         self.controller.controlled_shutdown(request.broker, request.broker_epoch, answer)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from sim.environment.network import Link
     from sim.history.trace import Shown
+    from sim.kernel.scheduler import Gate
     from sim.kernel.streams import Streams
 
 LATER: Final = "later"
@@ -128,11 +129,11 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
         for realised in injection.realised[struck:]:
             seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))
 
-    def send(channel: Channel, handler: Any, message: Any) -> None:
+    def send(channel: Channel[Any], handler: Any, message: Any) -> None:
         links.append((channel._kernel.now_us, channel._link))
         original_send(channel, handler, message)
 
-    def deliver_at(channel: Channel, arrival_us: int, handler: Any, message: Any) -> None:
+    def deliver_at(channel: Channel[Any], arrival_us: int, handler: Any, message: Any) -> None:
         links.append((channel._kernel.now_us, channel._link))
         original_delivery(channel, arrival_us, handler, message)
 
@@ -352,8 +353,8 @@ def latency_of_each_link() -> Iterator[None]:
     streams: dict[Link, Any] = {}
     init = Channel.__init__
 
-    def begin(channel: Channel, network: Network, link: Link, source: int, target: Any) -> None:
-        init(channel, network, link, source, target)
+    def begin(channel: Channel[Any], network: Network, link: Link, source: int, target: Any, life: Gate) -> None:
+        init(channel, network, link, source, target, life)
         if link not in streams:
             nodes = next(nodes for nodes, one in network._links.items() if one is link)
             drawn: Streams = network._streams

@@ -31,7 +31,7 @@ class Peer(Node):
     def tell(self, peer: int, message: Any) -> bool:
         channel = self.reach(peer)
         if channel is not None:
-            channel.send(channel.target.take, message)  # type: ignore[attr-defined]
+            channel.send(channel.target.take, message)
         return channel is not None
 
     def disconnected(self, peer: int) -> None:
