@@ -40,7 +40,7 @@ class AdminElection(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Ask for it; False if there is a leader, or nobody could be elected."""
-        return cluster.elect(ELECTIONS[_WORDS[fault.value]], target)
+        return cluster.control.elect_leader(ELECTIONS[_WORDS[fault.value]], target)
 
     def draw(self, stream: random.Random, limits: Limits) -> Fault:
         """At some time; every other one is balanced. Whom a designated one elects is drawn like whom faults strike."""

@@ -19,4 +19,4 @@ class ControllerFailover(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Delete the node; False if there was none."""
-        return cluster.move_controller()
+        return cluster.control.fail_over()

@@ -19,8 +19,9 @@ class ControllerPause(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Pause it; False while there is no controller."""
-        return cluster.pause_controller(target)
+        return cluster.control.pause_controller(target, cluster.pause)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
-        """Let it go on."""
-        cluster.resume_controller(target)
+        """Let it go on; that of a quorum finds that another one is active."""
+        if target > 0:
+            cluster.resume(target)

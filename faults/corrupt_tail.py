@@ -25,4 +25,4 @@ class CorruptTail(Stop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Corrupt one log; False if no process ran and nothing is lost."""
-        return cluster.corrupt_tail(target, fault.value)
+        return cluster.machines.corrupt_tail(target, fault.value)

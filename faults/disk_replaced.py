@@ -20,4 +20,4 @@ class DiskReplaced(Stop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Replace the disk of one machine; False if no process ran and the disk was empty."""
-        return cluster.replace_disk(target)
+        return cluster.machines.replace_disk(target)

@@ -19,8 +19,8 @@ class DiskStall(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Stall one disk; False if no process serves, or it stalls already."""
-        return cluster.stall_disk(target)
+        return cluster.machines.stall_disk(target)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
         """Let it answer again, unless its process ended."""
-        cluster.unstall_disk(target)
+        cluster.machines.unstall_disk(target)

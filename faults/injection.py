@@ -146,7 +146,7 @@ class Injection:
 
         What runs is left alone.
         """
-        self._cluster.heal_links()
+        self._cluster.links.heal_all()
         for entry in [entry for entry in self._in_force if not restarts(entry[0].kind)]:
             self._undo(entry)
         for broker in self._cluster.settings:

@@ -27,8 +27,8 @@ class MetadataLag(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Let it be late; False under ZooKeeper. It stays so for a later process of the same broker."""
-        return cluster.lag_metadata(target, fault.value)
+        return cluster.control.lag(target, fault.value)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """What is committed from now on arrives in time; what is on its way does not get faster."""
-        cluster.lag_metadata(target, -fault.value)
+        cluster.control.lag(target, -fault.value)

@@ -28,7 +28,7 @@ class PowerLoss(Stop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Turn one machine off; False if that cost nothing, since no process ran and nothing was unsynced."""
-        return cluster.lose_power(target)
+        return cluster.machines.lose_power(target)
 
     def draw(self, stream: random.Random, limits: Limits) -> Fault:
         """One broker (that which is given, or as usual), several or all, started again after the same while."""

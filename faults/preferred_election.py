@@ -20,4 +20,4 @@ class PreferredElection(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Ask for it; False if nothing came of it at once."""
-        return cluster.preferred_election()
+        return cluster.control.prefer()

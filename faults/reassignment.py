@@ -24,7 +24,7 @@ class Reassignment(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Ask for it; False if it was refused."""
-        return cluster.reassign(fault.replicas)
+        return cluster.control.reassign(fault.replicas)
 
     def draw(self, stream: random.Random, limits: Limits) -> Fault:
         """As many replicas as before, on any brokers, in any order."""

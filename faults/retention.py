@@ -37,4 +37,4 @@ class Retention(Kind):
         log_start = partition.log.log_start
         before = log_start + (partition.hw - log_start) * fault.value // 1_000
         holding = partition.log.read(before)
-        return cluster.delete_records(partition, holding[0].base_offset if holding else before)
+        return cluster.administrator.delete_records(partition, holding[0].base_offset if holding else before)

@@ -19,4 +19,4 @@ class SessionExpiry(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """End one session; False if there is none."""
-        return cluster.expire_session(target)
+        return cluster.control.expire(target)

@@ -387,11 +387,11 @@ class _Run:
         # A broker that missed that it is no replica any more still has a log, which is nobody's.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
-        logs = [storage.log for storage in cluster.storages.values()]
+        logs = [storage.log for storage in cluster.machines.storages.values()]
         self.checkers.final(RunEnd(leader.partition if leader is not None else None, logs, live, now_us))
         self._label()
         self.story.check()
-        final = {broker: storage.log for broker, storage in cluster.storages.items()}
+        final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
         final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
     def give_up(self) -> None:
@@ -508,7 +508,7 @@ class _Run:
 
     def replicas(self) -> list[ReplicaView]:
         views = []
-        for broker, storage in self.cluster.storages.items():
+        for broker, storage in self.cluster.machines.storages.items():
             process = self.cluster.running.get(broker)
             partition = process.partition if process else None
             log = storage.log

@@ -212,7 +212,7 @@ class Script:
             leader = cluster.leader
             if leader is None or leader.partition is None:
                 raise StoryError("delete-records needs a leader")
-            cluster.delete_records(leader.partition, params["offset"])
+            cluster.administrator.delete_records(leader.partition, params["offset"])
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
         elif action != "wait":
@@ -232,12 +232,12 @@ class Script:
         if action == "start":
             cluster.start(params["broker"])
         elif action == "heal":
-            cluster.heal_links(*(node_of(params[end]) for end in ("from", "to") if end in params))
+            cluster.links.heal_all(*(node_of(params[end]) for end in ("from", "to") if end in params))
         elif action == "resume":
             cluster.resume(node_of(params["node"]))
         else:
             for key, value in params["config"].items():
-                cluster.set_config(key, value)
+                cluster.administrator.set_config(key, value)
 
     def _produce(self, params: Mapping[str, Any]) -> None:
         records = params.get("records", 1)

@@ -95,6 +95,7 @@ class Broker(Serving):
     Attributes:
         broker_epoch: of its registration, -1 before the first.
         checkpointing: whether it writes checkpoints: from the first decision on that it took.
+        disk_stalled_us: since when its disk does not answer; None: it does.
         zombie: its session expired, and no sign of life of it arrives any more.
     """
 
@@ -115,6 +116,7 @@ class Broker(Serving):
         "_watched",
         "_watching_isr",
         "checkpointing",
+        "disk_stalled_us",
         "incarnation",
         "rules",
         "storage",
@@ -132,6 +134,7 @@ class Broker(Serving):
         self.epoch_end_version = 3 if rules.consumer_validation == "yes" else 2
         self.broker_epoch = -1
         self.zombie = False
+        self.disk_stalled_us: int | None = None
         self._topic = startup.topic
         self._recorder = recorder
         self._loaded = startup.loaded

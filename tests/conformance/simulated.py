@@ -155,7 +155,7 @@ class RunningCluster:
 
     def lose_tail(self, broker: int, records: int) -> None:
         """A stopped broker's machine loses its newest records, whole batches, and the clean-shutdown marker."""
-        storage = self.cluster.storages[broker]
+        storage = self.cluster.machines.storages[broker]
         log = storage.log
         while records > 0 and log.batches:
             records -= log.batches.pop().count
@@ -169,7 +169,7 @@ class LoadingBroker:
 
     def __init__(self, rules: Rules, *, clean: bool) -> None:
         self._cluster = make_cluster(1, rules, {"sim.recovery.ms": 60_000})
-        self.storage: Storage = self._cluster.storages[1]
+        self.storage: Storage = self._cluster.machines.storages[1]
         self.storage.clean_shutdown = clean
 
     def shut_down(self) -> None:
@@ -320,7 +320,7 @@ class FollowingBroker:
 
     def __init__(self, rules: Rules, prepare: Callable[[Storage], None], answer: tuple[int, int]) -> None:
         self._cluster = make_cluster(2, rules, {}, scripted=True)
-        prepare(self._cluster.storages[FOLLOWER])
+        prepare(self._cluster.machines.storages[FOLLOWER])
         self.leader = StandIn(self._cluster.kernel, answer)
         self.truncated_to: int | None = None
         self._cluster.recorder.observe(self._observe)

@@ -208,7 +208,7 @@ def test_a_stalled_disk_neither_outlives_its_process_nor_wakes_a_paused_one() ->
     injection.strike(Fault("pause", 0, (3,)))
     first = world.write(seconds=1)
     assert world.logs == [[first], [first], []]
-    world.cluster.unstall_disk(3)
+    world.cluster.machines.unstall_disk(3)
     world.run(1)
     assert world.logs[2] == []
     injection.heal()
@@ -553,4 +553,4 @@ def test_retention_deletes_whole_batches() -> None:
     world.write(count=2)
     for permille, start in ((400, 0), (600, 2), (1_000, 4)):
         injection.strike(Fault("retention", 0, (1,), value=permille))
-        assert world.cluster.storages[1].log.log_start == start
+        assert world.cluster.machines.storages[1].log.log_start == start

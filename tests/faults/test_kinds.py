@@ -48,12 +48,12 @@ def test_it_is_seen_if_any_of_them_is_not_undone(name: str) -> None:
 
 class HealsOneWay(Cut):
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
-        cluster.heal(*fault.targets)
+        cluster.links.heal(*fault.targets)
 
 
 class RestoresNothing(MinIsrChange):
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
-        cluster.change_min_isr(3)
+        cluster.administrator.change_min_isr(3)
 
 
 class WakesAnother(Pause):

@@ -44,7 +44,7 @@ def running(world: World, broker: int) -> Broker:
 def test_a_broker_that_lags_replays_what_others_have_replayed_later() -> None:
     world = kraft()
     assert strike(world, Fault("metadata-lag", 0, (2,), 20 * SECOND_US, value=5 * SECOND_US))
-    world.cluster.set_config("min.insync.replicas", 2)
+    world.cluster.administrator.set_config("min.insync.replicas", 2)
     world.run(4)
     assert [replayed(world, broker) for broker in (1, 2, 3)] == [2, 1, 2]
     world.run(2)
@@ -56,12 +56,12 @@ def test_lags_add_up_and_end() -> None:
     injection = Injection(world.cluster)
     for lasts_us in (3 * SECOND_US, 6 * SECOND_US):
         injection.strike(Fault("metadata-lag", 0, (2,), lasts_us, value=2 * SECOND_US))
-    world.cluster.set_config("min.insync.replicas", 2)
+    world.cluster.administrator.set_config("min.insync.replicas", 2)
     world.run(3)
     assert replayed(world, 2) == 1
     world.run(4)
     assert replayed(world, 2) == 2
-    world.cluster.set_config("min.insync.replicas", 3)
+    world.cluster.administrator.set_config("min.insync.replicas", 3)
     world.run(0.1)
     assert replayed(world, 2) == 3
 

@@ -92,8 +92,8 @@ def test_all_that_follow_and_run_are_struck_each_after_its_delay() -> None:
 
 def test_those_outside_the_isr_are_struck_first() -> None:
     world = World(config={"replica.lag.time.max.ms": 2_000}).ready()
-    world.cluster.cut(2, 1)
-    world.cluster.cut(1, 2)
+    world.cluster.links.cut(2, 1)
+    world.cluster.links.cut(1, 2)
     world.write(seconds=20)
     assert world.cluster.control.state.isr == (1, 3)
     injection = Injection(world.cluster)

@@ -117,5 +117,5 @@ class World:
         """Record ids in each machine's log, in offset order."""
         return [
             [record for batch in storage.log.batches for record in batch.ids()]
-            for storage in self.cluster.storages.values()
+            for storage in self.cluster.machines.storages.values()
         ]

@@ -66,7 +66,7 @@ def test_a_replica_that_is_down_or_out_of_the_isr_is_stuck() -> None:
     world.cluster.kill(3)
     assert kind(world, validate(world, 30)) == "stuck-replica"
     world = World().ready()
-    world.cluster.cut(3, 1)
+    world.cluster.links.cut(3, 1)
     world.write(acks=1, seconds=60)
     assert world.cluster.control.state.isr == (1, 2)
     assert kind(world, validate(world)) == "stuck-replica"
@@ -74,13 +74,13 @@ def test_a_replica_that_is_down_or_out_of_the_isr_is_stuck() -> None:
 
 def test_a_write_that_is_never_acknowledged_is_no_progress() -> None:
     world = World().ready()
-    world.cluster.cut(1, 1001)
+    world.cluster.links.cut(1, 1001)
     assert kind(world, validate(world)) == "no-progress"
 
 
 def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
     world = World().ready()
-    world.cluster.cut(1, 1003)
+    world.cluster.links.cut(1, 1003)
     convergence = validate(world)
     assert convergence.acked
     assert kind(world, convergence) == "stuck-replica"
@@ -88,12 +88,12 @@ def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
 
 def test_a_leader_that_has_not_heard_of_the_latest_decision_does_not_count() -> None:
     world = World().ready()
-    world.cluster.cut(0, 1)
+    world.cluster.links.cut(0, 1)
     world.decide(1, (1, 2, 3))
     convergence = validate(world, 4)
     assert world.of("read", record=FIRST_ID)
     assert kind(world, convergence) == "no-progress"
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(20)
     assert convergence.converged
 
@@ -154,7 +154,7 @@ def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
 def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionChange, "_complete_reassignment", lambda _: None)
     world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
-    assert world.cluster.reassign((1, 2, 4))
+    assert world.cluster.control.reassign((1, 2, 4))
     world.run(5)
     convergence = validate(world)
     assert convergence.acked

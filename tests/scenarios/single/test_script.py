@@ -177,7 +177,7 @@ def test_a_script_can_be_the_control_plane_and_the_operator() -> None:
 def test_a_script_can_injure_in_every_way() -> None:
     world = World().ready()
     asked: list[tuple[str, object]] = []
-    vars(world.cluster)["set_config"] = lambda key, value: asked.append((key, value))
+    vars(world.cluster.administrator)["set_config"] = lambda key, value: asked.append((key, value))
     play(
         world,
         do("produce", batch="m1", records=2),

@@ -60,7 +60,7 @@ def expired(elision: bool) -> list[Shown]:
     """A broker is cut off 3 s after a ping."""
     small = world(elision=elision)
     small.run(5.753 * 2 + 3)
-    small.cluster.cut(2, 0)
+    small.cluster.links.cut(2, 0)
     small.run(20)
     return small.of("session-end")
 
@@ -69,8 +69,8 @@ def caught_up(elision: bool) -> list[Shown]:
     """A follower is cut off between two writes: until when it was caught up says when it leaves the ISR."""
     small = world(elision=elision)
     small.run(10.2)
-    small.cluster.cut(3, 1)
-    small.cluster.cut(1, 3)
+    small.cluster.links.cut(3, 1)
+    small.cluster.links.cut(1, 3)
     small.write(seconds=50)
     return small.of("isr")
 

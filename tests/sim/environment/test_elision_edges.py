@@ -109,7 +109,7 @@ def test_faults_at_the_time_of_a_step_of_a_round(moment: str, target: int, way: 
         at_us = moments(small, FOLLOWER)[moment]
         strikes, ends = {
             "pause": (cluster.pause, cluster.resume),
-            "stall": (cluster.stall_disk, cluster.unstall_disk),
+            "stall": (cluster.machines.stall_disk, cluster.machines.unstall_disk),
             "kill": (cluster.kill, lambda _: None),
         }[way]
         cluster.kernel.call_at(at_us + 3_000_000, cluster.control.life, ends, target)
@@ -129,7 +129,7 @@ def test_faults_at_the_time_of_a_ping(moment: str, delay_us: int, target: int) -
         at_us = process._loaded_us + 1 + 5 * process.settings.ping_us + delay_us
         if moment == "arrives":
             at_us += process.out[0].usual_us
-        found.append(then(small, at_us, lambda: cluster.cut(2, 0) if target else cluster.pause(0)))  # noqa: B023
+        found.append(then(small, at_us, lambda: cluster.links.cut(2, 0) if target else cluster.pause(0)))  # noqa: B023
         small.run(20)
         if not target:
             cluster.resume(0)
@@ -146,11 +146,11 @@ def test_a_fetch_is_as_old_as_it_is(elision: bool) -> None:
     assert leader is not None
     kernel = small.cluster.kernel
     small.run((moments(small, FOLLOWER)["sent"] + 10 - kernel.now_us) / 1e6)
-    small.cluster.stall_disk(1)
+    small.cluster.machines.stall_disk(1)
     small.run(8)
     sent_us = follower._sent_us[1]
     assert sent_us < kernel.now_us - 7_000_000
-    small.cluster.unstall_disk(1)
+    small.cluster.machines.unstall_disk(1)
     small.run(0.1)
     small.cluster.network.settle(FOLLOWER)
     assert follower._sent_us[1] == sent_us

@@ -83,7 +83,7 @@ def test_what_a_fault_does_to_what_does_not_run_has_no_effect() -> None:
     assert cluster.kill(1)
     assert not cluster.kill(1)
     assert not cluster.shut_down(1)
-    assert not cluster.lose_power(1)
+    assert not cluster.machines.lose_power(1)
 
 
 def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cache() -> None:
@@ -91,7 +91,7 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     world.write(2)
     cluster = world.cluster
     cluster.kill(3)
-    assert cluster.lose_power(3)
+    assert cluster.machines.lose_power(3)
     world.run(20)
     cluster.start(3)
     world.run()
@@ -105,8 +105,8 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     world.write(2)
     world.write(1)
     cluster = world.cluster
-    assert cluster.replace_disk(3)
-    assert cluster.storages[3].log.batches == []
+    assert cluster.machines.replace_disk(3)
+    assert cluster.machines.storages[3].log.batches == []
     world.run(20)
     cluster.start(3)
     world.run()
@@ -124,10 +124,10 @@ def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() 
     cluster = world.cluster
     cluster.shut_down(3)
     world.run()
-    assert cluster.replace_disk(3)
+    assert cluster.machines.replace_disk(3)
     assert [(end.kind, sorted(end.lost)) for end in cluster.recorder.ledger.ends] == [("shutdown", [0])]
     assert world.of("disk-replaced", broker=3)
-    assert not cluster.replace_disk(3)
+    assert not cluster.machines.replace_disk(3)
 
 
 @pytest.mark.parametrize("synced", [True, False])
@@ -136,7 +136,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     world.write(2)
     world.write(1)
     cluster = world.cluster
-    assert cluster.corrupt_tail(3, 1)
+    assert cluster.machines.corrupt_tail(3, 1)
     assert cluster.recorder.ledger.synced_lost == synced
     world.run(20)
     cluster.start(3)
@@ -149,9 +149,9 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
 def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
     world = World("kip320-repaired").ready()
     cluster = world.cluster
-    cluster.worsen("slow", 0, cluster.controller, 900_000)
+    cluster.links.worsen("slow", 0, cluster.controller, 900_000)
     for _ in range(6):
-        cluster.expire_session(3)
+        cluster.control.expire(3)
         world.run(7)
     epochs = [process.partition.leader_epoch for process in cluster.running.values() if process.partition]
     assert epochs == [cluster.control.state.leader_epoch] * 3
@@ -160,12 +160,12 @@ def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
 def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     world = World().ready()
     ledger = world.cluster.recorder.ledger
-    world.cluster.set_config("unclean.leader.election.enable", False)
+    world.cluster.administrator.set_config("unclean.leader.election.enable", False)
     world.cluster.kill(1)
     world.run(30)
     assert [step["broker"] for step in world.of("elected") if step["broker"]] == [1, 2]
     assert not ledger.unclean_election
-    world.cluster.set_config("unclean.leader.election.enable", True)
+    world.cluster.administrator.set_config("unclean.leader.election.enable", True)
     assert ledger.unclean_election
     scripted = World(scripted=True).ready().cluster
     scripted.control.decide(1, (1, 2))
@@ -236,11 +236,11 @@ def test_a_paused_broker_writes_no_checkpoints() -> None:
     cluster = world.cluster
     partition = cluster.running[3].partition
     assert partition is not None
-    assert cluster.storages[3].hw_file.content is None
+    assert cluster.machines.storages[3].hw_file.content is None
     cluster.pause(3)
     world.run(20)
     cluster.kill(3)
-    assert cluster.storages[3].hw_file.content is None
+    assert cluster.machines.storages[3].hw_file.content is None
 
 
 def test_a_paused_control_plane_decides_late() -> None:
@@ -261,13 +261,13 @@ def test_what_makes_links_worse_is_taken_back_once() -> None:
     link = cluster.network.link(1, 2)
     table = link.table
     for step, value in (("slow", 100_000), ("lossy", 200), ("resent", 300)):
-        cluster.worsen(step, 1, 2, value)
+        cluster.links.worsen(step, 1, 2, value)
     assert (link.table[0], link.loss, link.resent) == (table[0] + 100_000, 200, 300)
-    assert cluster.mend("lossy", 1, 2, 200)
-    assert not cluster.mend("lossy", 1, 2, 200)
-    cluster.heal_links()
+    assert cluster.links.mend("lossy", 1, 2, 200)
+    assert not cluster.links.mend("lossy", 1, 2, 200)
+    cluster.links.heal_all()
     assert (link.table, link.loss, link.resent) == (table, 0, 0)
-    assert not cluster.mend("slow", 1, 2, 100_000)
+    assert not cluster.links.mend("slow", 1, 2, 100_000)
     assert world.of("slow", source=1, target=2, value=100_000)
     assert len(world.of("heal", source=1, target=2)) == 3
 
@@ -292,13 +292,13 @@ def test_a_halted_broker_is_started_again_by_its_supervisor_unless_somebody_was_
 def test_cuts_add_up_and_are_all_healed() -> None:
     world = World().ready()
     cluster = world.cluster
-    cluster.cut(1, 2)
-    cluster.cut(1, 2)
-    assert cluster.heal(1, 2)
+    cluster.links.cut(1, 2)
+    cluster.links.cut(1, 2)
+    assert cluster.links.heal(1, 2)
     assert cluster.network.link(1, 2).cuts == 1
-    cluster.heal_links()
+    cluster.links.heal_all()
     assert cluster.network.link(1, 2).cuts == 0
-    assert not cluster.heal(1, 2)
+    assert not cluster.links.heal(1, 2)
 
 
 def test_the_leader_is_one_that_knows_the_latest_decision() -> None:

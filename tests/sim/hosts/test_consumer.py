@@ -14,10 +14,10 @@ def shown(world: World) -> list[tuple[int, int]]:
 def test_it_is_shown_what_lies_below_the_high_watermark_and_no_more() -> None:
     world = World(config={"replica.socket.timeout.ms": 2_000}).ready()
     world.write(2)
-    world.cluster.cut(2, 1)
+    world.cluster.links.cut(2, 1)
     world.write(3)
     assert shown(world) == [(0, 0)]
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(5)
     assert shown(world) == [(0, 0), (2, 2)]
     assert world.cluster.consumer.at.offset == 5
@@ -87,7 +87,7 @@ def test_an_end_offset_that_goes_back_is_seen() -> None:
     cluster.consumer.ask_end_offset()
     world.until("end-offset", offset=1)
     assert cluster.recorder.ledger.violations == []
-    cluster.cut(3, 2)  # Broker 2 has heard of no high watermark, and none of its followers will fetch.
+    cluster.links.cut(3, 2)  # Broker 2 has heard of no high watermark, and none of its followers will fetch.
     cluster.kill(1)
     world.run(25)
     cluster.consumer.ask_end_offset()
@@ -106,7 +106,7 @@ def truncated(mode: str, policy: str, *, refill: int = 3) -> World:
     """Records 0 and 1 were read; 1 was on broker 1 only. Broker 2 is elected without it, and written to."""
     world = World(mode, brokers=2, config={**CUT, "auto.offset.reset": policy}).ready()
     world.write()
-    world.cluster.cut(2, 1)
+    world.cluster.links.cut(2, 1)
     world.run(10)
     world.write()
     assert shown(world) == [(0, 0), (1, 1)]
@@ -115,7 +115,7 @@ def truncated(mode: str, policy: str, *, refill: int = 3) -> World:
     world.run(30)
     for _ in range(refill):
         world.write()
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.cluster.consumer.resume()
     world.run(5)
     return world

@@ -19,8 +19,8 @@ def test_batches_are_sent_at_their_times_and_in_order() -> None:
 
 def test_no_more_requests_are_in_flight_than_allowed() -> None:
     world = World(config={"max.in.flight.requests.per.connection": 2}).ready()
-    world.cluster.cut(2, 1)
-    world.cluster.cut(3, 1)
+    world.cluster.links.cut(2, 1)
+    world.cluster.links.cut(3, 1)
     for _ in range(5):
         world.write(seconds=0)
     world.run(1)
@@ -30,7 +30,7 @@ def test_no_more_requests_are_in_flight_than_allowed() -> None:
 @pytest.mark.parametrize(("acks", "acked"), [(0, []), (1, [0]), (-1, [])])
 def test_what_acks_wait_for(acks: int, acked: list[int]) -> None:
     world = World().ready()
-    world.cluster.cut(2, 1)
+    world.cluster.links.cut(2, 1)
     world.write(acks=acks)
     assert [step["record"] for step in world.of("ack")] == acked
     assert world.logs[0] == [0]
@@ -50,10 +50,10 @@ def test_after_a_failover_unanswered_batches_are_sent_again() -> None:
 
 def test_a_retry_whose_first_copy_survived_is_appended_twice() -> None:
     world = World().ready()
-    world.cluster.cut(1, 1001)
+    world.cluster.links.cut(1, 1001)
     world.write()
     assert world.logs[0] == [0]
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(60)
     assert world.logs == [[0, 0]] * 3
     assert [step["offset"] for step in world.of("ack", record=0)] == [1]
@@ -61,19 +61,19 @@ def test_a_retry_whose_first_copy_survived_is_appended_twice() -> None:
 
 def test_acks_0_is_never_sent_again() -> None:
     world = World().ready()
-    world.cluster.cut(1001, 1)
+    world.cluster.links.cut(1001, 1)
     world.write(acks=0)
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(60)
     assert world.logs == [[]] * 3
 
 
 def test_a_batch_is_given_up_after_its_delivery_timeout() -> None:
     world = World(config={"delivery.timeout.ms": 40_000}).ready()
-    world.cluster.cut(1001, 1)
+    world.cluster.links.cut(1001, 1)
     world.write(seconds=35)
     world.write(seconds=0)
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(60)
     assert [step["record"] for step in world.of("ack")] == [1]
 
@@ -96,10 +96,10 @@ IDEMPOTENT: dict[str, bool] = {"enable.idempotence": True}
 
 def test_an_idempotent_producer_repeats_without_doubling() -> None:
     world = World(config=IDEMPOTENT).ready()
-    world.cluster.cut(1, 1001)
+    world.cluster.links.cut(1, 1001)
     world.write()
     assert world.logs[0] == [0]
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(60)
     assert world.logs == [[0]] * 3
     assert [step["offset"] for step in world.of("ack", record=0)] == [0]
@@ -107,9 +107,9 @@ def test_an_idempotent_producer_repeats_without_doubling() -> None:
 
 def test_where_brokers_ignore_producer_ids_it_does_double() -> None:
     world = World(config=IDEMPOTENT, rules={"producer_dedup": "no"}).ready()
-    world.cluster.cut(1, 1001)
+    world.cluster.links.cut(1, 1001)
     world.write()
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(60)
     assert world.logs == [[0, 0]] * 3
 
@@ -134,7 +134,7 @@ def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
     config = {**IDEMPOTENT, "unclean.leader.election.enable": True, "replica.lag.time.max.ms": 2_000}
     world = World(brokers=2, config=config, rules={"producer_recovery": recovery}).ready()
     world.write(5, acks=1)  # Something for the log to know the producer by.
-    world.cluster.cut(2, 1)
+    world.cluster.links.cut(2, 1)
     world.run(10)
     world.write(acks=1)
     world.cluster.kill(1)
@@ -147,9 +147,9 @@ def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
 
 def test_a_request_to_a_former_leader_times_out_though_the_present_one_answers() -> None:
     world = World().ready()
-    world.cluster.cut(1, 1001)
+    world.cluster.links.cut(1, 1001)
     lost = world.write(seconds=0.01)
-    world.cluster.lose_power(1)
+    world.cluster.machines.lose_power(1)
     world.run(20)
     assert world.of("elected", broker=2)
     for _ in range(4):

@@ -84,7 +84,7 @@ def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     world.run(5)
     assert 1 not in world.cluster.running
     assert (state(world).leader, state(world).isr, state(world).elr) == (2, (2, 3), ())
-    storage = world.cluster.storages[1]
+    storage = world.cluster.machines.storages[1]
     assert (storage.clean_shutdown, storage.clean_broker_epoch) == (True, epoch)
     world.cluster.shut_down(2)
     world.run(5)
@@ -105,7 +105,7 @@ def test_only_who_went_cleanly_stays_eligible(kill: bool, elr: tuple[int, ...]) 
     stop(2)
     world.run(12)
     assert (state(world).isr, state(world).elr) == ((3,), (2,))
-    world.cluster.cut(2, 3)  # It cannot catch up.
+    world.cluster.links.cut(2, 3)  # It cannot catch up.
     world.cluster.start(2)
     world.run(1)
     assert state(world).elr == elr
@@ -114,13 +114,13 @@ def test_only_who_went_cleanly_stays_eligible(kill: bool, elr: tuple[int, ...]) 
 def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
     world = kraft()
     world.run(20)
-    world.cluster.cut(0, 3)
+    world.cluster.links.cut(0, 3)
     assert world.cluster.control.prefer() is False  # It leads already.
     for broker in (1, 2):
         quorum(world).expire(broker)
         world.run(3)
     assert not world.of("follow", broker=3)[1:]
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(3)
     assert process(world, 3).image.offset == len(quorum(world).log)
     follows = world.of("follow", broker=3)[1:]
@@ -131,7 +131,7 @@ def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
 def test_a_broker_whose_requests_do_not_arrive_reads_nothing() -> None:
     world = kraft()
     world.run(20)
-    world.cluster.cut(3, 0)
+    world.cluster.links.cut(3, 0)
     before = process(world, 3).image.offset
     quorum(world).expire(2)
     world.run(5)
@@ -144,8 +144,8 @@ def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
     world.run(20)
     world.cluster.kill(2)
     world.run(5)
-    assert world.cluster.move_controller()
-    assert not world.cluster.move_controller()  # Nobody is active just now.
+    assert world.cluster.control.fail_over()
+    assert not world.cluster.control.fail_over()  # Nobody is active just now.
     world.run(8)
     assert quorum(world).epoch == 2
     assert not world.of("session-end", broker=2)  # Nine seconds after its predecessor's.
@@ -157,14 +157,13 @@ def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
 def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> None:
     world = kraft()
     world.run(20)
-    assert world.cluster.pause_controller(0)
+    assert world.cluster.control.pause_controller(0, world.cluster.pause)
     length = len(quorum(world).log)
     assert not quorum(world).expire(2)
     assert not quorum(world).prefer()
-    world.cluster.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
+    world.cluster.administrator.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
     world.run(2)
     assert len(quorum(world).log) == length
-    world.cluster.resume_controller(0)
     world.run(2)
     assert quorum(world).epoch == 2
     assert len(quorum(world).log) == length + 1
@@ -174,13 +173,13 @@ def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> Non
 def test_an_isr_change_that_got_lost_is_asked_for_again() -> None:
     world = kraft(controller_socket_timeout_ms=5_000)
     world.run(20)
-    world.cluster.cut(1, 3)
+    world.cluster.links.cut(1, 3)
     world.write(seconds=0.1)
     world.run(9)
-    world.cluster.cut(1, 0)
+    world.cluster.links.cut(1, 0)
     world.run(6)  # The leader has found the laggard, and nobody heard it.
     assert state(world).isr == (1, 2, 3)
-    world.cluster.heal(1, 0)
+    world.cluster.links.heal(1, 0)
     world.run(5)
     assert state(world).isr == (1, 2)
 
@@ -201,7 +200,7 @@ def test_a_fenced_broker_does_not_join_the_isr() -> None:
 def test_a_reassignment_moves_the_replica_and_its_log_is_deleted() -> None:
     world = World("kraft", brokers=4, config={"default.replication.factor": 3}).ready()
     world.write()
-    assert world.cluster.reassign((4, 2, 3))
+    assert world.cluster.control.reassign((4, 2, 3))
     world.run(3)
     assert (state(world).replicas, state(world).leader, state(world).adding, state(world).removing) == (
         (4, 2, 3), state(world).isr[0], (), ()

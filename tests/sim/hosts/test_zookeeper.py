@@ -46,15 +46,15 @@ def test_a_broker_that_finds_its_old_registration_exits_until_that_is_gone() -> 
     end, back = world.of("session-end", broker=3)[0]["t"], world.of("registered", broker=3)[1]["t"]
     assert exits[0] < end < back
     assert abs((back - exits[0]) % 1_200_000 - 0) < 20_000  # A second of waiting and 0.2 s of loading, so many times.
-    assert world.cluster.storages[3].recovery_point == 0
+    assert world.cluster.machines.storages[3].recovery_point == 0
     assert isr(world) == (1, 2, 3)
 
 
 def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
     world = World(config=QUIET).ready()
     before = world.cluster.running[2].broker_epoch
-    assert world.cluster.expire_session(2)
-    assert not world.cluster.expire_session(2)
+    assert world.cluster.control.expire(2)
+    assert not world.cluster.control.expire(2)
     world.run(1)
     assert world.cluster.running[2].broker_epoch > before
     assert len(world.of("registered", broker=2)) == 2
@@ -63,12 +63,12 @@ def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
 
 def test_a_session_expires_while_its_broker_is_cut_off_and_comes_back_with_the_link() -> None:
     world = World(config=QUIET).ready()
-    world.cluster.cut(1, 0)
+    world.cluster.links.cut(1, 0)
     world.run(4)
     assert leader(world) == 2
     assert controllers(world) in ([1, 2], [1, 3])
     assert world.cluster.running[1].leads  # It has not heard of it.
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(4)
     assert not world.cluster.running[1].leads
     assert isr(world) == (1, 2, 3)
@@ -89,18 +89,18 @@ def test_a_notice_that_was_lost_is_told_again() -> None:
     world = World(config=QUIET).ready()
     world.cluster.kill(2)
     world.run(1.8)
-    world.cluster.cut(0, 1)  # Broker 1 is controller; its pings still arrive.
+    world.cluster.links.cut(0, 1)  # Broker 1 is controller; its pings still arrive.
     world.run(2.5)
     assert world.of("session-end", broker=2)
     assert isr(world) == (1, 2, 3)
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(2)
     assert isr(world) == (1, 3)
 
 
 def test_the_controllers_seat_can_be_taken_from_it() -> None:
     world = World(config=QUIET).ready()
-    assert world.cluster.move_controller()
+    assert world.cluster.control.fail_over()
     world.run(1)
     assert len(controllers(world)) == 2
     active = [broker for broker in world.cluster.running if world.process(broker).module.controller.epoch >= 0]
@@ -133,11 +133,11 @@ def test_a_paused_controller_is_replaced_and_gives_up_when_it_wakes(mode: str) -
 
 def test_requests_for_a_broker_that_cannot_be_reached_are_sent_again() -> None:
     world = World(config={**QUIET, "controller.socket.timeout.ms": 2_000}).ready()
-    world.cluster.cut(1, 3)
+    world.cluster.links.cut(1, 3)
     world.decide(2, (1, 2, 3))
     world.run(1)
     assert not world.of("follow", broker=3, leader=2)
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(2)
     assert world.of("follow", broker=3, leader=2)
 
@@ -166,7 +166,7 @@ def test_a_leader_that_shuts_down_hands_over_first() -> None:
     assert world.of("elected")[-1]["t"] < world.of("shutdown", broker=1)[0]["t"]
     assert isr(world) == (2, 3)
     assert world.cluster.control.state.leader_epoch == 1  # Nothing more to do when its session was closed.
-    assert world.cluster.storages[1].clean_shutdown
+    assert world.cluster.machines.storages[1].clean_shutdown
 
 
 def test_without_a_controller_a_broker_tries_three_times_and_stops() -> None:
@@ -194,7 +194,7 @@ def test_sessions_outlive_a_pause_of_zookeeper() -> None:
 
 def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_later() -> None:
     world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
-    world.cluster.cut(1, 3)
+    world.cluster.links.cut(1, 3)
     world.write(1, seconds=4)
     assert set(isr(world)) == {1, 2}
     assert world.cluster.control.state.leader_epoch == 0
@@ -210,14 +210,14 @@ def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_la
 
 def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
     world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000, "controller.socket.timeout.ms": 9_000}).ready()
-    world.cluster.cut(2, 1)
-    world.cluster.move_controller()
+    world.cluster.links.cut(2, 1)
+    world.cluster.control.fail_over()
     world.run(0.5)
     while world.cluster.controller != 2:
-        world.cluster.move_controller()
+        world.cluster.control.fail_over()
         world.run(0.5)
     world.decide(1, (1, 2, 3))  # Broker 1 does not hear of its new epoch.
-    world.cluster.cut(1, 3)
+    world.cluster.links.cut(1, 3)
     world.write(1, seconds=4)
     assert isr(world) == (1, 2, 3)
     process = world.cluster.running[1]
@@ -227,7 +227,7 @@ def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:
 
 def test_the_partition_stands_still_while_its_isr_is_written() -> None:
     world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
-    world.cluster.cut(1, 3)
+    world.cluster.links.cut(1, 3)
     world.cluster.pause(0)
     world.write(1, seconds=4)
     process = world.cluster.running[1]
@@ -254,7 +254,7 @@ def test_an_administrator_asks_for_the_preferred_leader() -> None:
     world = World(config=QUIET).ready()
     world.decide(2, (1, 2, 3))
     world.run(0.1)
-    assert world.cluster.preferred_election()
+    assert world.cluster.control.prefer()
     world.run(0.1)
     assert leader(world) == 1
 
@@ -263,8 +263,8 @@ def test_a_reassignment_moves_a_replica() -> None:
     config = {**QUIET, "default.replication.factor": 3}
     world = World(brokers=4, config=config).ready()
     first = world.write(3)
-    assert world.cluster.reassign((4, 2, 3))
-    assert not world.cluster.reassign((2, 3, 4))
+    assert world.cluster.control.reassign((4, 2, 3))
+    assert not world.cluster.control.reassign((2, 3, 4))
     world.run(3)
     assert world.cluster.replicas == (4, 2, 3)
     assert leader(world) == 4
@@ -283,7 +283,7 @@ def test_settings_change_while_running() -> None:
     world.run(5)
     world.write(1, seconds=2)
     assert not world.of("ack")
-    world.cluster.set_config("min.insync.replicas", 2)
+    world.cluster.administrator.set_config("min.insync.replicas", 2)
     world.run(2)
     assert world.of("ack")
     world.cluster.kill(1)
@@ -292,7 +292,7 @@ def test_settings_change_while_running() -> None:
     world.cluster.start(3)
     world.run(6)
     assert leader(world) == 0
-    world.cluster.set_config("unclean.leader.election.enable", True)
+    world.cluster.administrator.set_config("unclean.leader.election.enable", True)
     world.run(1)
     assert leader(world) == 3
 
@@ -306,10 +306,10 @@ def test_what_is_asked_twice_is_done_once() -> None:
         done.append(1)
         return len(done)
 
-    world.cluster.cut(0, 2)
+    world.cluster.links.cut(0, 2)
     world.process(2).at_zookeeper(operation, answers.append)
     world.run(2)
     assert (len(done), answers) == (1, [])
-    world.cluster.heal_links()
+    world.cluster.links.heal_all()
     world.run(2)
     assert (len(done), answers) == (1, [1])

@@ -1,0 +1,75 @@
+"""What an administrator does to a cluster, beyond what `sim.hosts.control_plane.ControlPlane` is asked for directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sim.config import Value
+from sim.history import steps
+from sim.history.recorder import Recorder
+from sim.hosts.control_plane import ControlPlane
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
+from sim.protocol.replica.partition import Partition
+from sim.protocol.rules import Rules
+
+
+def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
+    """What a promise of eligible leader replicas depends on, as it is in the beginning."""
+    smallest = config[MIN_ISR]
+    assert isinstance(smallest, int)
+    recorder.ledger.follows_leos = rules.elr == "on"
+    if not config[ELR_FEATURE]:
+        recorder.record(steps.Fact(steps.ELR_OFF, 0))
+    recorder.record(steps.MinIsr(min(smallest, replication_factor)))
+
+
+class Administrator:
+    """Changes settings, and deletes records.
+
+    Args:
+        control: the control plane.
+        recorder: where what matters to promises is noted.
+        min_isr: ``min.insync.replicas`` in the beginning.
+    """
+
+    def __init__(self, control: ControlPlane, recorder: Recorder, min_isr: int) -> None:
+        self._control = control
+        self._recorder = recorder
+        self._min_isrs = [min_isr]
+
+    def set_config(self, key: str, value: Value) -> None:
+        """Change a dynamic setting."""
+        if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
+            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
+        if key == ELR_FEATURE and not value:
+            self._recorder.record(steps.Fact(steps.ELR_OFF, 0))
+        self._control.set_config(key, value)
+
+    def change_min_isr(self, value: int) -> bool:
+        """Set ``min.insync.replicas`` for a while; False if that is its value."""
+        changes = self._min_isrs
+        if value == changes[-1]:
+            return False
+        changes.append(value)
+        self.set_config(MIN_ISR, value)
+        return True
+
+    def restore_min_isr(self, value: int) -> None:
+        """Take the newest such change to that value back."""
+        changes = self._min_isrs
+        before = changes[-1]
+        changes.pop(len(changes) - 1 - changes[::-1].index(value))
+        if changes[-1] != before:
+            self.set_config(MIN_ISR, changes[-1])
+
+    def delete_records(self, partition: Partition, before: int) -> bool:
+        """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not."""
+        log = partition.log
+        previous = log.log_start
+        end = min(before, partition.hw)
+        deleted = [record for batch in log.batches for record in batch.ids()[: max(0, end - batch.base_offset)]]
+        partition.advance_log_start(before)
+        if log.log_start == previous:
+            return False
+        self._recorder.record(steps.Retention(partition.broker, deleted))
+        return True

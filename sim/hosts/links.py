@@ -1,0 +1,75 @@
+"""What is wrong with the links of a cluster, and how it is put right.
+
+Verbs come in pairs: `cut` and `heal`, `worsen` and `mend`, and `heal_all` for all of these.
+"""
+
+from __future__ import annotations
+
+from sim.environment.network import Network
+from sim.history import steps
+from sim.history.recorder import Recorder
+
+
+class Links:
+    """The directed links between broker ids, 0 for the control plane.
+
+    Args:
+        network: what they belong to.
+        recorder: where changes are noted.
+    """
+
+    def __init__(self, network: Network, recorder: Recorder) -> None:
+        self._network = network
+        self._recorder = recorder
+        self._cuts: list[tuple[int, int]] = []
+        self._worse: list[tuple[str, int, int, int]] = []
+
+    def cut(self, source: int, target: int) -> None:
+        """Nothing arrives from `source` at `target` any more."""
+        self._network.cut(source, target)
+        self._cuts.append((source, target))
+        self._recorder.record(steps.Link("cut", source, target))
+
+    def heal(self, source: int, target: int) -> bool:
+        """Take one cut back; False if there is none (any more)."""
+        if (source, target) not in self._cuts:
+            return False
+        self._cuts.remove((source, target))
+        self._network.heal(source, target)
+        self._recorder.record(steps.Link("heal", source, target))
+        return True
+
+    def worsen(self, step: str, source: int, target: int, value: int) -> None:
+        """Make a directed link ``slow`` (by so many us), ``lossy`` or ``resent`` (so many of a thousand)."""
+        self._change(step, source, target, value)
+        self._worse.append((step, source, target, value))
+        self._recorder.record(steps.Link(step, source, target, value))
+
+    def mend(self, step: str, source: int, target: int, value: int) -> bool:
+        """Take that back; False if it was done."""
+        entry = (step, source, target, value)
+        if entry not in self._worse:
+            return False
+        self._worse.remove(entry)
+        self._change(step, source, target, -value)
+        self._recorder.record(steps.Link("heal", source, target))
+        return True
+
+    def _change(self, step: str, source: int, target: int, by: int) -> None:
+        network = self._network
+        changes = {"slow": network.slow, "lossy": network.lossy, "resent": network.resend}
+        changes[step](source, target, by)
+
+    def heal_all(self, *ends: int) -> None:
+        """Take back all cuts and whatever makes links worse, or only what is between two nodes.
+
+        Without nodes, no message is lost any more.
+        """
+        for step, source, target, value in list(self._worse):
+            if not ends or {source, target} == set(ends):
+                self.mend(step, source, target, value)
+        if not ends:
+            self._network.lose(0)
+        for source, target in list(self._cuts):
+            if not ends or {source, target} == set(ends):
+                self.heal(source, target)
