@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERSION: Final = "0"
 """First line of each checkpoint file."""
 
-Batch = tuple[int, int, int, int]
+DumpedBatch = tuple[int, int, int, int]
 """Base offset, last offset, partition leader epoch, id of the first record."""
 
 _BATCH: Final = re.compile(r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) partitionLeaderEpoch: (-?\d+)")
@@ -72,7 +72,7 @@ def _checkpoint_lines(text: str, words: int) -> list[list[str]]:
     return entries
 
 
-def dump_log(path: str, log_start: int, batches: Sequence[Batch]) -> str:
+def dump_log(path: str, log_start: int, batches: Sequence[DumpedBatch]) -> str:
     """A log as ``kafka-dump-log --print-data-log`` prints it; payloads are record ids.
 
     Args:
@@ -88,7 +88,7 @@ def dump_log(path: str, log_start: int, batches: Sequence[Batch]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_dump_log(text: str) -> tuple[int, list[Batch]]:
+def read_dump_log(text: str) -> tuple[int, list[DumpedBatch]]:
     """Undo `dump_log`.
 
     Returns:
@@ -98,7 +98,7 @@ def read_dump_log(text: str) -> tuple[int, list[Batch]]:
         ValueError: a line is of another form.
     """
     _, start, *lines = text.splitlines()
-    batches: list[Batch] = []
+    batches: list[DumpedBatch] = []
     rest = iter(lines)
     for line in rest:
         base, last, count, epoch = (int(word) for word in _match(_BATCH, line))

@@ -28,7 +28,7 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
         ui.line(f"the scenario expects {expectation(scenario.expect[result.row['mode']])}")
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
-    _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.probes])
+    _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
     _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
     early = [warning for warning in result.warnings if warning not in result.violations]
     _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
@@ -45,7 +45,7 @@ def as_json(result: RunResult) -> dict[str, Any]:
     return {
         "row": result.row,
         "settings": result.settings,
-        "story": result.probes,
+        "story": result.story,
         "violations": result.violations,
         "warnings": result.warnings,
         "faults": result.faults,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reports.console import Ui
-    from scenarios.format.scenario import AlsoOccurs, Expectation, FinalLog, Pattern, Probe, Scenario, Step
+    from scenarios.format.scenario import AlsoOccurs, Expectation, FinalLog, Pattern, Scenario, ScriptLine, StoryLine
 
 
 def as_json(scenario: Scenario) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _sections(scenario: Scenario) -> dict[str, list[str]]:
         "Workload": [_bounds(asdict(scenario.workload))] if scenario.workload else [],
         "Faults, drawn from the seed": [_bounds(asdict(scenario.faults))] if scenario.faults else [],
         "Script": [_step(step) for step in scenario.script],
-        "Story, in this order": [_probe(probe) for probe in scenario.story],
+        "Story, in this order": [_told(line) for line in scenario.story],
         "Final logs": [_final(final) for final in scenario.final],
         "Expected": [f"{mode}: {expectation(expected)}" for mode, expected in scenario.expect.items()],
         "It occurs with other rules": [f"{mode}: {pairs(rules)}" for mode, rules in scenario.broken_by.items()],
@@ -84,14 +84,14 @@ def _bound(value: Any) -> Any:
     return f"{value[0]}..{value[1]}" if is_pair else value
 
 
-def _step(step: Step) -> str:
+def _step(step: ScriptLine) -> str:
     when = f"when {_pattern(step.when)}: " if step.when else ""
     after = f"after {step.after_us / 1000:g} ms: " if step.after_us else ""
     return f"{when}{after}{step.do} {pairs(dict(step.params))}".rstrip()
 
 
-def _probe(probe: Probe) -> str:
-    return _pattern(probe.pattern) + _where(probe.rules)
+def _told(line: StoryLine) -> str:
+    return _pattern(line.pattern) + _where(line.rules)
 
 
 def _final(final: FinalLog) -> str:
@@ -100,7 +100,7 @@ def _final(final: FinalLog) -> str:
 
 
 def _where(rules: Mapping[str, tuple[str, ...]]) -> str:
-    """What a probe or a final log is restricted to."""
+    """What a line of the story or a final log is restricted to."""
     alternatives = {name: "|".join(values) for name, values in rules.items()}
     return f" (where {pairs(alternatives)})" if rules else ""
 

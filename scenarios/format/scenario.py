@@ -20,8 +20,8 @@ SCHEMA_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that a script sends. `name` (``m1``) is how steps and probes call it."""
+class ScriptedBatch:
+    """A batch that a script sends. `name` (``m1``) is how script and story call it."""
 
     name: str
     records: int = 1
@@ -78,7 +78,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptLine:
     """One line of a script: wait for `when` after the line before, then `after_us` more, then `do`.
 
     Attributes:
@@ -97,11 +97,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """One sentence of the story: `pattern` must happen after the probe before it.
+class StoryLine:
+    """One sentence of the story: `pattern` must happen after the line before it.
 
     `rules` restricts it to rules of the broker that it names, or of the mode
-    (``{"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}``): the probe is skipped where a rule has
+    (``{"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}``): the line is skipped where a rule has
     another value.
     """
 
@@ -117,7 +117,7 @@ class FinalLog:
         broker: whose log.
         batches: names of the scripted batches, in order; a batch that was appended twice stands twice.
         leo: the offset after them, where validation's records begin; it shows a hole.
-        rules: as in `Probe`: it must only hold so where the broker's rules have these values.
+        rules: as in `StoryLine`: it must only hold so where the broker's rules have these values.
     """
 
     broker: int
@@ -189,7 +189,7 @@ class Scenario:
         workload: bursts, or None when the script sends everything.
         faults: what a drawn plan is drawn from, or None.
         script: the scripted part.
-        story: ordered probes.
+        story: its lines, in order.
         final: final logs.
         expect: mode -> expectation.
         broken_by: mode that is expected to be clean -> rule values with which a kind under test does occur: each of
@@ -215,8 +215,8 @@ class Scenario:
     draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     workload: Bursts | None = None
     faults: FaultDraw | None = None
-    script: tuple[Step, ...] = ()
-    story: tuple[Probe, ...] = ()
+    script: tuple[ScriptLine, ...] = ()
+    story: tuple[StoryLine, ...] = ()
     final: tuple[FinalLog, ...] = ()
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -281,7 +281,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     if plain["faults"] is not None:
         plain["faults"] = FaultDraw(**_tuples(plain["faults"]))
     plain["script"] = tuple(_step(step) for step in plain["script"])
-    plain["story"] = tuple(Probe(_pattern(probe["pattern"]), _rules(probe["rules"])) for probe in plain["story"])
+    plain["story"] = tuple(StoryLine(_pattern(line["pattern"]), _rules(line["rules"])) for line in plain["story"])
     plain["final"] = tuple(
         FinalLog(**_tuples({**final, "rules": _rules(final["rules"])})) for final in plain.get("final", ())
     )
@@ -306,6 +306,6 @@ def _pattern(data: Mapping[str, Any]) -> Pattern:
     return Pattern(**_tuples(data))
 
 
-def _step(data: Mapping[str, Any]) -> Step:
+def _step(data: Mapping[str, Any]) -> ScriptLine:
     when = None if data["when"] is None else _pattern(data["when"])
-    return Step(data["do"], when, data["after_us"], data["params"], _rules(data.get("rules", {})))
+    return ScriptLine(data["do"], when, data["after_us"], data["params"], _rules(data.get("rules", {})))

@@ -179,7 +179,7 @@ class _Pattern(Table):
     rounds: Annotated[Natural, _only_for("settled")] | None = None
 
 
-class _Probe(_Pattern):
+class _StoryLine(_Pattern):
     rules: RuleValues = {}
 
 
@@ -230,7 +230,7 @@ class _File(Table):
     workload: _Workload | None = None
     faults: _Faults | None = None  # type: ignore[valid-type]
     script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
-    story: list[_Probe] = []
+    story: list[_StoryLine] = []
     final: list[_FinalLog] = []
     expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
     broken_by: dict[ModeName, RuleValue] = {}
@@ -242,7 +242,7 @@ TABLES: Final[dict[str, type[Table]]] = {
     "workload": _Workload,
     "faults": _Faults,
     "when": _Pattern,
-    "story": _Probe,
+    "story": _StoryLine,
     "final": _FinalLog,
     "also": _Also,
     **LINES,
@@ -335,7 +335,7 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
         "control": "real" if stored["control"] == "simple" else stored["control"],  # It was called so at first.
         "settle_ms": _ms(stored["settle_us"]),
         "script": [_line_of(step) for step in stored["script"]],
-        "story": [{**_without_none(probe["pattern"]), "rules": probe["rules"]} for probe in stored["story"]],
+        "story": [{**_without_none(line["pattern"]), "rules": line["rules"]} for line in stored["story"]],
         "final": [_without_none(final) for final in stored.get("final", ())],
         "expect": {mode: _words(expectation) for mode, expectation in stored["expect"].items()},
     }
@@ -373,7 +373,7 @@ def _plain(file: _File) -> dict[str, Any]:
         "broker_config": {broker: part["keys"] for broker, part in brokers["sections"].items() if part["keys"]},
         "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
         "script": [_step(line) for line in plain["script"]],
-        "story": [{"rules": probe.pop("rules"), "pattern": probe} for probe in plain["story"]],
+        "story": [{"rules": line.pop("rules"), "pattern": line} for line in plain["story"]],
         "settle_us": settle_us,
     }
 

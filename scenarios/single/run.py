@@ -158,7 +158,7 @@ class RunResult:
         trace: steps, if asked for.
         faults: realised faults.
         plan: the drawn plan.
-        probes: what the story says, with the time it came true or None.
+        story: what it says, with the time it came true or None.
         violations: what the checkers found.
         warnings: early warnings; those that count are among the violations, too.
         partition: leader, ISR and epochs at the end.
@@ -178,7 +178,7 @@ class RunResult:
     partition: PartitionView
     faults: list[dict[str, Any]] = field(default_factory=list)
     plan: dict[str, Any] = field(default_factory=dict)
-    probes: list[dict[str, Any]] = field(default_factory=list)
+    story: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, Any]] = field(default_factory=list)
     replicas: list[ReplicaView] = field(default_factory=list)
@@ -384,7 +384,7 @@ class _Run:
         if failure is not None and not self.stalled:
             ledger.violations.append(failure)
         leader = cluster.leader
-        # A broker that missed that it is no replica any more still has a log, which is nobody's.
+        # A broker that missed that it is no replica any more still has a log, which does not count.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         logs = [storage.log for storage in cluster.machines.storages.values()]
@@ -555,7 +555,7 @@ class _Run:
             partition=self.partition(),
             faults=self.injection.to_json(),
             plan=self.plan.to_json(),
-            probes=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
+            story=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
             violations=_entries(self.cluster.recorder.ledger.violations),
             warnings=_entries(self.cluster.recorder.ledger.warnings),
             replicas=self.replicas(),

@@ -1,7 +1,7 @@
 """Playing a script against a cluster, and checking that its story happens.
 
 The script is a SimPy process: it waits for a step of the protocol, then for a time, then acts. The story is a list of
-probes that must come true in order; if one does not, the run is an error, whatever the checkers say.
+lines that must come true in order; if one does not, the run is an error, whatever the checkers say.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from simpy.events import Event
 from faults.injection import Injection
 from faults.kind import node_of
 from faults.kinds import KINDS
-from scenarios.format.scenario import Pattern, Probe
-from scenarios.format.scenario import Step as Line
+from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
@@ -100,19 +99,19 @@ class RulesInForce:
 
 
 class Story:
-    """Ticks probes off in order.
+    """Ticks the lines of a story off in order.
 
     Args:
-        probes: the story.
-        rules: the mode's rules, and those of each broker: probes for other rule values are left out.
+        lines: the story.
+        rules: the mode's rules, and those of each broker: lines for other rule values are left out.
         batches: batch names; filled while the script runs.
 
     Attributes:
-        met: (what the probe says, when it came true or None), in order.
+        met: (what the line says, when it came true or None), in order.
     """
 
-    def __init__(self, probes: tuple[Probe, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
-        self._patterns = [probe.pattern for probe in probes if rules.fit(probe.rules, probe.pattern.broker)]
+    def __init__(self, lines: tuple[StoryLine, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
+        self._patterns = [line.pattern for line in lines if rules.fit(line.rules, line.pattern.broker)]
         self._batches = batches
         self._times: list[int] = []
 
@@ -133,7 +132,7 @@ class Story:
         """Fail if the story did not happen.
 
         Raises:
-            StoryError: names the first probe that was not met.
+            StoryError: names the first line that was not met.
         """
         for said, at_us in self.met:
             if at_us is None:
@@ -154,7 +153,7 @@ class Script:
 
     def __init__(
         self,
-        lines: tuple[Line, ...],
+        lines: tuple[ScriptLine, ...],
         rules: RulesInForce,
         cluster: Cluster,
         injection: Injection,

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.evidence import kafka_text
-from reports.evidence.kafka_text import Batch, Topic
+from reports.evidence.kafka_text import DumpedBatch, Topic
 
 NUMBERS = st.integers(0, 2**62)
 BROKERS = st.lists(st.integers(1, 9), unique=True).map(tuple)
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[int, list[Batch]]:
+def logs(draw: st.DrawFn) -> tuple[int, list[DumpedBatch]]:
     start = offset = draw(st.integers(0, 1000))
     batches = []
     for count in draw(st.lists(st.integers(1, 5), max_size=6)):
@@ -60,7 +60,7 @@ def test_dump_log_keeps_kafkas_labels() -> None:
 
 
 @given(logs())
-def test_dump_log_reads_back(log: tuple[int, list[Batch]]) -> None:
+def test_dump_log_reads_back(log: tuple[int, list[DumpedBatch]]) -> None:
     start, batches = log
     assert kafka_text.read_dump_log(kafka_text.dump_log("x.log", start, batches)) == (start, batches)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenarios.format import catalogue
-from scenarios.format.scenario import SCHEMA_VERSION, AlsoOccurs, Expectation, FinalLog, Scenario, Step, from_json
+from scenarios.format.scenario import SCHEMA_VERSION, AlsoOccurs, Expectation, FinalLog, Scenario, ScriptLine, from_json
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -75,7 +75,7 @@ def test_hash_leaves_out_what_is_said_about_a_scenario(change: dict[str, Any]) -
         {"config": {"default.replication.factor": 3, "min.insync.replicas": 2}},
         {"broker_config": {1: {"acks": "1"}}},
         {"draw_config": {"acks": ("1",)}},
-        {"script": (Step("heal"),)},
+        {"script": (ScriptLine("heal"),)},
         {"settle_us": 1},
         {"broker_modes": {1: "kip101"}},
         {"first": 2},

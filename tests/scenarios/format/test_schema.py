@@ -6,14 +6,14 @@ from faults.drawing import FaultDraw
 from scenarios.format.actions import ACTIONS
 from scenarios.format.scenario import (
     AlsoOccurs,
-    Batch,
     Bursts,
     Expectation,
     FinalLog,
     Pattern,
-    Probe,
     Scenario,
-    Step,
+    ScriptedBatch,
+    ScriptLine,
+    StoryLine,
 )
 from scenarios.format.schema import PARAMS, read
 from sim.config import NEVER
@@ -69,7 +69,7 @@ def problems(text: str) -> tuple[str, ...]:
     return tuple(problem.removeprefix("x.toml: ") for problem in caught.value.problems)
 
 
-def line(text: str) -> Step:
+def line(text: str) -> ScriptLine:
     return read(f"{HEAD}{SENDS}[[script]]\n{text}{EXPECT}", "x.toml").script[1]
 
 
@@ -142,8 +142,8 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
         broker_config={2: {"log.flush.interval.messages": NEVER}},
         broker_modes={2: "kip101"},
         script=(
-            Step("produce", params={"batch": "m1", "records": 3, "acks": "all"}),
-            Step(
+            ScriptLine("produce", params={"batch": "m1", "records": 3, "acks": "all"}),
+            ScriptLine(
                 "cut",
                 Pattern("ack", batch="m1"),
                 2005,
@@ -152,9 +152,9 @@ def test_a_scripted_scenario_is_read_in_full() -> None:
             ),
         ),
         story=(
-            Probe(Pattern("isr", isr=(1, 2), leader_epoch=4)),
-            Probe(Pattern("elr", elr=(2,), last_known_elr=())),
-            Probe(
+            StoryLine(Pattern("isr", isr=(1, 2), leader_epoch=4)),
+            StoryLine(Pattern("elr", elr=(2,), last_known_elr=())),
+            StoryLine(
                 Pattern("truncate", broker=1, offset=1),
                 {
                     "follower_truncation": ("high-watermark",),
@@ -302,7 +302,7 @@ def test_parameters_of_actions(text: str, params: dict[str, object]) -> None:
 
 def test_produce_takes_what_a_batch_holds() -> None:
     assert set(ACTIONS["produce"].params) == {"batch", "records", "acks"}
-    assert line('do = "produce"\nbatch = "m2"').params["records"] == Batch("m2").records
+    assert line('do = "produce"\nbatch = "m2"').params["records"] == ScriptedBatch("m2").records
 
 
 def test_every_kind_of_parameter_has_a_type() -> None:
@@ -464,7 +464,7 @@ def test_a_batch_is_sent_once() -> None:
     )
 
 
-def test_wrong_rules_of_a_probe() -> None:
+def test_wrong_rules_of_a_story_line() -> None:
     rules = "rules = { follower_truncation = 'high-watermrk', isr_joint = 'x', fetch_fencing = 1 }"
     assert problems(f"{HEAD}{SENDS}[[story]]\nstep = 'hw'\n{rules}{EXPECT}") == (
         "story 1: rules: rule follower_truncation has no value 'high-watermrk'; did you mean 'high-watermark'?",

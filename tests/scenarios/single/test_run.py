@@ -62,7 +62,7 @@ def test_a_row_is_that_of_the_full_result(power: Scenario) -> None:
 def test_a_result_is_plain_data(power: Scenario) -> None:
     result = run(power, "hw", 3, trace=True)
     assert result.trace
-    for part in (result.row, result.trace, result.faults, result.probes, result.violations):
+    for part in (result.row, result.trace, result.faults, result.story, result.violations):
         assert json.loads(json.dumps(part)) == part
     assert plan_from_json(json.loads(json.dumps(result.plan))).plan_hash() == result.row["plan_hash"]
     assert result.row["faults"] == sum(fault["effective"] for fault in result.faults)

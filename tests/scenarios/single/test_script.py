@@ -7,7 +7,7 @@ import pytest
 
 from faults.injection import Injection
 from scenarios.format.catalogue import load
-from scenarios.format.scenario import Pattern, Probe, Step
+from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Script, Story, StoryError, describe, matches
 from sim.kernel.scheduler import Environment
 from sim.protocol.modes import MODES
@@ -57,7 +57,7 @@ def test_patterns_are_described_in_words() -> None:
 
 
 def test_a_story_is_ticked_off_in_order() -> None:
-    story = Story((Probe(Pattern("kill")), Probe(Pattern("append"))), RULES, {})
+    story = Story((StoryLine(Pattern("kill")), StoryLine(Pattern("append"))), RULES, {})
     story.observe(APPEND)
     with pytest.raises(StoryError, match="no step 'kill' after the probes before it"):
         story.check()
@@ -69,20 +69,24 @@ def test_a_story_is_ticked_off_in_order() -> None:
     assert story.met == [("kill", 7), ("append", 9)]
 
 
-def test_probes_for_other_rules_are_left_out() -> None:
+def test_story_lines_for_other_rules_are_left_out() -> None:
     epochs = {"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}
-    probes = (Probe(Pattern("kill"), epochs), Probe(Pattern("halt", broker=1), epochs), Probe(Pattern("append")))
-    assert [said for said, _ in Story(probes, RULES, {}).met] == ["append"]
+    lines = (
+        StoryLine(Pattern("kill"), epochs),
+        StoryLine(Pattern("halt", broker=1), epochs),
+        StoryLine(Pattern("append")),
+    )
+    assert [said for said, _ in Story(lines, RULES, {}).met] == ["append"]
 
 
-def test_a_probe_is_about_the_rules_of_the_broker_that_it_names() -> None:
-    probe = Probe(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark", "leader-epoch")})
-    assert Story((probe,), RULES, {}).met
-    other = Probe(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark",)})
+def test_story_line_is_about_the_rules_of_the_broker_that_it_names() -> None:
+    line = StoryLine(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark", "leader-epoch")})
+    assert Story((line,), RULES, {}).met
+    other = StoryLine(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark",)})
     assert not Story((other,), RULES, {}).met
 
 
-def play(world: World, *lines: Step, seconds: float = 10) -> Script:
+def play(world: World, *lines: ScriptLine, seconds: float = 10) -> Script:
     script = Script(lines, RULES, world.cluster, Injection(world.cluster), -1, {})
     world.cluster.recorder.observe(script.observe)
     environment = Environment(world.cluster.kernel)
@@ -91,8 +95,8 @@ def play(world: World, *lines: Step, seconds: float = 10) -> Script:
     return script
 
 
-def do(action: str, when: Pattern | None = None, after_us: int = 0, **params: Any) -> Step:
-    return Step(action, when, after_us, {name.rstrip("_"): value for name, value in params.items()})
+def do(action: str, when: Pattern | None = None, after_us: int = 0, **params: Any) -> ScriptLine:
+    return ScriptLine(action, when, after_us, {name.rstrip("_"): value for name, value in params.items()})
 
 
 def test_lines_for_other_rules_of_the_mode_are_left_out_and_keep_their_numbers() -> None:
@@ -209,7 +213,7 @@ def test_a_script_can_injure_in_every_way() -> None:
 
 def test_a_line_that_waits_in_vain_fails_the_run() -> None:
     canary = load("canary")
-    lines = (Step("wait", Pattern("halt", broker=1)), *canary.script)
+    lines = (ScriptLine("wait", Pattern("halt", broker=1)), *canary.script)
     row = run_row(replace(canary, script=lines), "hw", 1)
     assert row["verdict"] == "error"
     assert row["error"] == "not as told: script line 1 waited in vain for 'halt broker=1'"
@@ -217,11 +221,11 @@ def test_a_line_that_waits_in_vain_fails_the_run() -> None:
 
 def test_a_story_that_does_not_happen_fails_the_run_whatever_the_checkers_say() -> None:
     canary = load("canary")
-    result = run(replace(canary, story=(*canary.story, Probe(Pattern("halt")))), "hw", 1)
+    result = run(replace(canary, story=(*canary.story, StoryLine(Pattern("halt")))), "hw", 1)
     assert result.row["verdict"] == "error"
     assert result.row["error"].startswith("not as told: story did not happen: no step 'halt'")
     assert result.violations
-    assert result.probes[-1] == {"text": "halt", "met_at_us": None}
+    assert result.story[-1] == {"text": "halt", "met_at_us": None}
 
 
 def test_deleting_records_needs_a_leader() -> None:

@@ -189,7 +189,7 @@ def test_a_stopped_sweep_goes_on(tmp_path: Path, error: BaseException, code: int
     assert (partial["complete"], partial["exit_code"], partial["runs"], partial["runs_asked"]) == (False, code, 20, 40)
     assert len((tmp_path / "violations.jsonl").read_text().splitlines()) == 20
     rest = Here()
-    # Other chunks and waves: the layout is nobody's business.
+    # Other chunks and waves: the layout decides nothing.
     whole = run_whole_sweep(CANARY, tmp_path, rest, chunks=2, wave_units=15)
     assert [plan.chunks for plan in rest.waves] == [[((0, 20, 27),), ((0, 27, 35),)], [((0, 35, 37),), ((0, 37, 40),)]]
     assert (whole["complete"], whole["exit_code"], whole["runs"]) == (True, 0, 40)

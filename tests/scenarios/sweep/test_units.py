@@ -1,4 +1,4 @@
-"""Sweeps in modes that are nobody's but the caller's."""
+"""Sweeps in modes that only the caller knows."""
 
 from __future__ import annotations
 
