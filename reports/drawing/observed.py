@@ -137,7 +137,7 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str])
 
 
 def _log(cluster: Cluster, broker: int) -> LogView | None:
-    storage = cluster.storages.get(broker)
+    storage = cluster.machines.storages.get(broker)
     if storage is None:
         return None
     process = cluster.running.get(broker)

@@ -327,5 +327,5 @@ def test_a_fetcher_that_lost_its_partition_does_nothing_any_more() -> None:
 
 
 def test_flushers_of_different_machines_run_out_of_step() -> None:
-    storages = World().cluster.storages.values()
+    storages = World().cluster.machines.storages.values()
     assert len({storage._writeback_phase_us for storage in storages}) == len(storages) == 3
