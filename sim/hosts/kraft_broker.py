@@ -288,7 +288,7 @@ class KRaftBroker(Broker):
                 self._lead(partition, state)
             else:
                 partition.become_leader(state, self.kernel.now_us)
-                self._watch_isr()
+                self._isr_expiration.watch()
             self.network.changed()
         elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
             self._await_leader(partition, state)
@@ -299,7 +299,7 @@ class KRaftBroker(Broker):
 
     def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
         """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
-        self._fetchers.clear()
+        self.stop_fetching()
         partition.become_follower(state)
         self.wake_all()
         self._recorder.record(steps.Follow(self.node, partition, restarts=True))
@@ -320,7 +320,7 @@ class KRaftBroker(Broker):
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: ask the controller."""
         self.network.settle_fetches(self.node)
-        self._watch_isr()
+        self._isr_expiration.watch()
         self._recorder.record(steps.IsrSent(partition, isr))
         epochs = partition.followers.broker_epochs(isr, self.node, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
@@ -352,7 +352,7 @@ class KRaftBroker(Broker):
         self._asked = None
         self.network.settle_fetches(self.node)
         self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
-        self._watch_isr()
+        self._isr_expiration.watch()
         self.network.changed()
 
     # Controlled shutdown.

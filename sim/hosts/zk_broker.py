@@ -316,7 +316,7 @@ class ZooKeeperBroker(Broker):
             if request.delete:
                 self._delete_partition(partition)
             else:
-                self._fetchers.clear()
+                self.stop_fetching()
         return error
 
     def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
@@ -368,7 +368,7 @@ class ZooKeeperBroker(Broker):
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
         self.network.settle_fetches(self.node)
-        self._watch_isr()
+        self._isr_expiration.watch()
         self._recorder.record(steps.IsrSent(partition, isr))
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
@@ -393,7 +393,7 @@ class ZooKeeperBroker(Broker):
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
-            self._watch_isr()
+            self._isr_expiration.watch()
             self.network.changed()
         self._release()
 

@@ -126,7 +126,7 @@ def test_faults_at_the_time_of_a_ping(moment: str, delay_us: int, target: int) -
     for elision in (True, False):
         small = world(elision=elision)
         cluster, process = small.cluster, small.cluster.running[2]
-        at_us = process._loaded_us + 1 + 5 * process.settings.ping_us + delay_us
+        at_us = process._isr_expiration._began_us + 1 + 5 * process.settings.ping_us + delay_us
         if moment == "arrives":
             at_us += process.out[0].usual_us
         found.append(then(small, at_us, lambda: cluster.links.cut(2, 0) if target else cluster.pause(0)))  # noqa: B023
@@ -188,7 +188,7 @@ def test_what_is_asked_over_a_slow_connection_is_repeated_with_a_ping(late_us: i
         for ends in ((0, 1), (1, 0)):
             cluster.network.slow(*ends, 1_500_000)
         interval_us = leader.settings.ping_us
-        ping_us = leader._loaded_us + 1 + 5 * interval_us
+        ping_us = leader._isr_expiration._began_us + 1 + 5 * interval_us
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []

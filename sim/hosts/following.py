@@ -1,0 +1,303 @@
+"""A broker's requests to leaders: its fetchers, what they ask, and until when they wait for answers.
+
+All protocol decisions are made in `sim.protocol.replica.fetcher`. Kafka classes: ReplicaFetcherManager,
+AbstractFetcherThread, ReplicaFetcherBlockingSend.
+"""
+
+from __future__ import annotations
+
+from sim.environment.network import Channel
+from sim.history import steps
+from sim.history.recorder import Recorder
+from sim.hosts.peers import Server
+from sim.hosts.serving import Serving
+from sim.hosts.settings import BrokerSettings
+from sim.kernel.scheduler import Kernel
+from sim.protocol.messages import (
+    NOT_LEADER_OR_FOLLOWER,
+    Ask,
+    EpochEndReply,
+    EpochEndRequest,
+    EpochEndResult,
+    FetchReply,
+    FetchRequest,
+    LeaderAndIsr,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Position,
+)
+from sim.protocol.probes import branch
+from sim.protocol.replica.fetcher import FETCHING, Fetcher
+from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.replica import Replica
+from sim.protocol.rules import Rules
+
+
+class Following(Serving):
+    """The part of a broker that fetches; what it fetches goes into the partition that the other part serves.
+
+    Args:
+        broker: its id.
+        rules: its rules.
+        settings: its settings.
+        kernel: time and timers.
+        recorder: where steps are noted.
+    """
+
+    __slots__ = (
+        "_answered_alike",
+        "_asked_us",
+        "_conversation",
+        "_fetchers",
+        "_fetches_again",
+        "_recorder",
+        "_refused",
+        "_sent_us",
+        "_watched",
+        "rules",
+    )
+
+    def __init__(self, broker: int, rules: Rules, settings: BrokerSettings, kernel: Kernel, recorder: Recorder) -> None:
+        super().__init__(broker, settings, kernel)
+        self.rules = rules
+        self.reached = recorder.coverage.reached
+        self._recorder = recorder
+        self._fetchers: dict[int, Fetcher] = {}
+        self._sent_us: dict[int, int] = {}
+        self._fetches_again = False
+        """While an answer is taken that had nothing: what is sent then may be left out (`sim.environment.elision`)."""
+        self._watched: set[int] = set()
+        self._refused: dict[int, int] = {}
+        self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
+        """Last question about epochs of a truncation that is not complete, and its answer."""
+        self._answered_alike: list[Ask] = []
+        """That question, if it was answered like that twice."""
+        self._asked_us = 0
+
+    def end(self) -> None:
+        """See `Serving.end`."""
+        super().end()
+        self._fetchers.clear()
+
+    # Whom it follows.
+
+    def fetch_from(self, partition: Partition, decision: LeaderAndIsr, *, restarts: bool) -> None:
+        """Fetch from the leader of a decision.
+
+        Args:
+            partition: it follows already.
+            decision: the LeaderAndIsr.
+            restarts: whether it truncates and begins anew though it fetched from that leader before.
+        """
+        fetcher = self._fetchers.get(decision.leader)
+        fetch = fetcher.partitions.get(partition.name) if fetcher else None
+        if fetch is not None:
+            self.reached(branch(self.rules, "fetcher_restart"))
+        if fetch is None or restarts:
+            self._recorder.record(steps.Follow(self.node, partition, restarts=True))
+            if fetcher is None:
+                fetcher = self._new_fetcher(decision.leader)
+            # A thread that lost its partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
+            # partitions stays dead.
+            self._fetchers = {decision.leader: fetcher}
+            fetcher.remove(partition.name)
+            self._forget_conversation()
+            fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
+        else:
+            self._recorder.record(steps.Follow(self.node, partition, restarts=False))
+            fetch.leader_epoch = decision.leader_epoch
+            if fetch.state is FETCHING:
+                self.settled(partition, decision.leader_epoch, 0)
+
+    def stop_fetching(self) -> None:
+        """It follows nobody."""
+        self._fetchers.clear()
+
+    def allow_unclean_election(self, *, allowed: bool) -> None:
+        """Unclean leader election is allowed from now on, or no longer."""
+        for fetcher in self._fetchers.values():
+            fetcher.unclean_election = allowed
+
+    def halt(self, reason: str) -> None:
+        """See `FetcherHost.halt`."""
+        raise NotImplementedError
+
+    def _new_fetcher(self, leader: int) -> Fetcher:
+        return Fetcher(
+            leader,
+            self.rules,
+            self,
+            backoff_us=self.settings.fetch_backoff_us,
+            unclean_election=self.settings.unclean_election,
+        )
+
+    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+        """See `FetcherHost.settled`."""
+        assert replica is self.partition
+        self._forget_conversation()
+        self._recorder.record(steps.Settled(self.node, leader_epoch, rounds))
+
+    def _forget_conversation(self) -> None:
+        self._conversation = ([], [])
+        self._answered_alike = []
+
+    # Requests to a leader, and its answers.
+
+    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+        """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
+        leader = fetcher.leader
+        node = self.node
+        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs)
+        channel: Channel[Server] | None = self.out.get(leader) or self.reach(leader)
+        if channel is not None:
+            request.version = self.network.version
+            send = channel.send_beside if self._fetches_again else channel.send
+            send(channel.target.on_fetch, request)
+            self._watch(fetcher)
+        return request
+
+    def send_epoch_end(
+        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> EpochEndRequest:
+        """See `FetcherHost.send_epoch_end`."""
+        request = EpochEndRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
+        if self._answered_alike == asks and self.network.idle.elides:
+            # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
+            round_us = self.kernel.now_us - self._asked_us
+            self.network.retry_after_change(lambda: round_us, self.life, self._send_epoch_end, (fetcher, request))
+        else:
+            self._send_epoch_end((fetcher, request))
+        return request
+
+    def _send_epoch_end(self, entry: tuple[Fetcher, EpochEndRequest]) -> None:
+        fetcher, request = entry
+        channel: Channel[Server] | None = self.reach(fetcher.leader)
+        if channel is not None and fetcher.in_flight in (None, request):
+            self._asked_us = self.kernel.now_us
+            channel.send(channel.target.on_epoch_end, request)
+            self._watch(fetcher)
+
+    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+        """See `FetcherHost.send_list_offsets`."""
+        request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
+        channel: Channel[Server] | None = self.reach(fetcher.leader)
+        if channel is not None:
+            channel.send(channel.target.on_list_offsets, request)
+            self._watch(fetcher)
+        return request
+
+    def on_fetch_reply(self, reply: FetchReply) -> None:
+        """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
+        request = reply.request
+        fetcher = self._fetchers.get(request.leader)
+        if fetcher is not None:
+            result = reply.results[0]
+            if result[1] == NOT_LEADER_OR_FOLLOWER:
+                self._refused[request.leader] = request.version
+            self._fetches_again = not (result[1] or result[2])
+            fetcher.on_fetch_reply(reply, self.kernel.now_us)
+            self._fetches_again = False
+
+    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+        """A leader answered OffsetsForLeaderEpoch."""
+        # Not one that comes too late.
+        if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
+            conversation = (reply.request.asks, reply.results)
+            alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
+            self._answered_alike = reply.request.asks if alike else []
+            self._conversation = conversation
+        for fetcher in self._fetchers.values():
+            fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
+
+    def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
+        """A leader answered ListOffsets."""
+        for fetcher in self._fetchers.values():
+            fetcher.on_list_offsets_reply(reply, self.kernel.now_us)
+
+    # Back-off and timeouts.
+
+    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+        """See `FetcherHost.wake_fetcher`."""
+        self.kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
+
+    def _step_fetcher(self, fetcher: Fetcher) -> None:
+        """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
+        if self._fetchers.get(fetcher.leader) is not fetcher:
+            return  # It has lost its partition, and is shut down.
+        if self._refused.get(fetcher.leader) == self.network.version:
+            self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
+        else:
+            fetcher.step(self.kernel.now_us)
+
+    def _fetch_backoff_us(self) -> int:
+        return self.settings.fetch_backoff_us
+
+    def _watch(self, fetcher: Fetcher) -> None:
+        """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
+        self._watch_from(fetcher.leader, self.kernel.now_us)
+
+    def _watch_from(self, leader: int, sent_us: int) -> None:
+        self._sent_us[leader] = sent_us
+        if leader not in self._watched:
+            self._watch_until(leader, sent_us + self.settings.socket_timeout_us)
+
+    def _watch_until(self, leader: int, due_us: int) -> None:
+        self._watched.add(leader)
+        self.kernel.call_at(max(due_us, self.kernel.now_us), self.life, self._time_out, (leader, due_us))
+
+    def _time_out(self, entry: tuple[int, int]) -> None:
+        if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
+            self.kernel.call_at(self.kernel.now_us, self.life, self._time_out, entry)
+            return
+        leader, until_us = entry
+        self._watched.discard(leader)
+        fetcher = self._fetchers.get(leader)
+        request = fetcher.in_flight if fetcher is not None else None
+        if fetcher is None or request is None or leader not in self.out:
+            return  # A peer that is down is tried again when it is up.
+        if request in self.network.idle.fetches:
+            return  # It is answered again and again.
+        due_us = self._sent_us[leader] + self.settings.socket_timeout_us
+        if due_us <= until_us:
+            fetcher.request_failed(request, self.kernel.now_us)
+        else:
+            self._watch_until(leader, due_us)
+
+    def peer_up(self, peer: int) -> None:
+        """See `Node.peer_up`: requests that a dead process never answered are tried again."""
+        self._retry(peer)
+
+    def disconnected(self, peer: int) -> None:
+        """See `Node.disconnected`."""
+        if peer in self.network.nodes:
+            self.peer_up(peer)
+
+    def _retry(self, peer: int) -> None:
+        fetcher = self._fetchers.get(peer)
+        if fetcher is not None and fetcher.in_flight is not None:
+            fetcher.request_failed(fetcher.in_flight, self.kernel.now_us)
+
+    # Fetches that go round: see `sim.environment.elision`.
+
+    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:
+        """See `Node.repeats`."""
+        partition = self.partition
+        if (
+            partition is None
+            or partition.hw != hw
+            or self.waiting is not None
+            or request.broker_epoch != self.broker_epoch
+        ):
+            return False
+        fetcher = self._fetchers.get(request.leader)
+        return fetcher is not None and fetcher.repeats(request, log_start)
+
+    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:
+        """See `Node.waits_for`."""
+        timeout_us = self.settings.socket_timeout_us
+        return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
+
+    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        """See `elision.Asker`; the first of these fetches may have arrived long before it began to wait."""
+        leader = request.leader
+        self._watch_from(leader, sent_us if answers else self._sent_us[leader])

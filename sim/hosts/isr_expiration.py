@@ -1,0 +1,56 @@
+"""Task isr-expiration (ReplicaManager.maybeShrinkIsr): looks for followers that lag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.hosts.broker import Broker
+
+
+class IsrExpiration:
+    """Looks every half ``replica.lag.time.max.ms`` since the start of its broker, while that leads.
+
+    Left out while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
+
+    Args:
+        broker: whose ISR.
+
+    Attributes:
+        watching: whether it will look.
+    """
+
+    __slots__ = ("_began_us", "_broker", "watching")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Broker | None = broker
+        self._began_us = 0
+        self.watching = False
+
+    def begin(self, now_us: int) -> None:
+        """The task is scheduled from now on."""
+        self._began_us = now_us
+
+    def end(self) -> None:
+        """The process is over."""
+        self._broker = None
+
+    def watch(self) -> None:
+        """There may be something to find next time."""
+        broker = self._broker
+        if not self.watching and broker is not None:
+            self.watching = True
+            now_us, half_us = broker.kernel.now_us, broker.settings.lag_us // 2
+            due_us = now_us + half_us - (now_us - self._began_us) % half_us
+            broker.kernel.call_at(due_us, broker.life, self._shrink_isr, None)
+
+    def _shrink_isr(self, _: object) -> None:
+        broker = self._broker
+        if broker is None:
+            return
+        self.watching = False
+        partition = broker.partition
+        if partition is not None and partition.is_leader:
+            partition.shrink_isr(broker.kernel.now_us)
+            if partition.has_laggards or not broker.network.idle.elides:
+                self.watch()
