@@ -33,7 +33,7 @@ from sim.protocol.messages import (
     ProduceReply,
 )
 from sim.protocol.probes import branch
-from sim.protocol.replica.fetcher import restarts_fetcher
+from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.replica import Replica

@@ -27,8 +27,9 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.probes import branch
-from sim.protocol.replica.fetcher import FETCHING, Fetcher
+from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_fetch import FETCHING
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 

@@ -28,7 +28,7 @@ from sim.protocol.kraft.quorum_messages import (
     MetadataRecords,
     ReplicaLogInfo,
 )
-from sim.protocol.replica.fetcher import stops_fetcher
+from sim.protocol.replica.become_follower import stops_fetcher
 from sim.protocol.replica.partition import Partition
 
 FIRST_RETRY_US: Final = 100_000

@@ -27,8 +27,9 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     Position,
 )
-from sim.protocol.replica.fetcher import Fetcher, PartitionFetch, State
+from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_fetch import PartitionFetch, State
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 from tests.conformance.world import LEADER, Entry, RecordingHost, make_cache, make_log, shown

@@ -26,8 +26,8 @@ from sim.protocol.messages import (
     ProduceReply,
     StopReplicaRequest,
 )
-from sim.protocol.replica.fetcher import PartitionFetch
 from sim.protocol.replica.partition import NO_LEADER, Partition
+from sim.protocol.replica.partition_fetch import PartitionFetch
 from sim.protocol.rules import Rules
 from tests.conformance.world import FOLLOWER, LEADER
 from tests.plain import StandsIn

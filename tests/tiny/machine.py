@@ -27,10 +27,12 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
-from sim.protocol.replica.fetcher import FETCHING, Fetcher, restarts_fetcher
+from sim.protocol.replica.become_follower import restarts_fetcher
+from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import NEVER_US
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
+from sim.protocol.replica.partition_fetch import FETCHING
 from tests.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ answer about an epoch's end, and fetches again. The HW of such an answer is igno
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sim.protocol import probes
-from sim.protocol.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochCache
+from sim.protocol.log.epochs import UNDEFINED_OFFSET
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
     AGREES,
@@ -34,12 +33,22 @@ from sim.protocol.messages import (
     EpochEndRequest,
     FetchReply,
     FetchRequest,
-    LeaderAndIsr,
     ListOffsetsReply,
     ListOffsetsRequest,
     Position,
 )
 from sim.protocol.probes import branch
+from sim.protocol.replica.fetch_session import FetchSession
+from sim.protocol.replica.partition_fetch import (
+    AWAITING,
+    COMPARING,
+    FETCHES,
+    FETCHING,
+    TRUNCATING,
+    PartitionFetch,
+    State,
+)
+from sim.protocol.replica.truncation import truncation_state
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -49,27 +58,7 @@ if TYPE_CHECKING:
 Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
 
 
-class State(IntEnum):
-    """What a partition of a fetcher is doing."""
-
-    TRUNCATING = 0
-    FETCHING = 1
-    ASKING_LATEST = 2
-    ASKING_EARLIEST = 3
-    AWAITING = 4
-    """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
-    COMPARING = 5
-    """Fetches, but no fetch of this leader epoch was answered yet that the leader agreed with: what is there may have
-    to go (rule ``follower_truncation=on-fetch``). Kafka calls it fetching.
-    """
-
-
-TRUNCATING: Final = State.TRUNCATING
-FETCHING: Final = State.FETCHING
-AWAITING: Final = State.AWAITING
-COMPARING: Final = State.COMPARING
 FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
-_FETCHES: Final = (FETCHING, AWAITING, COMPARING)
 
 
 class FetcherHost(Protocol):
@@ -106,82 +95,6 @@ class FetcherHost(Protocol):
         """A probe was reached (`sim.protocol.probes`)."""
 
 
-class PartitionFetch:
-    """Fetch state of one partition.
-
-    Attributes:
-        replica: the local replica.
-        leader_epoch: the epoch under which the fetcher was started.
-        initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
-        state: what comes next.
-        delayed_until_us: back-off after an error.
-        rounds: questions for an epoch's end that were answered since truncation began.
-    """
-
-    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
-
-    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
-        self.replica = replica
-        self.leader_epoch = leader_epoch
-        self.initial_offset = initial_offset
-        self.state = state
-        self.delayed_until_us = 0
-        self.rounds = 0
-
-
-def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
-    """Whether a LeaderAndIsr makes a follower truncate and fetch anew (Partition.makeFollower).
-
-    Args:
-        rules: its rules, of which ``fetcher_restart`` decides.
-        leader: whom it followed before, 0 for none.
-        leader_epoch: under which it did.
-        decision: the LeaderAndIsr, which names another broker as the leader.
-    """
-    if rules.fetcher_restart == "newer-epoch":
-        return decision.leader_epoch > leader_epoch
-    if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
-        return True
-    return decision.leader != leader
-
-
-def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
-    """Whether a follower that replays another state of its partition stops fetching (in KRaft).
-
-    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
-    (ReplicaManager.applyLocalFollowersDelta).
-    """
-    return decision.leader == 0 or (shutting_down and broker not in decision.isr)
-
-
-def truncation_state(
-    epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
-) -> tuple[int, bool]:
-    """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
-
-    Args:
-        epochs: the follower's own cache.
-        leo: its LEO.
-        initial_offset: its HW when it became follower.
-        reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
-        reply_end: end offset in the reply, -1 if undefined.
-
-    Returns:
-        (offset to truncate to, whether that completes truncation). Incomplete: ask again with the epoch that is
-        then the latest (KIP-279).
-    """
-    if reply_end == UNDEFINED_OFFSET:
-        return min(initial_offset, leo), True
-    if reply_epoch == UNDEFINED_EPOCH:
-        return min(reply_end, leo), True
-    own_epoch, own_end = epochs.end_offset_for(reply_epoch, leo)
-    if own_end == UNDEFINED_OFFSET:
-        return min(reply_end, leo), True
-    if own_epoch != reply_epoch:
-        return min(own_end, leo), False
-    return min(own_end, reply_end, leo), True
-
-
 class Fetcher:
     """Follows one leader broker.
 
@@ -197,22 +110,18 @@ class Fetcher:
         failed: partitions that were given up, or fenced, until their next leader change.
         dead: an error ended the thread (rule ``append_error``).
         in_flight: the request that is waited for.
+        session: what its fetches say.
         unclean_election: see above; may change.
     """
 
     __slots__ = (
         "_backoff_us",
-        "_carries_last_epoch",
         "_checks_fetch_replies",
         "_checks_truncation_replies",
         "_delays_truncation",
         "_falls_back",
-        "_fences_fetches",
         "_fences_truncation",
-        "_fetches_plainly",
-        "_first_fetch_only",
         "_host",
-        "_in_session",
         "_truncates_on_fetch",
         "_truncates_to_hw",
         "_with_epoch",
@@ -222,6 +131,7 @@ class Fetcher:
         "leader",
         "partitions",
         "rules",
+        "session",
         "unclean_election",
     )
 
@@ -237,19 +147,13 @@ class Fetcher:
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
-        self._in_session = False
+        self.session = FetchSession(rules)
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
         self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
         self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
         # With on-fetch only a leader that compares no epochs is asked.
         self._with_epoch = rules.names_epochs
         self._falls_back = rules.epoch_request_error == "high-watermark"
-        self._fences_fetches = rules.fetch_fencing == "leader-epoch"
-        self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
-        self._first_fetch_only = rules.session_epoch == "first-fetch"
-        self._fetches_plainly = not (
-            self._truncates_on_fetch or self._carries_last_epoch or (self._fences_fetches and self._first_fetch_only)
-        )
         self._fences_truncation = rules.truncation_fencing == "yes"
         self._checks_fetch_replies = rules.late_reply == "leader-epoch"
         self._checks_truncation_replies = rules.late_reply != "offset"
@@ -266,12 +170,13 @@ class Fetcher:
         self.failed.discard(replica.name)
         fetch = PartitionFetch(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
-        if self._truncates_to_hw:
-            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
-            self._truncate(fetch, replica.hw, complete=True)
-        elif self._delays_truncation:
-            self._truncates_as_ruled(probes.TRUNCATES_TO_HW)
-            fetch.state = AWAITING
+        if self._truncates_to_hw or self._delays_truncation:
+            self._host.reached(probes.TRUNCATES_TO_HW)
+            self._host.reached(branch(self.rules, "follower_truncation"))
+            if self._delays_truncation:
+                fetch.state = AWAITING
+            else:
+                self._truncate(fetch, replica.hw, complete=True)
         elif self._truncates_on_fetch and replica.epochs.latest is not None:
             fetch.state = COMPARING
         self.step(now_us)
@@ -294,8 +199,8 @@ class Fetcher:
                 wake_us = min(wake_us or fetch.delayed_until_us, fetch.delayed_until_us)
                 continue
             epoch = fetch.leader_epoch
-            if fetch.state is FETCHING and self._fetches_plainly:
-                positions.append((name, fetch.replica.log.leo, epoch if self._fences_fetches else NO_EPOCH, NO_EPOCH))
+            if fetch.state is FETCHING and self.session.is_plain:
+                positions.append((name, fetch.replica.log.leo, epoch if self.session.fences else NO_EPOCH, NO_EPOCH))
                 fetched_epochs.append(epoch)
                 continue
             if fetch.state is TRUNCATING:
@@ -307,12 +212,12 @@ class Fetcher:
                 if not self._fall_back(fetch):
                     self.step(now_us)
                     return
-            if fetch.state in _FETCHES:
-                positions.append(self._position(name, fetch))
+            if fetch.state in FETCHES:
+                positions.append(self.session.position(name, fetch))
                 fetched_epochs.append(epoch)
             else:
                 timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
-                fence = epoch if self._fences_fetches else NO_EPOCH
+                fence = epoch if self.session.fences else NO_EPOCH
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
         if asks:
@@ -322,31 +227,10 @@ class Fetcher:
         elif wake_us:
             self._host.wake_fetcher(self, wake_us)
 
-    def _position(self, name: str, fetch: PartitionFetch) -> Position:
-        """What a fetch says of a partition.
-
-        Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
-        fetches are as good as without one.
-        """
-        log = fetch.replica.log
-        if fetch.state is AWAITING:
-            return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
-        epoch = last = NO_EPOCH
-        if self._fences_fetches and not (self._first_fetch_only and self._in_session):
-            epoch = fetch.leader_epoch
-        if self._truncates_on_fetch:
-            epochs = fetch.replica.epochs.epochs
-            if epochs:
-                last = epochs[-1]
-        elif self._carries_last_epoch and not self._fences_fetches and log.batches:
-            last = log.batches[-1].leader_epoch
-        return name, log.leo, epoch, last
-
-    def repeats(self, request: Request, log_start: int) -> bool:
+    def repeats(self, request: FetchRequest, log_start: int) -> bool:
         """Whether an empty answer with the HW that is known here and that log start leads to the same fetch again."""
-        if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self._in_session:
+        if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self.session.is_open:
             return False
-        assert isinstance(request, FetchRequest)
         position, epoch = request.positions[0], request.leader_epochs[0]
         fetch = self.partitions.get(position[0])
         return (
@@ -354,7 +238,7 @@ class Fetcher:
             and fetch.state is FETCHING
             and fetch.leader_epoch == epoch
             and fetch.replica.log.log_start >= log_start
-            and self._position(position[0], fetch) == position
+            and self.session.position(position[0], fetch) == position
         )
 
     def request_failed(self, request: Request, now_us: int) -> None:
@@ -365,7 +249,7 @@ class Fetcher:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        self._in_session = False
+        self.session.is_open = False
         self._host.reached(probes.REQUEST_FAILS)
         for fetch in list(self.partitions.values()):
             if fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
@@ -423,10 +307,6 @@ class Fetcher:
         self._host.reached(branch(self.rules, "late_reply"))
         return drops
 
-    def _truncates_as_ruled(self, probe: int) -> None:
-        self._host.reached(probe)
-        self._host.reached(branch(self.rules, "follower_truncation"))
-
     def _fall_back(self, fetch: PartitionFetch) -> bool:
         """Truncate to the HW that there was when the leader changed: nobody can say where an epoch ended."""
         if fetch.initial_offset < fetch.replica.log.leo:
@@ -466,7 +346,7 @@ class Fetcher:
                 continue
             state = fetch.state
             expected = fetch.initial_offset if state is AWAITING else fetch.replica.log.leo
-            if offset != expected or state not in _FETCHES:
+            if offset != expected or state not in FETCHES:
                 continue
             if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
                 continue
@@ -475,18 +355,15 @@ class Fetcher:
             if state is not FETCHING and not error and not self._take_first(fetch, diverging, epoch):
                 continue
             if error:
-                self._on_refused(fetch, position, error, epoch, now_us)
+                if self.session.is_open and position[2] != NO_EPOCH and error in FENCES:
+                    self._host.reached(branch(self.rules, "session_epoch"))
+                self._on_error(fetch, name, error, epoch, now_us)
             elif diverging:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
                 replica.take(hw, log_start)
-        self._in_session = True
+        self.session.is_open = True
         self.step(now_us)
-
-    def _on_refused(self, fetch: PartitionFetch, position: Position, error: str, epoch: int, now_us: int) -> None:
-        if self._in_session and position[2] != NO_EPOCH and error in FENCES:
-            self._host.reached(branch(self.rules, "session_epoch"))
-        self._on_error(fetch, position[0], error, epoch, now_us)
 
     def _take_first(self, fetch: PartitionFetch, diverging: Diverging, asked_epoch: int) -> bool:
         """Whether to take an answer that may be the one with which truncation is complete.
@@ -517,7 +394,7 @@ class Fetcher:
         offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.initial_offset, *diverging)
         if self._truncate(fetch, offset, complete=False):
             fetch.state = COMPARING
-            if self._position(replica.name, fetch) == position:
+            if self.session.position(replica.name, fetch) == position:
                 self._delay(fetch, now_us)
 
     def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sim.protocol.messages import FetchRequest, LeaderAndIsr
-from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher
+from sim.protocol.replica.become_follower import restarts_fetcher
+from sim.protocol.replica.fetcher import Fetcher
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.kinds.leader_reply_to_fetch import LeaderOfOne

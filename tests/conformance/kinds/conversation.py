@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.protocol.messages import EARLIEST, LATEST, NONE, EpochEndRequest, EpochEndResult, FetchRequest, FetchResult
 from sim.protocol.modes import MODES
-from sim.protocol.replica.fetcher import FETCHING
+from sim.protocol.replica.partition_fetch import FETCHING
 from sim.protocol.replica.replica import Replica
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.conversation import BrokenLog, Conversation, LeaderLogs, UncutReplica, make_replica

@@ -19,7 +19,8 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ProduceRequest,
 )
-from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher, stops_fetcher
+from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
+from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import NEVER_US, FollowerState
 from sim.protocol.replica.partition import NO_LEADER
 from tests.conformance.cases import Fields, TableError

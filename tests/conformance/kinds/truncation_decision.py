@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.protocol.messages import NONE, EpochEndRequest, FetchRequest
-from sim.protocol.replica.fetcher import truncation_state
+from sim.protocol.replica.truncation import truncation_state
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.conversation import Conversation, Replies, make_replica
 from tests.conformance.driving import Kind, Seen

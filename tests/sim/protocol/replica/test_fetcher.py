@@ -30,8 +30,10 @@ from sim.protocol.messages import (
     ListOffsetsReply,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.replica.fetcher import Fetcher, restarts_fetcher, stops_fetcher, truncation_state
+from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
+from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.truncation import truncation_state
 from tests.sim.protocol.recording import HW, KIP101, Recorder, decision, filled
 
 if TYPE_CHECKING:

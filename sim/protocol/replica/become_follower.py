@@ -1,0 +1,37 @@
+"""What becomes of a follower's fetcher when a LeaderAndIsr, or a change of the metadata, names another leader.
+
+Kafka: Partition.makeFollower, ReplicaManager.makeFollowers and applyLocalFollowersDelta.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.protocol.messages import LeaderAndIsr
+    from sim.protocol.rules import Rules
+
+
+def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
+    """Whether a LeaderAndIsr makes a follower truncate and fetch anew (Partition.makeFollower).
+
+    Args:
+        rules: its rules, of which ``fetcher_restart`` decides.
+        leader: whom it followed before, 0 for none.
+        leader_epoch: under which it did.
+        decision: the LeaderAndIsr, which names another broker as the leader.
+    """
+    if rules.fetcher_restart == "newer-epoch":
+        return decision.leader_epoch > leader_epoch
+    if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
+        return True
+    return decision.leader != leader
+
+
+def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
+    """Whether a follower that replays another state of its partition stops fetching (in KRaft).
+
+    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
+    (ReplicaManager.applyLocalFollowersDelta).
+    """
+    return decision.leader == 0 or (shutting_down and broker not in decision.isr)

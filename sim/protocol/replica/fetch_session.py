@@ -1,0 +1,62 @@
+"""What a follower's fetch says of a partition, and the session that its leader keeps of that (KIP-227).
+
+Kafka: FetchSessionHandler; ReplicaFetcherThread.buildFetch, since 3.5 RemoteLeaderEndPoint.buildFetch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.protocol.messages import NO_EPOCH
+from sim.protocol.replica.partition_fetch import AWAITING
+
+if TYPE_CHECKING:
+    from sim.protocol.messages import Position
+    from sim.protocol.replica.partition_fetch import PartitionFetch
+    from sim.protocol.rules import Rules
+
+
+class FetchSession:
+    """A follower's fetch session with one leader.
+
+    Args:
+        rules: the follower's, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` decide.
+
+    Attributes:
+        is_open: whether a fetch was answered since the connection stands.
+        fences: whether requests carry the leader epoch that the follower knows (KIP-320).
+        is_plain: whether a fetch says nothing but the LEO, and perhaps that epoch.
+    """
+
+    __slots__ = ("_carries_last_epoch", "_first_fetch_only", "_names_latest_epoch", "fences", "is_open", "is_plain")
+
+    def __init__(self, rules: Rules) -> None:
+        self.is_open = False
+        self.fences = rules.fetch_fencing == "leader-epoch"
+        self._first_fetch_only = rules.session_epoch == "first-fetch"
+        self._names_latest_epoch = rules.follower_truncation == "on-fetch"
+        self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
+        self.is_plain = not (
+            self._names_latest_epoch or self._carries_last_epoch or (self.fences and self._first_fetch_only)
+        )
+
+    def position(self, name: str, fetch: PartitionFetch) -> Position:
+        """What a fetch says of a partition.
+
+        Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
+        fetches are as good as without one. With rule ``follower_truncation=on-fetch`` a fetch names the latest epoch of
+        the follower's log (lastFetchedEpoch, KIP-595).
+        """
+        log = fetch.replica.log
+        if fetch.state is AWAITING:
+            return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
+        epoch = last = NO_EPOCH
+        if self.fences and not (self._first_fetch_only and self.is_open):
+            epoch = fetch.leader_epoch
+        if self._names_latest_epoch:
+            epochs = fetch.replica.epochs.epochs
+            if epochs:
+                last = epochs[-1]
+        elif self._carries_last_epoch and not self.fences and log.batches:
+            last = log.batches[-1].leader_epoch
+        return name, log.leo, epoch, last

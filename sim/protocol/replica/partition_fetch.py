@@ -1,0 +1,58 @@
+"""Where a follower stands with one partition that it fetches.
+
+Kafka classes: PartitionFetchState, ReplicaState (Truncating, Fetching).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sim.protocol.replica.replica import Replica
+
+
+class State(IntEnum):
+    """What a partition of a fetcher is doing."""
+
+    TRUNCATING = 0
+    FETCHING = 1
+    ASKING_LATEST = 2
+    ASKING_EARLIEST = 3
+    AWAITING = 4
+    """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
+    COMPARING = 5
+    """Fetches, but no fetch of this leader epoch was answered yet that the leader agreed with: what is there may have
+    to go (rule ``follower_truncation=on-fetch``). Kafka calls it fetching.
+    """
+
+
+TRUNCATING: Final = State.TRUNCATING
+FETCHING: Final = State.FETCHING
+AWAITING: Final = State.AWAITING
+COMPARING: Final = State.COMPARING
+FETCHES: Final = (FETCHING, AWAITING, COMPARING)
+"""States in which the next request is a fetch."""
+
+
+class PartitionFetch:
+    """Fetch state of one partition.
+
+    Attributes:
+        replica: the local replica.
+        leader_epoch: the epoch under which the fetcher was started.
+        initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
+        state: what comes next.
+        delayed_until_us: back-off after an error.
+        rounds: questions for an epoch's end that were answered since truncation began.
+    """
+
+    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
+
+    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
+        self.replica = replica
+        self.leader_epoch = leader_epoch
+        self.initial_offset = initial_offset
+        self.state = state
+        self.delayed_until_us = 0
+        self.rounds = 0

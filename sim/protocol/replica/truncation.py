@@ -1,0 +1,41 @@
+"""How far a follower truncates by what its leader says of an epoch's end (KIP-101, KIP-279).
+
+Kafka: AbstractFetcherThread.getOffsetTruncationState.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.protocol.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
+
+if TYPE_CHECKING:
+    from sim.protocol.log.epochs import EpochCache
+
+
+def truncation_state(
+    epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
+) -> tuple[int, bool]:
+    """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
+
+    Args:
+        epochs: the follower's own cache.
+        leo: its LEO.
+        initial_offset: its HW when it became follower.
+        reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
+        reply_end: end offset in the reply, -1 if undefined.
+
+    Returns:
+        (offset to truncate to, whether that completes truncation). Incomplete: ask again with the epoch that is
+        then the latest (KIP-279).
+    """
+    if reply_end == UNDEFINED_OFFSET:
+        return min(initial_offset, leo), True
+    if reply_epoch == UNDEFINED_EPOCH:
+        return min(reply_end, leo), True
+    own_epoch, own_end = epochs.end_offset_for(reply_epoch, leo)
+    if own_end == UNDEFINED_OFFSET:
+        return min(reply_end, leo), True
+    if own_epoch != reply_epoch:
+        return min(own_end, leo), False
+    return min(own_end, reply_end, leo), True
