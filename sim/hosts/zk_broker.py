@@ -258,7 +258,7 @@ class ZooKeeperBroker(Broker):
         """See `Broker.on_config_changed`; the controller that may live here looks at unclean election, too."""
         key, value = change
         if key == "unclean.leader.election.enable":
-            self.module.controller.unclean_election = bool(value)
+            self.module.controller.partitions.unclean_election = bool(value)
             self.module.controller.settings_changed()
         super().on_config_changed(change)
 

@@ -27,7 +27,8 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.rules import Rules
-from sim.protocol.zookeeper.controller import Controller, Operation
+from sim.protocol.zookeeper.controller import Controller
+from sim.protocol.zookeeper.coordination import Operation
 
 RETRY_US: Final = 100_000
 """RequestSendThread waits so long before it tries again."""
@@ -101,7 +102,7 @@ class ControllerModule:
 
     def elect(self) -> None:
         """Run for controller, unless it works already."""
-        if self.controller.epoch < 0 and not self._electing:
+        if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
             broker = self._node.node
             self._at_zookeeper(lambda zookeeper: zookeeper.elect(broker), self._elected)
@@ -121,7 +122,7 @@ class ControllerModule:
         self._electing = False
         self.controller.session_lost()
 
-    # What a controller asks of its broker: see `sim.protocol.zookeeper.controller.ControllerHost`.
+    # What a controller asks of its broker: see `sim.protocol.zookeeper.controller_host.ControllerHost`.
 
     def at_zookeeper(self, operation: Operation) -> None:
         """See `ControllerHost.at_zookeeper`."""
@@ -154,11 +155,11 @@ class ControllerModule:
     def _balance(self, term: int) -> None:
         """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough."""
         if term == self._term:
-            state = self.controller.state
+            state = self.controller.context.state
             if (
                 state.leader_epoch >= 0
                 and state.leader != state.replicas[0]
-                and state.replicas[0] in self.controller.live
+                and state.replicas[0] in self.controller.context.live
             ):
                 self.controller.preferred_election()
             self._balance_after(self._settings.balance_check_us)
@@ -175,21 +176,21 @@ class ControllerModule:
 
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
         """See `ControllerHost.send_leader_and_isr`."""
-        controller = self.controller
-        self._gather(broker, LeaderAndIsrRequest(controller.epoch, controller.live.get(broker, -1), state))
+        context = self.controller.context
+        self._gather(broker, LeaderAndIsrRequest(context.epoch, context.live.get(broker, -1), state))
 
     def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
         """See `ControllerHost.send_update_metadata`."""
-        controller = self.controller
+        context = self.controller.context
         self._metadata_sent += 1
-        broker_epoch = controller.live.get(broker, -1)
-        self._gather(broker, UpdateMetadataRequest(controller.epoch, broker_epoch, state, live, self._metadata_sent))
+        broker_epoch = context.live.get(broker, -1)
+        self._gather(broker, UpdateMetadataRequest(context.epoch, broker_epoch, state, live, self._metadata_sent))
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
         """See `ControllerHost.send_stop_replica`."""
-        controller = self.controller
-        broker_epoch = controller.live.get(broker, -1)
-        self._gather(broker, StopReplicaRequest(controller.epoch, broker_epoch, state, delete=delete))
+        context = self.controller.context
+        broker_epoch = context.live.get(broker, -1)
+        self._gather(broker, StopReplicaRequest(context.epoch, broker_epoch, state, delete=delete))
 
     def _gather(self, broker: int, request: ControlRequest) -> None:
         queue = self._queues[broker]

@@ -24,7 +24,7 @@ from sim.protocol.messages import (
     LeaderAndIsr,
 )
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.zookeeper.controller import ControllerMovedError, Decide
+from sim.protocol.zookeeper.coordination import ControllerMovedError, Decide
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 
 LOST_US: Final = 1_000_000

@@ -38,7 +38,7 @@ def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, know
     """A copy in a connection that was given up arrives after newer ones: then the leader is not alive, as it says."""
     world = World("kip320", rules={"broker_metadata": value}).ready()
     one = world.process(2)
-    epoch = world.process(world.cluster.controller).module.controller.epoch
+    epoch = world.process(world.cluster.controller).module.controller.context.epoch
     old = {broker: known for broker, known in one.live.items() if broker != 1}
     assert one.known is not None
     late = UpdateMetadataRequest(epoch, one.broker_epoch, one.known, old, 1)

@@ -103,7 +103,7 @@ def test_the_controllers_seat_can_be_taken_from_it() -> None:
     assert world.cluster.control.fail_over()
     world.run(1)
     assert len(controllers(world)) == 2
-    active = [broker for broker in world.cluster.running if world.process(broker).module.controller.epoch >= 0]
+    active = [broker for broker in world.cluster.running if world.process(broker).module.controller.context.epoch >= 0]
     assert active == [world.cluster.controller]
     assert world.cluster.control.state.leader_epoch == 0
 
@@ -126,7 +126,7 @@ def test_a_paused_controller_is_replaced_and_gives_up_when_it_wakes(mode: str) -
     assert len(controllers(world)) == 2
     world.cluster.resume(1)
     world.run(2)
-    assert world.process(1).module.controller.epoch < 0
+    assert world.process(1).module.controller.context.epoch < 0
     assert world.zookeeper.sessions.keys() == {1, 2, 3}
     assert leader(world) == 2
 
@@ -148,7 +148,7 @@ def test_a_request_for_a_former_registration_is_refused() -> None:
         queue = world.process(1).module.controller
         world.cluster.pause(2)
         state = world.cluster.control.state
-        queue._put(queue._amend_and_tell(lambda state, _: (2, state.isr, state.replicas)))
+        queue._put(queue.partitions.amend_and_tell(lambda state, _: (2, state.isr, state.replicas)))
         world.run(0.1)
         process = world.cluster.running[2]
         process.broker_epoch += 100  # As if it had registered anew before the request came.
@@ -200,9 +200,9 @@ def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_la
     assert world.cluster.control.state.leader_epoch == 0
     assert partition_epoch(world, 1) == 2
     assert partition_epoch(world, 2) == 1
-    assert world.process(1).module.controller.state.isr == (1, 2, 3)
+    assert world.process(1).module.controller.context.state.isr == (1, 2, 3)
     world.run(8)
-    assert set(world.process(1).module.controller.state.isr) == {1, 2}
+    assert set(world.process(1).module.controller.context.state.isr) == {1, 2}
     known = world.cluster.running[2].known
     assert known is not None
     assert known.isr == (1, 2)

@@ -7,7 +7,8 @@ from typing import Any
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
-from sim.protocol.zookeeper.controller import Controller, ControllerMovedError, Decide, Operation
+from sim.protocol.zookeeper.controller import Controller
+from sim.protocol.zookeeper.coordination import ControllerMovedError, Decide, Operation
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 
 

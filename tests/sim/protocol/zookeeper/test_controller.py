@@ -98,7 +98,7 @@ def test_nobody_has_bounced_before_the_topic_exists() -> None:
     store = Store(0, (1, 2), epoch=-1, registered={1: 11})
     store.state.joined.clear()
     world = World(store, rules={"missed_bounce": "noticed"}).elected()
-    assert list(world.controller.live) == [1]
+    assert list(world.controller.context.live) == [1]
 
 
 def test_a_member_that_ran_all_the_time_is_waited_for() -> None:
@@ -162,7 +162,7 @@ def test_the_preferred_leader_takes_over() -> None:
 def test_unclean_election_can_be_allowed_later() -> None:
     world = World(Store(3, (3,), registered={1: 11, 2: 12})).elected()
     assert world.decided[0] == 0
-    world.controller.unclean_election = True
+    world.controller.partitions.unclean_election = True
     world.controller.settings_changed()
     assert world.run().decided == (1, (1,), 7)
 

@@ -1,0 +1,57 @@
+"""What an elected controller knows of brokers and partition.
+
+Kafka class: ControllerContext.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.replica.partition import NO_LEADER
+
+NOTHING: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
+"""The partition's state before a controller has read any."""
+
+
+class ControllerContext:
+    """What a controller knows.
+
+    Attributes:
+        epoch: its controller epoch, -1 while it is not elected.
+        live: brokers that it knows to be registered, with their broker epochs.
+        shutting_down: those of them that announced a controlled shutdown.
+        state: the partition as it knows it; leader epoch -1 before the topic exists.
+        target: the assignment that is asked for, () without one.
+        is_offline: whether the partition waits for an election (OfflinePartition).
+    """
+
+    def __init__(self) -> None:
+        self.epoch = -1
+        self.live: dict[int, int] = {}
+        self.shutting_down: dict[int, None] = {}
+        self.state = NOTHING
+        self.target: tuple[int, ...] = ()
+        self.is_offline = False
+
+    def reset(self) -> None:
+        """The controller works no more (ControllerContext.resetContext)."""
+        self.epoch = -1
+        self.live.clear()
+        self.shutting_down.clear()
+        self.state = NOTHING
+        self.target = ()
+        self.is_offline = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a partition."""
+        return self.state.leader_epoch >= 0
+
+    def willing(self) -> list[int]:
+        """Live brokers that do not shut down (liveBrokerIds)."""
+        return [broker for broker in self.live if broker not in self.shutting_down]
+
+    def replicas(self) -> list[int]:
+        """Live replicas of the partition, those that shut down included (liveOrShuttingDownBrokerIds)."""
+        return [broker for broker in self.state.replicas if broker in self.live]

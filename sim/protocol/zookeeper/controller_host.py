@@ -1,0 +1,42 @@
+"""What a controller asks of the broker that it lives in."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.zookeeper.coordination import Operation
+
+
+class ControllerHost(Protocol):
+    """What a controller asks of its broker."""
+
+    def at_zookeeper(self, operation: Operation) -> None:
+        """Have something done; `sim.protocol.zookeeper.controller.Controller.answered` or `moved` follows."""
+
+    def broker_added(self, broker: int) -> None:
+        """Requests to this broker may be sent from now on."""
+
+    def broker_removed(self, broker: int) -> None:
+        """Requests to this broker that are not sent yet are dropped."""
+
+    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
+        """Queue a request for a live broker."""
+
+    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
+        """Queue a request for a live broker."""
+
+    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
+        """Queue a request for a live broker."""
+
+    def flush(self) -> None:
+        """Send what was queued since the last step (sendRequestsToBrokers)."""
+
+    def active(self, epoch: int) -> None:
+        """This controller begins to work."""
+
+    def resigned(self) -> None:
+        """This controller works no more; nothing of its queues is sent."""
+
+    def reached(self, probe: int) -> None:
+        """A probe was reached (`sim.protocol.probes`)."""

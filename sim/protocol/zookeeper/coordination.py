@@ -1,0 +1,52 @@
+"""What a controller does at ZooKeeper, and how its handlers ask for it.
+
+Kafka class: kafka.zk.KafkaZkClient. A handler is a generator: it yields what it wants done, and goes on with the
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Protocol
+
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.zookeeper import election
+
+Change = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""What a decision makes of a partition's state: (leader, ISR, assignment)."""
+Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
+"""A decision on the state, and on the registrations, as ZooKeeper has them; None: leave it."""
+
+
+class ControllerMovedError(Exception):
+    """ZooKeeper refused a write since another controller was elected."""
+
+
+class Coordination(Protocol):
+    """What a controller does at ZooKeeper; each call is a round trip."""
+
+    def brokers(self) -> Mapping[int, int]:
+        """Registered brokers and their broker epochs; sets the watch again."""
+
+    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
+        """The partition's state, and the assignment that is asked for (empty: none)."""
+
+    def registry(self) -> election.Registry:
+        """The latest registration of each broker, those included whose session is over."""
+
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+        """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
+
+        Returns:
+            The state afterwards.
+
+        Raises:
+            ControllerMovedError: a newer controller stands in the way.
+        """
+
+    def reassigned(self) -> None:
+        """The assignment that was asked for is in place."""
+
+
+Operation = Callable[[Coordination], Any]
+Steps = Generator[Operation, Any, None]

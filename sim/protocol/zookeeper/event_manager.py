@@ -1,0 +1,85 @@
+"""The events of a controller: one at a time, in order of arrival.
+
+Kafka class: ControllerEventManager.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from sim.protocol.zookeeper.controller_host import ControllerHost
+from sim.protocol.zookeeper.coordination import Steps
+
+
+class ControllerEventManager:
+    """The queue of a controller's events, and the handler that is at work.
+
+    Args:
+        host: the controller's broker.
+
+    Attributes:
+        finishing: whether the handler at work is the last, and nothing new is taken.
+    """
+
+    def __init__(self, host: ControllerHost) -> None:
+        self._host = host
+        self._queue: deque[Steps] = deque()
+        self._handling: Steps | None = None
+        self.finishing = False
+
+    @property
+    def is_handling(self) -> bool:
+        """Whether a handler waits for ZooKeeper."""
+        return self._handling is not None
+
+    def put(self, steps: Steps) -> None:
+        """Handle an event, now or after those before it."""
+        if self.finishing:
+            return
+        self._queue.append(steps)
+        if self._handling is None:
+            self.handle_next()
+
+    def handle_next(self) -> None:
+        """Handle what is queued, until a handler has to wait."""
+        while self._queue:
+            self._handling = self._queue.popleft()
+            if self._go_on(None):
+                return
+        self._handling = None
+
+    def _go_on(self, result: Any) -> bool:
+        """Run the present handler to its next wish; False when it is done."""
+        assert self._handling is not None
+        try:
+            operation = self._handling.send(result)
+        except StopIteration:
+            self._host.flush()
+            return False
+        self._host.flush()
+        self._host.at_zookeeper(operation)
+        return True
+
+    def answered(self, result: Any) -> bool:
+        """ZooKeeper did what the present handler wanted: go on.
+
+        Returns:
+            Whether the handler is done.
+        """
+        return self._handling is not None and not self._go_on(result)
+
+    def fail(self) -> None:
+        """Give the present handler up (StateChangeFailedException)."""
+        self._handling = None
+
+    def finish(self) -> None:
+        """Take nothing new, and forget what waits; the handler at work goes on."""
+        self._queue.clear()
+        self.finishing = True
+
+    def clear(self) -> None:
+        """Forget all events, that at work included (clearAndPut)."""
+        self.finishing = False
+        self._queue.clear()
+        self._handling = None

@@ -1,0 +1,83 @@
+"""Replicas that come and go: what becomes of the partition, and who is told.
+
+Kafka class: ReplicaStateMachine (ZkReplicaStateMachine).
+"""
+
+from __future__ import annotations
+
+from sim.protocol import probes
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.rules import Rules
+from sim.protocol.zookeeper import election
+from sim.protocol.zookeeper.context import ControllerContext
+from sim.protocol.zookeeper.controller_host import ControllerHost
+from sim.protocol.zookeeper.coordination import Change, Steps
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
+from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
+
+
+class ReplicaStateMachine:
+    """Changes of replicas' states by one controller.
+
+    Args:
+        context: what the controller knows.
+        requests: tells brokers.
+        partitions: writes the partition's state.
+        rules: the controller's, of which ``registration_epoch`` and ``missed_bounce`` decide.
+        host: its broker.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        requests: ControllerBrokerRequestBatch,
+        partitions: PartitionStateMachine,
+        rules: Rules,
+        host: ControllerHost,
+    ) -> None:
+        self._context = context
+        self._requests = requests
+        self._partitions = partitions
+        self._host = host
+        self._bumps = rules.registration_epoch == "bumped"
+        self._notices_missed = rules.missed_bounce == "noticed"
+
+    def tell_started(self, replicas: list[int]) -> Steps:
+        """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
+
+        Without a leader the next one has a new leader epoch anyway.
+        """
+        if self._bumps and not self._context.is_offline and self._context.state.leader in self._context.live:
+            yield from self._partitions.amend(_same)
+            self._requests.tell(self._context.replicas())
+        else:
+            self._requests.tell(replicas, update=False)
+
+    def take_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
+        """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica).
+
+        `assigned`: the assignment that others are told of, if it is not the one in ZooKeeper.
+        """
+
+        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
+            if replica not in state.isr:
+                return None
+            if replica == state.leader:
+                self._host.reached(probes.LEADER_REMOVED)
+            leader, isr = election.without(replica, state.leader, state.isr)
+            if self._notices_missed and not election.relied_upon(state, registry, set(self._context.live) - {replica}):
+                isr = state.isr
+            return leader, isr, state.replicas
+
+        self._requests.stop(replica, delete=False)
+        epoch = self._context.state.leader_epoch
+        yield from self._partitions.amend(decide)
+        if assigned:
+            self._context.state = self._context.state.assigned(assigned)
+        if self._context.state.leader_epoch > epoch:  # Kafka sends it again in any case; it would be ignored.
+            self._requests.tell([broker for broker in self._context.replicas() if broker != replica])
+
+
+def _same(state: LeaderAndIsr, _: election.Registry) -> Change:
+    """A new leader epoch and nothing else."""
+    return state.leader, state.isr, state.replicas
