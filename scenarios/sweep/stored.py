@@ -50,7 +50,7 @@ class _OwnMode(OpenTable):
 def _grid(value: dict[str, list[Any]], _: object) -> dict[str, list[Any]]:
     for key, one in ((key, one) for key, values in value.items() for one in values):
         if type(one) is not type(parse(key, one)):
-            raise InputError(f"grid.{key} = {one!r}: a value of another type is needed")
+            raise InputError(f"{key} = {one!r}: a value of another type is needed")
     return value
 
 

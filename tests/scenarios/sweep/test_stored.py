@@ -48,3 +48,28 @@ def test_every_bundled_scenario_comes_back_from_a_store(name: str) -> None:
 def test_what_a_store_says_of_a_scenario_is_checked_like_a_file(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         schema.of_store({**json.loads(json.dumps(catalogue.load("canary").to_json())), **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"code_version": 1}, "run.json: code_version = 1: input should be a valid string"),
+        ({"scenarios": []}, "run.json: scenarios = []: list should have at least 1 item"),
+        ({"scenarios": [{"name": ".."}]}, "run.json: scenarios: '..' is no scenario's name"),
+        ({"scenarios": [{"name": "power"}] * 2}, "run.json: two scenarios have one name"),
+        ({"modes": {}}, "run.json: two scenarios have one name, or one has no modes"),
+        ({"modes": {"power": ["/"]}}, "run.json: modes.power: '/' is no mode"),
+        ({"seeds": []}, "run.json: seeds = []: ranges of two whole numbers are needed"),
+        ({"seeds": [1, "2"]}, "run.json: seeds = [1, '2']: ranges of two whole numbers are needed"),
+        ({"seeds": [[1, 2], [3]]}, "ranges of two whole numbers are needed"),
+        ({"rules": {"isr_join": 1}}, "run.json: rules.isr_join = 1: input should be a valid string"),
+        ({"grid": {"acks": [1]}}, "run.json: grid: acks = 1: a value of another type is needed"),
+        ({"grid": {"ack": ["1"]}}, "run.json: grid: unknown configuration key 'ack'; did you mean 'acks'?"),
+    ],
+)
+def test_run_json_is_refused_by_what_is_wrong_with_it(change: dict[str, Any], said: str) -> None:
+    sound = {"code_version": "x", "scenarios": [{"name": "power"}], "modes": {"power": ["hw"]}, "seeds": [[0, 2]]}
+    assert stored.check_run("run.json", {**sound, "rules": {}})
+    with pytest.raises(InputError) as caught:
+        stored.check_run("run.json", {**sound, "rules": {}, **change})
+    assert said in str(caught.value)
