@@ -330,7 +330,10 @@ class Network:
         node.network = self
         self.nodes[node.node] = node
         for other in list(self.nodes.values()):
-            other.perform(other.peer_up, node.node)
+            if other.frozen:
+                other.perform(other.peer_up, node.node)
+            else:
+                other.peer_up(node.node)
 
     def connect(self, source: Node, peer: int) -> Channel[Any] | None:
         """Open a connection; None while the peer is down."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sim.hosts.zk_messages import Ping
-    from sim.protocol.kraft.quorum_messages import BrokerHeartbeat, BrokerHeartbeatReply
+    from sim.protocol.kraft.quorum_messages import BrokerHeartbeat, BrokerHeartbeatReply, MetadataRecords
     from sim.protocol.messages import (
         ControlBatch,
         ControlledShutdown,
@@ -89,6 +89,9 @@ class QuorumSessions(Protocol):
 
 class Heartbeating(Protocol):
     """A broker of a quorum, for the active controller."""
+
+    def on_metadata_records(self, message: MetadataRecords) -> None:
+        """Records of the metadata log."""
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
         """An answer to a heartbeat."""

@@ -1,8 +1,7 @@
 """The active controller of a KRaft quorum, as a node: sessions kept by heartbeats, and the metadata log.
 
 The quorum's own Raft is not modelled: what the active controller appends is committed, in order, and lost by nobody.
-Brokers fetch the log; here each transaction is sent to every registered broker that can ask for it, and what got lost
-on its way is sent again when a heartbeat shows that it is missing. When another controller takes over, the log stays,
+The log is spread by `sim.hosts.metadata_log`. When another controller takes over, the log stays,
 all sessions begin anew, and what reaches the quorum meanwhile waits, as requests are sent again until somebody answers.
 """
 
@@ -16,7 +15,9 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
+from sim.hosts.heartbeat_sessions import HeartbeatSessions
 from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.peers import Heartbeating
 from sim.hosts.settings import quorum_settings
 from sim.kernel.scheduler import ALWAYS
@@ -31,7 +32,6 @@ from sim.protocol.kraft.quorum_messages import (
     BrokerRegistrationReply,
     BrokerRegistrationRequest,
     GetReplicaLogInfo,
-    MetadataRecords,
     ReplicaLogInfo,
 )
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE
@@ -40,8 +40,6 @@ from sim.protocol.replica.partition import NO_LEADER
 
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator takes it that records are lost."""
-LOST_US: Final = 1_000_000
-"""Records that a broker has not replayed so long after they were sent were lost on their way."""
 
 
 class Quorum(ControlPlane):
@@ -51,24 +49,21 @@ class Quorum(ControlPlane):
         setup: see `ControlPlane`.
 
     Attributes:
-        log: the records.
+        log: the metadata log.
+        sessions: the brokers' sessions.
         active: the active controller.
         epoch: how many controllers were active, this one included.
     """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.log: list[Record] = []
+        self.log = MetadataLog(self, setup.kernel)
         self.epoch = 0
         self._rules = setup.rules
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
-        self._heard_us: dict[int, int] = {}
-        self._watched: set[int] = set()
-        self._unfenced: set[int] = set()
-        self._sent_us: list[int] = []
-        self._late_us: dict[int, int] = {}
+        self.sessions = HeartbeatSessions(self, self.session_us, setup.kernel)
         self._failing_over = False
         self._forced = False
         self._take_over()
@@ -84,7 +79,7 @@ class Quorum(ControlPlane):
         self.epoch += 1
         settings = self._settings
         image = Image()
-        for record in self.log:
+        for record in self.log.records:
             image.replay(record)
         self.active = KraftController(image, self._rules, self, self._config)
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
@@ -128,17 +123,14 @@ class Quorum(ControlPlane):
 
     def touch(self) -> None:
         """See `ControlPlane.touch`: all sessions get their full timeout."""
-        for broker in self._heard_us:
-            self._heard_us[broker] = self._kernel.now_us
+        self.sessions.touch()
 
     def append(self, records: Sequence[Record]) -> None:
         """See `KraftControllerHost.append`: commit records, and let everybody have them."""
-        first = len(self.log)
-        now_us = self._kernel.now_us
+        first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
         for record in records:
             self.log.append(record)
-            self._sent_us.append(now_us)
             if isinstance(record, PartitionRegistration):
                 self._note_partition(record)
                 min_isr = self.active.min_isr(record) if self.active.elr_enabled else 0
@@ -148,8 +140,7 @@ class Quorum(ControlPlane):
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
         self._note_min_isr()
-        for broker in sorted(self._heard_us):
-            self._push(broker, first)
+        self.log.spread(first, self.sessions.brokers)
         if self.changed is not None:
             self.changed()
 
@@ -161,24 +152,10 @@ class Quorum(ControlPlane):
                 return record.broker
         return 0
 
-    def _push(self, broker: int, first: int) -> None:
-        """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
-        if first < len(self.log) and not self.network.link(broker, CONTROL).cuts:
-            records = MetadataRecords(first, self.log[first:])
-            late_us = self._late_us.get(broker, 0)
-            if late_us:
-                self._kernel.call_at(self._kernel.now_us + late_us, self.life, self._arrive, (broker, records))
-            else:
-                self._send(broker, "on_metadata_records", records)
-
-    def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
-        """What was late is sent; who has had it since, by heartbeats, drops it."""
-        self._send(entry[0], "on_metadata_records", entry[1])
-
     def lag(self, broker: int, by_us: int) -> bool:
         """See `ControlPlane.lag`."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
-        self._late_us[broker] = self._late_us.get(broker, 0) + by_us
+        self.log.lag(broker, by_us)
         return True
 
     def _send(self, broker: int, handler: str, message: object) -> None:
@@ -217,12 +194,13 @@ class Quorum(ControlPlane):
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
-        if not record.fenced and broker not in self._unfenced:
-            self._unfenced.add(broker)
+        unfenced = self.sessions.unfenced
+        if not record.fenced and broker not in unfenced:
+            unfenced.add(broker)
             self._recorder.record(steps.Registered(steps.UNFENCED, broker, record.incarnation))
-            self._watch(broker)
-        elif record.fenced and broker in self._unfenced:
-            self._unfenced.remove(broker)
+            self.sessions.watch(broker)
+        elif record.fenced and broker in unfenced:
+            unfenced.remove(broker)
             self._recorder.record(steps.SessionEnd(broker, fenced=True))
             if self.ended is not None:
                 self.ended(broker)
@@ -237,17 +215,16 @@ class Quorum(ControlPlane):
         registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch)
         error, broker_epoch = registered.error, registered.broker_epoch
         if not error and not again:
-            self._heard_us[broker] = self._kernel.now_us
+            self.sessions.heard(broker, self._kernel.now_us)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
         self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))
         if not error:
-            self._push(broker, 0)
+            self.log.send(broker, 0)
 
     def has_session(self, broker: int) -> bool:
         """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
-        heard_us = self._heard_us.get(broker)
-        return heard_us is not None and heard_us + self.session_us > self._kernel.now_us
+        return self.sessions.is_open(broker)
 
     def holds(self, broker: int) -> bool:
         """See `ControlPlane.holds`."""
@@ -260,7 +237,7 @@ class Quorum(ControlPlane):
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
         now_us = self._kernel.now_us
-        self._heard_us[broker] = now_us
+        self.sessions.heard(broker, now_us)
         if heartbeat.want_shut_down:  # What others have replayed matters now.
             for other in sorted(self.network.idle.pings):
                 self.network.idle.settle_pings(other, now_us)
@@ -271,10 +248,7 @@ class Quorum(ControlPlane):
             want_fence=heartbeat.want_fence,
             want_shut_down=heartbeat.want_shut_down,
         )
-        missing = heartbeat.metadata_offset
-        lost_us = LOST_US + self._late_us.get(broker, 0)
-        if missing < len(self.log) and self._sent_us[missing] < now_us - lost_us:
-            self._push(broker, missing)
+        self.log.send_again(broker, heartbeat.metadata_offset)
         reply = BrokerHeartbeatReply(
             heartbeat.broker_epoch,
             answer.error,
@@ -309,43 +283,19 @@ class Quorum(ControlPlane):
             and known.broker_epoch == broker_epoch
             and not known.fenced
             and not any(entry.shutting_down for entry in self.active.image.brokers.values())
-            and metadata_offset == len(self.log)
-            and not self._late_us.get(broker)
+            and self.log.reaches(broker, metadata_offset)
         )
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
-        return max(arrives_us - self._heard_us[broker], interval_us) < self.session_us
+        """See `HeartbeatSessions.outlasts`."""
+        return self.sessions.outlasts(broker, arrives_us, interval_us)
 
     def heard(self, broker: int, last_us: int, had_read: int) -> None:
         """See `sim.environment.elision.Sessions`: with each heartbeat it told how much it had replayed."""
         if last_us >= 0:
-            self._heard_us[broker] = max(self._heard_us[broker], last_us)
+            self.sessions.heard(broker, last_us)
             self.active.has_read(broker, had_read)
-        self._watch(broker)
-
-    def _watch(self, broker: int) -> None:
-        if broker not in self._watched:
-            self._watched.add(broker)
-            due_us = self._heard_us[broker] + self.session_us
-            self._kernel.call_at(due_us, self.life, self._check_session, broker)
-
-    def _check_session(self, broker: int) -> None:
-        """Fence brokers that were not heard of for too long (QuorumController.maybeFenceStaleBrokers), in order of ids:
-        after `touch` several may be due at once.
-        """
-        self._watched.discard(broker)
-        known = self.active.image.brokers[broker]
-        if known.fenced or broker in self.network.idle.pings:
-            return
-        if self._heard_us[broker] + self.session_us > self._kernel.now_us:
-            self._watch(broker)
-            return
-        last_us = self._kernel.now_us - self.session_us
-        pings = self.network.idle.pings
-        for other in sorted(self._unfenced):
-            if self._heard_us[other] <= last_us and other not in pings:
-                self.active.fence(other)
+        self.sessions.watch(broker)
 
     def expire(self, broker: int) -> bool:
         """See `ControlPlane.expire`: the broker is fenced, and unfenced by its next heartbeat."""
@@ -404,7 +354,7 @@ class Quorum(ControlPlane):
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:
         """See `ControlPlane.unsettled_brokers`."""
-        image, end = self.active.image, len(self.log)
+        image, end = self.active.image, len(self.log.records)
         fenced = [broker for broker in brokers if not image.is_active(broker)]
         behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
         return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""

@@ -74,7 +74,9 @@ def state(cluster: Cluster) -> dict[str, object]:
         "ISR": sorted(control.state.isr),
         "replicas": sorted(control.state.replicas),
         "min ISR": (cluster.administrator._min_isrs, control._min_isr),
-        "late": [broker for broker, by_us in control._late_us.items() if by_us] if isinstance(control, Quorum) else [],
+        "late": [broker for broker, by_us in control.log._late_us.items() if by_us]
+        if isinstance(control, Quorum)
+        else [],
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }
 

@@ -35,7 +35,7 @@ def state(world: World) -> PartitionRegistration:
 
 
 def changes(world: World, broker: int) -> list[BrokerRegistration]:
-    return [one for one in quorum(world).log if isinstance(one, BrokerRegistration) and one.broker == broker]
+    return [one for one in quorum(world).log.records if isinstance(one, BrokerRegistration) and one.broker == broker]
 
 
 def test_a_broker_is_fenced_until_its_logs_are_loaded_and_it_has_read_of_its_registration() -> None:
@@ -47,7 +47,7 @@ def test_a_broker_is_fenced_until_its_logs_are_loaded_and_it_has_read_of_its_reg
     assert [one.fenced for one in changes(world, 1)] == [True, False]
     assert [step["broker"] for step in world.of("unfenced")] == [1, 2, 3]
     assert (state(world).leader, state(world).isr) == (1, (1, 2, 3))
-    assert all(process(world, broker).image.offset == len(quorum(world).log) for broker in (1, 2, 3))
+    assert all(process(world, broker).image.offset == len(quorum(world).log.records) for broker in (1, 2, 3))
 
 
 def test_a_session_ends_nine_seconds_after_the_last_heartbeat_that_would_have_arrived() -> None:
@@ -122,7 +122,7 @@ def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
     assert not world.of("follow", broker=3)[1:]
     world.cluster.links.heal_all()
     world.run(3)
-    assert process(world, 3).image.offset == len(quorum(world).log)
+    assert process(world, 3).image.offset == len(quorum(world).log.records)
     follows = world.of("follow", broker=3)[1:]
     assert [step["leader_epoch"] for step in follows] == [state(world).leader_epoch]
     assert state(world).leader_epoch > 1
@@ -151,22 +151,22 @@ def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
     assert not world.of("session-end", broker=2)  # Nine seconds after its predecessor's.
     world.run(4)
     assert state(world).isr == (1, 3)
-    assert quorum(world).active.image.offset == len(quorum(world).log)
+    assert quorum(world).active.image.offset == len(quorum(world).log.records)
 
 
 def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> None:
     world = kraft()
     world.run(20)
     assert world.cluster.control.pause_controller(0, world.cluster.pause)
-    length = len(quorum(world).log)
+    length = len(quorum(world).log.records)
     assert not quorum(world).expire(2)
     assert not quorum(world).prefer()
     world.cluster.administrator.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
     world.run(2)
-    assert len(quorum(world).log) == length
+    assert len(quorum(world).log.records) == length
     world.run(2)
     assert quorum(world).epoch == 2
-    assert len(quorum(world).log) == length + 1
+    assert len(quorum(world).log.records) == length + 1
     assert process(world, 1).settings.min_insync_replicas == 1
 
 
