@@ -184,7 +184,7 @@ class Broker(Following):
 
     def halt(self, reason: str) -> None:
         """Exit by itself, once the present call is over."""
-        self.kernel.call_at(self.kernel.now_us, self.life, self._exit, reason)
+        self.kernel.call_at(self.kernel.now_us, self.life, self.exit, reason)
 
     def end(self) -> None:
         """See `Following.end`."""
@@ -192,7 +192,8 @@ class Broker(Following):
         self._isr_expiration.end()
         self._loaded = self._exits = nothing
 
-    def _exit(self, reason: str) -> None:
+    def exit(self, reason: str) -> None:
+        """Exit by itself, at once."""
         self._exits(self.node, reason)
 
     @property
@@ -234,7 +235,8 @@ class Broker(Following):
 
     # The control plane.
 
-    def _to_control(self, handler: str, message: object) -> None:
+    def to_control(self, handler: str, message: object) -> None:
+        """Send something to the control plane."""
         channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None
         channel.send(getattr(channel.target, handler), message)

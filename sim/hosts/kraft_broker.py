@@ -94,7 +94,7 @@ class KRaftBroker(Broker):
 
     def _register(self, _: object) -> None:
         self._registering = BrokerRegistrationRequest(self.node, self.incarnation, self._previous_broker_epoch)
-        self._to_control("on_register", self._registering)
+        self.to_control("on_register", self._registering)
         self.kernel.call_at(self.kernel.now_us + self._retry_us, self.life, self._register_again, self._registering)
         self._retry_us = min(2 * self._retry_us, LONGEST_RETRY_US)
 
@@ -202,7 +202,7 @@ class KRaftBroker(Broker):
             return
         self.fenced = reply.is_fenced
         if reply.should_shut_down and self._wants_shut_down:
-            self._exits(self.node, SHUTDOWN)
+            self.exit(SHUTDOWN)
 
     # Metadata.
 
@@ -329,7 +329,7 @@ class KRaftBroker(Broker):
     def send_alter_partition(self, changes: list[Change]) -> None:
         """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again."""
         request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
-        self._to_control("on_alter_partition", request)
+        self.to_control("on_alter_partition", request)
         due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
         self.kernel.call_at(due_us, self.life, self._unanswered, request)
 
@@ -360,7 +360,7 @@ class KRaftBroker(Broker):
     def begin_shutdown(self) -> None:
         """See `Broker.begin_shutdown`: heartbeats ask for it until the controller allows it."""
         if self.broker_epoch < 0:
-            self._exits(self.node, SHUTDOWN)
+            self.exit(SHUTDOWN)
         elif not self._wants_shut_down:
             self.network.idle.settle_pings(self.node, self.kernel.now_us)  # None that is under way says so.
             self._wants_shut_down = True
@@ -375,6 +375,6 @@ class KRaftBroker(Broker):
         last_epoch, leo = partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
-        self._to_control(
+        self.to_control(
             "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, leo, leader_epoch)
         )

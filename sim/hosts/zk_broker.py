@@ -5,8 +5,6 @@ The controller that may be elected in this broker is `sim.hosts.zk_controller.Co
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from typing import Any, Final
 
 from sim.config import Value
@@ -14,8 +12,10 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.peers import Controlled, ZooKeeperSessions
+from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_controller import ControllerModule
-from sim.hosts.zk_messages import SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.hosts.zk_messages import ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.hosts.zk_shutdown import ShutdownTries
 from sim.protocol import probes
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -49,6 +49,7 @@ class ZooKeeperBroker(Broker):
 
     Attributes:
         module: its controller module.
+        zookeeper: its session, and what it wants done there.
     """
 
     __slots__ = (
@@ -58,28 +59,24 @@ class ZooKeeperBroker(Broker):
         "_isr_changed_us",
         "_metadata_sent",
         "_noticed",
-        "_pending",
         "_registering",
-        "_session",
         "_shutdown",
-        "_shutdown_tries",
         "module",
+        "zookeeper",
     )
 
     def __init__(self, startup: Startup) -> None:
         super().__init__(startup)
-        self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.at_zookeeper, self.reached)
-        self._session = -1
+        self.zookeeper = ZooKeeperClient(self)
+        self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.zookeeper.ask, self.reached)
         self._noticed = 0
         self._registering: Register | None = None
-        self._pending: deque[Request] = deque()
         self._controller_epoch = 0
         self._metadata_sent = (0, 0)
         self._decided_by = 0
         self._isr_changed_us = -1
         self._isr_announced_us = 0
-        self._shutdown: ControlledShutdown | None = None
-        self._shutdown_tries = 0
+        self._shutdown = ShutdownTries(self)
 
     def logs_loaded(self) -> None:
         """See `Broker.logs_loaded`; it can be reached from now on."""
@@ -102,8 +99,9 @@ class ZooKeeperBroker(Broker):
     def end(self) -> None:
         """See `Broker.end`."""
         super().end()
-        self._pending.clear()
+        self.zookeeper.end()
         self.module.end()
+        self._shutdown.end()
 
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`."""
@@ -115,7 +113,7 @@ class ZooKeeperBroker(Broker):
     def _register(self) -> None:
         assert self.partition is not None
         self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
-        self._to_control("on_register", self._registering)
+        self.to_control("on_register", self._registering)
 
     def on_registered(self, reply: Registered) -> None:
         """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
@@ -124,15 +122,14 @@ class ZooKeeperBroker(Broker):
         self._registering = None
         if reply.broker_epoch < 0:
             self.reached(probes.REGISTRATION_REFUSED)
-            self._exits(self.node, REFUSED)
+            self.exit(REFUSED)
             return
         self.network.settle_fetches(self.node)  # They carry the broker epoch.
-        self.broker_epoch = self._session = reply.broker_epoch
+        self.broker_epoch = reply.broker_epoch
         self._noticed = 0
         for key, value in reply.config.items():
             self.on_config_changed((key, value))
-        for request in self._pending:
-            self._send_request(request)
+        self.zookeeper.opened(reply.broker_epoch)
         if not reply.controller:
             self.module.elect()
         self._release()
@@ -144,30 +141,34 @@ class ZooKeeperBroker(Broker):
         if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
             return
         if not self.zombie:
-            if self._session < 0:
+            if self.zookeeper.session < 0:
                 self._register()
             else:
                 channel = self.reach(ZOOKEEPER)
                 assert channel is not None
                 channel.send_usually(channel.target.on_ping, self._sign_of_life())
-                for request in self._pending:
-                    self._send_request(request)
+                self.zookeeper.ask_again()
         self.kernel.call_first(self.kernel.now_us + interval_us, self.life, self._ping, None)
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
-        return Ping(self.node, self._session, self._noticed, self.partition.partition_epoch)
+        return Ping(self.node, self.zookeeper.session, self._noticed, self.partition.partition_epoch)
 
     def _only_keeps_session(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if self.zombie or self._session < 0 or self._pending or channel.usual_us >= self.settings.ping_us:
+        if (
+            self.zombie
+            or self.zookeeper.session < 0
+            or self.zookeeper.pending
+            or channel.usual_us >= self.settings.ping_us
+        ):
             return False
         zookeeper = channel.target
         partition = self.partition
         assert partition is not None
         return (
             self.network.steady(self.node, ZOOKEEPER)
-            and zookeeper.has_heard(self.node, self._session, self._noticed, partition.partition_epoch)
+            and zookeeper.has_heard(self.node, self.zookeeper.session, self._noticed, partition.partition_epoch)
             and zookeeper.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
@@ -179,53 +180,20 @@ class ZooKeeperBroker(Broker):
 
     def on_session_expired(self, broker_epoch: int) -> None:
         """The session is gone: no longer controller; register anew."""
-        if broker_epoch != self._session or self.zombie:
+        if broker_epoch != self.zookeeper.session or self.zombie:
             return
         self.reached(probes.EXPIRY_HEARD)
-        self._session = -1
-        self._pending = deque(request for request in self._pending if request.lasting)
+        self.zookeeper.expired()
         self.module.session_lost()
         self._register()
 
-    def at_zookeeper(
-        self, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool = False
-    ) -> None:
-        """Have something done at ZooKeeper; asked again until it is answered.
-
-        Args:
-            operation: what is done, with ZooKeeper as its argument.
-            done: called with the result.
-            lasting: asked again also in the next session.
-        """
-        request = Request(self.node, operation, done, lasting=lasting)
-        self._pending.append(request)
-        self._send_request(request)
-        pings = self.network.idle.pings.get(self.node)
-        if pings is not None and pings.next_us(self.kernel.now_us) <= self._answered_by_us():
-            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # It would be asked again with that ping.
-
-    def _answered_by_us(self) -> int:
-        """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
-        there = self.reach(ZOOKEEPER)
-        assert there is not None
-        back = there.target.reach(self.node)
-        there_us = there.latest_us()
-        return there_us if back is None else there_us + back.latest_us() - self.kernel.now_us
-
-    def _send_request(self, request: Request) -> None:
-        if self._session >= 0 and not self.zombie:
-            request.broker_epoch = self._session
-            self._to_control("on_request", request)
-
     def on_zookeeper_reply(self, request: Request) -> None:
         """Something was done at ZooKeeper."""
-        if request in self._pending:
-            self._pending.remove(request)
-            request.done(request.result)
+        self.zookeeper.replied(request)
 
     def on_notice(self, notice: Notice) -> None:
         """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""
-        if notice.broker_epoch == self._session and notice.number > self._noticed and not self.zombie:
+        if notice.broker_epoch == self.zookeeper.session and notice.number > self._noticed and not self.zombie:
             if notice.number == self._noticed + 1:
                 self._noticed = notice.number
             getattr(self, notice.handler)(notice.argument)
@@ -377,7 +345,7 @@ class ZooKeeperBroker(Broker):
         if self.rules.isr_eligibility == "registered":
             followers = partition.followers.states
             members = {member: followers[member].broker_epoch for member in isr if member in followers}
-        self.at_zookeeper(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
+        self.zookeeper.ask(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
         if partition.state.locked:
             self._wait(waits=True)
 
@@ -409,45 +377,21 @@ class ZooKeeperBroker(Broker):
             return
         self._isr_changed_us = -1
         self._isr_announced_us = now_us
-        self.at_zookeeper(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, lasting=True)
+        self.zookeeper.ask(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, lasting=True)
 
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
-        """Ask the controller to be relieved, then stop (KafkaServer.controlledShutdown)."""
-        if self._session < 0:
-            self._exits(self.node, SHUTDOWN)
-        elif not self._shutdown_tries:
-            self._try_shutdown(None)
-
-    def _try_shutdown(self, _: object) -> None:
-        if self._shutdown_tries == self.settings.shutdown_tries:
-            self._exits(self.node, SHUTDOWN)
-            return
-        self._shutdown_tries += 1
-        self._shutdown = ControlledShutdown(self.node, self.broker_epoch)
-        self.at_zookeeper(lambda zookeeper: zookeeper.controller, self._ask_controller)
-        self.kernel.call_at(
-            self.kernel.now_us + self.settings.shutdown_backoff_us, self.life, self._shutdown_unheard, self._shutdown
-        )
-
-    def _ask_controller(self, controller: int) -> None:
-        if controller == SCRIPT:  # It relieves a broker before.
-            self._exits(self.node, SHUTDOWN)
-            return
-        channel: Channel[Controlled] | None = self.reach(controller) if controller else None
-        if channel is not None and self._shutdown is not None:
-            channel.send(channel.target.on_controlled_shutdown, self._shutdown)
-
-    def _shutdown_unheard(self, request: ControlledShutdown) -> None:
-        if request is self._shutdown:
-            self._try_shutdown(None)
+        """See `Broker.begin_shutdown`."""
+        if self.zookeeper.session < 0:
+            self.exit(SHUTDOWN)
+        else:
+            self._shutdown.begin()
 
     def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
         """A broker asks the controller that lives here."""
         self.module.on_controlled_shutdown(request)
 
     def on_controlled_shutdown_reply(self, reply: ControlledShutdownReply) -> None:
-        """Stop, if everything was handed over; else try again after the back-off."""
-        if reply.request is self._shutdown and not reply.error and not reply.remaining:
-            self._exits(self.node, SHUTDOWN)
+        """The controller answered."""
+        self._shutdown.replied(reply)

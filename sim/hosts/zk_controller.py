@@ -64,7 +64,7 @@ class ControllerModule:
         rules: its rules.
         settings: its settings.
         kernel: time and timers.
-        at_zookeeper: `sim.hosts.broker.Broker.at_zookeeper`.
+        at_zookeeper: `sim.hosts.zk_client.ZooKeeperClient.ask`.
         reached: `sim.history.coverage.Coverage.reached`.
 
     Attributes:

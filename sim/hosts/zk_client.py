@@ -1,0 +1,94 @@
+"""A broker's session at ZooKeeper, and what it wants done there: asked again until it is answered.
+
+Kafka classes: KafkaZkClient, ZooKeeperClient.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sim.hosts.zk_messages import ZOOKEEPER, Request
+
+if TYPE_CHECKING:
+    from sim.hosts.zk_broker import ZooKeeperBroker
+
+
+class ZooKeeperClient:
+    """See the module.
+
+    Args:
+        broker: whose.
+
+    Attributes:
+        session: the broker epoch that it was opened with, -1 while there is none.
+        pending: what was not answered yet.
+    """
+
+    __slots__ = ("_broker", "pending", "session")
+
+    def __init__(self, broker: ZooKeeperBroker) -> None:
+        self._broker: ZooKeeperBroker | None = broker
+        self.session = -1
+        self.pending: deque[Request] = deque()
+
+    def end(self) -> None:
+        """The process is over."""
+        self._broker = None
+        self.pending.clear()
+
+    def opened(self, session: int) -> None:
+        """A session is open: ask again in it."""
+        self.session = session
+        self.ask_again()
+
+    def expired(self) -> None:
+        """The session is gone, and with it what does not outlive it."""
+        self.session = -1
+        self.pending = deque(request for request in self.pending if request.lasting)
+
+    def ask(self, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool = False) -> None:
+        """Have something done.
+
+        Args:
+            operation: what is done, with ZooKeeper as its argument.
+            done: called with the result.
+            lasting: asked again also in the next session.
+        """
+        broker = self._broker
+        if broker is None:
+            return
+        request = Request(broker.node, operation, done, lasting=lasting)
+        self.pending.append(request)
+        self._send(request)
+        idle, now_us = broker.network.idle, broker.kernel.now_us
+        pings = idle.pings.get(broker.node)
+        if pings is not None and pings.next_us(now_us) <= _answered_by_us(broker):
+            idle.settle_pings(broker.node, now_us)  # It would be asked again with that ping.
+
+    def ask_again(self) -> None:
+        """Repeat what was not answered."""
+        for request in self.pending:
+            self._send(request)
+
+    def _send(self, request: Request) -> None:
+        broker = self._broker
+        if broker is not None and self.session >= 0 and not broker.zombie:
+            request.broker_epoch = self.session
+            broker.to_control("on_request", request)
+
+    def replied(self, request: Request) -> None:
+        """Something was done."""
+        if request in self.pending:
+            self.pending.remove(request)
+            request.done(request.result)
+
+
+def _answered_by_us(broker: ZooKeeperBroker) -> int:
+    """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
+    there = broker.reach(ZOOKEEPER)
+    assert there is not None
+    back = there.target.reach(broker.node)
+    there_us = there.latest_us()
+    return there_us if back is None else there_us + int(back.latest_us()) - broker.kernel.now_us

@@ -1,0 +1,71 @@
+"""How a broker of a cluster with ZooKeeper stops in a controlled way (KafkaServer.controlledShutdown)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.environment.network import Channel
+from sim.hosts.broker import SHUTDOWN
+from sim.hosts.peers import Controlled
+from sim.hosts.zk_messages import SCRIPT
+from sim.protocol.messages import ControlledShutdown, ControlledShutdownReply
+
+if TYPE_CHECKING:
+    from sim.hosts.zk_broker import ZooKeeperBroker
+
+
+class ShutdownTries:
+    """Asks the controller to be relieved until it is, ``controlled.shutdown.max.retries`` times.
+
+    Args:
+        broker: who stops.
+    """
+
+    __slots__ = ("_broker", "_request", "_tries")
+
+    def __init__(self, broker: ZooKeeperBroker) -> None:
+        self._broker: ZooKeeperBroker | None = broker
+        self._request: ControlledShutdown | None = None
+        self._tries = 0
+
+    def end(self) -> None:
+        """The process is over."""
+        self._broker = None
+
+    def begin(self) -> None:
+        """Ask, unless that has begun."""
+        if not self._tries:
+            self._try(None)
+
+    def _try(self, _: object) -> None:
+        broker = self._broker
+        if broker is None:
+            return
+        settings, now_us = broker.settings, broker.kernel.now_us
+        if self._tries == settings.shutdown_tries:
+            broker.exit(SHUTDOWN)
+            return
+        self._tries += 1
+        self._request = ControlledShutdown(broker.node, broker.broker_epoch)
+        broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller)
+        broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._unheard, self._request)
+
+    def _ask_controller(self, controller: int) -> None:
+        broker = self._broker
+        if broker is None:
+            return
+        if controller == SCRIPT:  # It relieves a broker before.
+            broker.exit(SHUTDOWN)
+            return
+        channel: Channel[Controlled] | None = broker.reach(controller) if controller else None
+        if channel is not None and self._request is not None:
+            channel.send(channel.target.on_controlled_shutdown, self._request)
+
+    def _unheard(self, request: ControlledShutdown) -> None:
+        if request is self._request:
+            self._try(None)
+
+    def replied(self, reply: ControlledShutdownReply) -> None:
+        """Stop, if everything was handed over; else try again after the back-off."""
+        if self._broker is not None and reply.request is self._request and not reply.error and not reply.remaining:
+            self._broker.exit(SHUTDOWN)
