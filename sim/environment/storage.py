@@ -343,9 +343,9 @@ class Storage:
             self.recovery_point = log.leo
         else:
             self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
+            known = epochs.epochs
             for batch in log.batches:
-                latest = epochs.latest
-                if batch.last_offset >= self.recovery_point and (latest is None or batch.leader_epoch > latest):
+                if batch.last_offset >= self.recovery_point and (not known or batch.leader_epoch > known[-1]):
                     epochs.assign(batch.leader_epoch, batch.base_offset)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)

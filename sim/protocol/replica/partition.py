@@ -169,8 +169,8 @@ class Partition(ReadableReplica):
     def _resign(self) -> None:
         if self.is_leader:
             self.process.reached(probes.LEADER_RESIGNS)
-        self.is_leader = False
-        self.followers.forget()
+            self.is_leader = False
+            self.followers.forget()
         if self.delayed.waiting:
             self.delayed.refuse()
 

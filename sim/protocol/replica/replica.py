@@ -130,7 +130,7 @@ class Replica:
         the leader has deleted.
         """
         log = self.log
-        previous, self.hw = self.hw, self._within_log(hw)
+        previous, self.hw = self.hw, hw if log.log_start <= hw <= log.leo else self._within_log(hw)
         began, begins = log.log_start, min(log_start, self.hw)
         dropped = 0
         if begins > began:

@@ -56,10 +56,6 @@ class Controller:
         self._fenced = rules.controller_writes == "fenced"
         self._starts_with_all = rules.controller_startup == "all-replicas"
 
-    def _put(self, steps: Steps) -> None:
-        if self.context.epoch >= 0:
-            self._events.put(steps)
-
     def answered(self, result: Any) -> None:
         """ZooKeeper did what the present handler wanted."""
         if self._events.answered(result):
@@ -93,7 +89,7 @@ class Controller:
         """This broker was elected (KafkaController.onControllerFailover)."""
         self.context.epoch = epoch
         self._host.active(epoch)
-        self._put(self._failover())
+        self._events.begin(self._failover())
 
     def session_lost(self) -> None:
         """The broker's session has expired: resign.
@@ -118,34 +114,34 @@ class Controller:
 
     def brokers_changed(self) -> None:
         """A watch told that brokers came or went."""
-        self._put(self._brokers_changed())
+        self._events.put(self._brokers_changed())
 
     def topic_created(self) -> None:
         """A watch told of the topic."""
-        self._put(self.partitions.create())
+        self._events.put(self.partitions.create())
 
     def isr_changed(self) -> None:
         """A watch told that leaders changed their ISR, or that the ISR of a partition under reassignment changed."""
-        self._put(self._isr_changed())
+        self._events.put(self._isr_changed())
 
     def preferred_election(self) -> None:
         """An administrator, or the regular check of balance, wants the preferred leader."""
-        self._put(self.partitions.elect_preferred())
+        self._events.put(self.partitions.elect_preferred())
 
     def reassignment_asked(self) -> None:
         """A watch told that an administrator wants another assignment."""
-        self._put(self._isr_changed())
+        self._events.put(self._isr_changed())
 
     def settings_changed(self) -> None:
         """Unclean election may be allowed now."""
-        self._put(self.partitions.elect_offline())
+        self._events.put(self.partitions.elect_offline())
 
     def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
         """A broker asks to be relieved; `answer` is called with an error and how many partitions it still leads."""
         if self.context.epoch < 0:
             answer(NOT_CONTROLLER, 0)
         else:
-            self._put(self._controlled_shutdown(broker, broker_epoch, answer))
+            self._events.put(self._controlled_shutdown(broker, broker_epoch, answer))
 
     # Handlers.
 
@@ -237,9 +233,10 @@ class Controller:
         """KafkaController.onBrokerFailure, onReplicasBecomeOffline."""
         for broker in brokers:
             self.context.shutting_down.pop(broker, None)
-        if not self.context.exists or self.context.state.leader in self.context.live:
+        exists = self.context.exists
+        if not exists or self.context.state.leader in self.context.live:
             self._requests.update_metadata()
-        if not self.context.exists:
+        if not exists:
             return
         yield from self.partitions.elect_offline()
         for broker in brokers:

@@ -19,13 +19,15 @@ class ControllerEventManager:
         host: the controller's broker.
 
     Attributes:
-        finishing: whether the handler at work is the last, and nothing new is taken.
+        accepts: whether new events are taken.
+        finishing: whether the handler at work is the last.
     """
 
     def __init__(self, host: ControllerHost) -> None:
         self._host = host
         self._queue: deque[Steps] = deque()
         self._handling: Steps | None = None
+        self.accepts = False
         self.finishing = False
 
     @property
@@ -33,9 +35,14 @@ class ControllerEventManager:
         """Whether a handler waits for ZooKeeper."""
         return self._handling is not None
 
+    def begin(self, steps: Steps) -> None:
+        """Handle an event, and take others from now on, unless a handler of before has yet to finish."""
+        self.accepts = not self.finishing
+        self.put(steps)
+
     def put(self, steps: Steps) -> None:
-        """Handle an event, now or after those before it."""
-        if self.finishing:
+        """Handle an event, now or after those before it; dropped while none are taken."""
+        if not self.accepts:
             return
         self._queue.append(steps)
         if self._handling is None:
@@ -76,10 +83,12 @@ class ControllerEventManager:
     def finish(self) -> None:
         """Take nothing new, and forget what waits; the handler at work goes on."""
         self._queue.clear()
+        self.accepts = False
         self.finishing = True
 
     def clear(self) -> None:
         """Forget all events, that at work included (clearAndPut)."""
+        self.accepts = False
         self.finishing = False
         self._queue.clear()
         self._handling = None
