@@ -16,32 +16,99 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
+from sim.history import steps
+
 if TYPE_CHECKING:
-    from sim.history.ledger import End, Ledger
+    from faults.commitments import Commitments
+    from sim.history.ends import End, Ends
+    from sim.history.history import History
+    from sim.history.membership import Membership
     from sim.protocol.batch import Batch
 
 FOREVER_US: Final = 1 << 62
 
 
-def registers_again_us(ledger: Ledger, end: End) -> int:
+def registers_again_us(membership: Membership, end: End) -> int:
     """When a later process of the broker registered, `FOREVER_US` if none did."""
-    registrations = ledger.registrations.get(end.broker, ())
+    registrations = membership.registrations.get(end.broker, ())
     place = bisect_right(registrations, end.at_us)
     return registrations[place] if place < len(registrations) else FOREVER_US
+
+
+class _Logs(steps.Listener):
+    """How far logs reached, and when they lost what, as far as it was told.
+
+    Attributes:
+        leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
+        gone_us: first id -> when a log lost that batch last, by an end or a truncation.
+        dropped_us: when a replica was deleted last.
+        assignments: (time, replicas), where a control plane tells of changes.
+    """
+
+    __slots__ = ("assignments", "dropped_us", "gone_us", "leos")
+
+    def __init__(self) -> None:
+        self.leos: dict[int, list[tuple[int, int]]] = {}
+        self.gone_us: dict[int, int] = {}
+        self.dropped_us = 0
+        self.assignments: list[tuple[int, tuple[int, ...]]] = []
+
+    def on_append(self, step: steps.Append) -> None:
+        """See `Append`."""
+        self._leo(step, step.batch.last_offset + 1)
+
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
+        self._leo(step, step.offset)
+        self._gone(step, step.removed)
+
+    def on_recovered(self, step: steps.Recovered) -> None:
+        """See `Recovered`."""
+        self._leo(step, step.leo)
+
+    def on_deleted(self, step: steps.Deleted) -> None:
+        """See `Deleted`."""
+        self._leo(step, step.leo)
+        self.dropped_us = step.at_us
+
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
+        if not step.was_down:
+            self._leo(step, -1)
+        self._gone(step, step.lost)
+
+    def on_assigned(self, step: steps.Assigned) -> None:
+        """See `Assigned`."""
+        self.assignments.append((step.at_us, step.replicas))
+
+    def _leo(self, step: steps.Step, leo: int) -> None:
+        self.leos.setdefault(step.broker, []).append((step.at_us, leo))
+
+    def _gone(self, step: steps.Step, batches: list[Batch]) -> None:
+        for batch in batches:
+            self.gone_us[batch.first_id] = step.at_us
 
 
 class Damage:
     """Judges the committed records of one run.
 
     Args:
-        ledger: what happened; it must have followed LEOs (`Ledger.follows_leos`).
+        history: what happened.
+        membership: who was a member and who had registered.
+        ends: ends of incarnations.
+        commitments: when each batch was committed, and what that rested upon.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._isr_since = [since for since, _ in ledger.isr_history]
+    def __init__(self, history: History, membership: Membership, ends: Ends, commitments: Commitments) -> None:
+        self._history = history
+        self._membership = membership
+        self._ends = ends.ends
+        self._commitments = commitments
+        self._logs: _Logs | None = None
+        self._isr_since = [since for since, _ in membership.isr_history]
         losses = ("committed-loss", "exposed-loss")
-        self._lost = frozenset(record for one in ledger.violations if one.kind in losses for record in one.ids)
+        violations = history.findings.violations
+        self._lost = frozenset(record for one in violations if one.kind in losses for record in one.ids)
         self._returns: dict[int, tuple[list[int], list[int]]] = {}
         """By number of an end: the LEOs that the broker reached as a member of the ISR after it, and when."""
 
@@ -51,77 +118,81 @@ class Damage:
         Args:
             lossy: whether only ends count that lost the record; else those that were unclean.
         """
-        ledger = self._ledger
-        ends = [(number, end) for number, end in enumerate(ledger.ends) if (end.lost if lossy else end.unclean)]
-        smallest = min((size for _, size in ledger.min_isrs), default=1)
-        if len({end.broker for _, end in ends}) < min([smallest, *ledger.committed_under.values()]):
+        commitments = self._commitments
+        ends = [(number, end) for number, end in enumerate(self._ends) if (end.lost if lossy else end.unclean)]
+        smallest = min((size for _, size in commitments.min_isrs), default=1)
+        if len({end.broker for _, end in ends}) < min([smallest, *commitments.min_isr.values()]):
             return frozenset()
+        if self._logs is None:
+            self._logs = _Logs()
+            self._history.retell([self._logs])
+        logs = self._logs
         return frozenset(
             record
-            for batch in ledger.committed
-            if self._is_excused(batch, [one for one in ends if not lossy or batch.first_id in one[1].lost])
+            for batch in self._history.commits.batches
+            if self._is_excused(batch, logs, [one for one in ends if not lossy or batch.first_id in one[1].lost])
             for record in batch.ids()
         )
 
-    def _is_excused(self, batch: Batch, ends: list[tuple[int, End]]) -> bool:
-        ledger, first = self._ledger, batch.first_id
-        committed_us = ledger.commits_deposed.get(first, ledger.commits[first])
-        gone_us = max(ledger.gone.get(first, 0), ledger.dropped_us) if first in self._lost else FOREVER_US
-        isr = (*self._at(committed_us), *ledger.committed_by.get(first, ()))
+    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[tuple[int, End]]) -> bool:
+        commitments, first = self._commitments, batch.first_id
+        committed_us = commitments.at_us[first]
+        gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
+        isr = (*self._at(committed_us), *commitments.isr.get(first, ()))
         spans = []
         for number, end in ends:
             if end.at_us < committed_us and end.broker not in isr:
                 continue
-            back_us = self._back(number, end, batch.last_offset)
+            back_us = self._back(number, end, logs, batch.last_offset)
             if back_us > committed_us and end.at_us <= gone_us:
                 spans.append((max(end.at_us, committed_us), back_us, end.broker))
         if not spans:
             return False
-        steps = (*ledger.min_isrs, *ledger.assignments)
-        changes = [since for since, _ in steps if committed_us < since <= gone_us]
+        all_changes = (*commitments.min_isrs, *logs.assignments)
+        changes = [since for since, _ in all_changes if committed_us < since <= gone_us]
         return any(
-            self._damaged(spans, now_us) >= self._smallest(first, committed_us, now_us)
+            self._damaged(spans, logs, now_us) >= self._smallest(first, committed_us, now_us)
             for now_us in (*(begin for begin, _, _ in spans), *changes)
         )
 
-    def _damaged(self, spans: list[tuple[int, int, int]], now_us: int) -> int:
-        replicas = next((held for since, held in reversed(self._ledger.assignments) if since <= now_us), None)
+    def _damaged(self, spans: list[tuple[int, int, int]], logs: _Logs, now_us: int) -> int:
+        replicas = next((held for since, held in reversed(logs.assignments) if since <= now_us), None)
         damaged = {broker for begin, end, broker in spans if begin <= now_us < end}
         return len(damaged if replicas is None else damaged & set(replicas))
 
     def _smallest(self, first_id: int, committed_us: int, now_us: int) -> int:
         """The smallest effective min ISR from the commit until now, that of the leader that committed it included."""
-        history = self._ledger.min_isrs
+        history = self._commitments.min_isrs
         at_first = next((size for since, size in reversed(history) if since <= committed_us), 1)
         later = [size for since, size in history if committed_us < since <= now_us]
-        return min([at_first, *later, self._ledger.committed_under.get(first_id, at_first)])
+        return min([at_first, *later, self._commitments.min_isr.get(first_id, at_first)])
 
     def _at(self, now_us: int) -> tuple[int, ...]:
         """The persisted ISR."""
-        return self._ledger.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
+        return self._membership.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
 
-    def _back(self, number: int, end: End, offset: int) -> int:
+    def _back(self, number: int, end: End, logs: _Logs, offset: int) -> int:
         """When the broker was in the ISR again with a LEO beyond an offset."""
         if number not in self._returns:
-            self._returns[number] = self._after(end)
+            self._returns[number] = self._after(end, logs)
         leos, times = self._returns[number]
         place = bisect_right(leos, offset)
         return times[place] if place < len(leos) else FOREVER_US
 
-    def _after(self, end: End) -> tuple[list[int], list[int]]:
-        ledger, broker = self._ledger, end.broker
-        begin_us = registers_again_us(ledger, end)
-        steps = ledger.leos.get(broker, [])
-        moments = sorted({begin_us, *self._isr_since, *(since for since, _ in steps)})
+    def _after(self, end: End, logs: _Logs) -> tuple[list[int], list[int]]:
+        broker = end.broker
+        begin_us = registers_again_us(self._membership, end)
+        reached = logs.leos.get(broker, [])
+        moments = sorted({begin_us, *self._isr_since, *(since for since, _ in reached)})
         leos: list[int] = []
         times: list[int] = []
         place = -1
         for now_us in moments[moments.index(begin_us) :]:
             if now_us == FOREVER_US:
                 break
-            while place + 1 < len(steps) and steps[place + 1][0] <= now_us:
+            while place + 1 < len(reached) and reached[place + 1][0] <= now_us:
                 place += 1
-            leo = steps[place][1] if place >= 0 else -1
+            leo = reached[place][1] if place >= 0 else -1
             if leo > (leos[-1] if leos else -1) and broker in self._at(now_us):
                 leos.append(leo)
                 times.append(now_us)

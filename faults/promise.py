@@ -14,9 +14,8 @@ than min.insync.replicas (`faults.damage`): by unclean ends where the controller
 that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was switched off
 for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
 
-A leader that was deposed without noticing (it stood still, say) may still raise its HW: by what it was told before, and
-by an ISR that is none any more. What only such a leader commits counts as committed when it was deposed: by the time
-its HW moves, those who told it may have lost the record and be back, as members of an ISR that never promised it.
+When a record counts as committed, `faults.commitments` says. All of it is worked out from the steps of a run once it
+has ended, and only of what something was lost of, or damaged.
 
 Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
 is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
@@ -31,11 +30,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 
+from faults.commitments import Commitments
 from faults.damage import FOREVER_US, Damage, registers_again_us
 from sim.checkers import checker
 from sim.checkers.registry import FINDINGS
 from sim.config import Value
-from sim.history.ledger import End, Ledger, Violation
+from sim.history import steps
+from sim.history.ends import End, Ends, Regained
+from sim.history.findings import Violation
+from sim.history.history import History
+from sim.history.membership import Membership
 from sim.protocol.modes import Promised
 from sim.protocol.rules import Rules
 
@@ -51,36 +55,93 @@ def elects_uncleanly(config: Mapping[str, Value], rules: Rules) -> bool:
     return bool(config["unclean.leader.election.enable"])
 
 
+class Premises(steps.Listener):
+    """What any promise depends on, as far as it was told.
+
+    Attributes:
+        unclean_election: whether unclean election was switched on during the run, or a replica was elected that must
+            be taken to lack records, because somebody preferred that to waiting.
+        synced_lost: whether batches became unreadable although they had been fsynced.
+        elr_was_off: whether the feature was off at some time, though the release has it.
+        lossy: whether some end lost records.
+        unclean: whether some end left no clean-shutdown marker that carries its broker epoch.
+    """
+
+    __slots__ = ("_isr", "elr_was_off", "lossy", "synced_lost", "unclean", "unclean_election")
+
+    def __init__(self) -> None:
+        self.unclean_election = False
+        self.synced_lost = False
+        self.elr_was_off = False
+        self.lossy = False
+        self.unclean = False
+        self._isr: tuple[int, ...] = ()
+
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
+        self._isr = step.isr
+
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`."""
+        if step.by_isr and step.broker > 0 and step.broker not in self._isr:
+            self.unclean_election = True
+
+    def on_fact(self, step: steps.Fact) -> None:
+        """See `Fact`."""
+        if step.kind is steps.UNCLEAN_ELECTION:
+            self.unclean_election = True
+        elif step.kind is steps.SYNCED_LOST:
+            self.synced_lost = True
+        elif step.kind is steps.ELR_OFF:
+            self.elr_was_off = True
+
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
+        if step.lost:
+            self.lossy = True
+        if step.unclean:
+            self.unclean = True
+
+
 class Promise:
     """Judges records and violations of one run.
 
     Args:
-        ledger: what happened.
+        history: what happened.
         promised: what the mode promises.
         unclean_election: whether unclean election is configured. That breaks P0, as does one that was switched on or
             that happened.
     """
 
-    def __init__(self, ledger: Ledger, promised: Promised, *, unclean_election: bool) -> None:
-        self._ledger = ledger
-        self._p0 = not (unclean_election or ledger.unclean_election or ledger.synced_lost)
+    def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
+        premises = Premises()
+        history.retell([premises])
+        self._p0 = not (unclean_election or premises.unclean_election or premises.synced_lost)
         self._promised = promised
-        self._lossy = [end for end in ledger.ends if end.lost]
-        self._isr_since = [since for since, _ in ledger.isr_history]
-        self._up_since = {broker: [since for since, _ in periods] for broker, periods in ledger.up.items()}
+        self._history = history
+        self._membership = Membership()
+        self._ends = Ends(self._membership)
+        self._commitments = Commitments(self._membership)
+        counts_damage = promised.counts_damage
+        if premises.lossy or (counts_damage and premises.unclean):
+            facts: list[steps.Listener] = [self._membership, self._ends, self._commitments]
+            history.retell([*facts, Regained(self._ends)] if premises.lossy else facts)
+        self._lossy = [end for end in self._ends.ends if end.lost]
+        self._isr_since = [since for since, _ in self._membership.isr_history]
+        self._up_since = {broker: [since for since, _ in periods] for broker, periods in self._membership.up.items()}
         self._changes = self._times_of_change()
         self._shown_us: dict[int, int] | None = None
         self._judged: dict[tuple[object, ...], bool] = {}
         self._unclean = self._lossy_ids = frozenset[int]()
-        if promised.counts_damage:
-            damage = Damage(ledger)
+        if counts_damage:
+            damage = Damage(history, self._membership, self._ends, self._commitments)
             self._unclean, self._lossy_ids = damage.excused(lossy=False), damage.excused(lossy=True)
         self._excused_ids = self._lossy_ids if promised.damaged_by_loss else self._unclean
-        if not promised.counts_damage or ledger.elr_was_off:
+        if not counts_damage or premises.elr_was_off:
             self._excused_ids |= self._excused_by_isr()
         self._acked_all = frozenset(
             record
-            for ack in (ledger.acks if self._lossy or self._unclean or ledger.violations else ())
+            for ack in (history.clients.acks if self._lossy or self._unclean or history.findings.violations else ())
             if ack.acks == -1
             for record in range(ack.first_id, ack.first_id + ack.count)
         )
@@ -118,7 +179,7 @@ class Promise:
         if promised == checker.IDEMPOTENT:
             return self._promised.deduplicates
         if promised == checker.ALL_RECORDS:
-            concerned = violation.ids - self._ledger.deleted
+            concerned = violation.ids - self._history.records.deleted
             return (bool(concerned) or not violation.ids) and not (concerned & self._excused_ids)
         if promised == checker.READABLE:
             readable = violation.ids if self._promised.keeps_all_shown else violation.ids & self._acked_all
@@ -137,11 +198,10 @@ class Promise:
         )
 
     def _is_excused(self, first_id: int) -> bool:
-        ledger = self._ledger
-        committed_us = ledger.commits_deposed.get(first_id, ledger.commits.get(first_id))
+        committed_us = self._commitments.at_us.get(first_id)
         if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
             if self._shown_us is None:
-                self._shown_us = {one.batch.first_id: one.at_us for one in reversed(ledger.shown)}
+                self._shown_us = {one.batch.first_id: one.at_us for one in reversed(self._history.clients.shown)}
             committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
@@ -163,7 +223,7 @@ class Promise:
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
-        until_us = registers_again_us(self._ledger, end)
+        until_us = registers_again_us(self._membership, end)
         start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
@@ -178,19 +238,19 @@ class Promise:
         if end.in_isr:
             return end.at_us
         forgotten_us = FOREVER_US if end.forgotten_us is None else end.forgotten_us
-        history = self._ledger.isr_history
+        history = self._membership.isr_history
         joins = (time for time, isr in history if end.at_us <= time < forgotten_us and end.broker in isr)
         return next(joins, FOREVER_US)
 
     def _times_of_change(self) -> list[int]:
         """Times at which the answer to `_somebody` may change, but for records that came back."""
         times = self._isr_since[:]
-        for periods in self._ledger.up.values():
+        for periods in self._membership.up.values():
             times += [time for period in periods for time in period if time is not None]
         return times
 
     def _somebody(self, other_than: int, first_id: int, now_us: int) -> bool:
-        isr = self._ledger.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
+        isr = self._membership.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
         return any(
             member != other_than and self._is_up(member, now_us) and not self._is_damaged(member, first_id, now_us)
             for member in isr
@@ -200,7 +260,7 @@ class Promise:
         place = bisect_right(self._up_since.get(broker, ()), now_us) - 1
         if place < 0:
             return False
-        until = self._ledger.up[broker][place][1]
+        until = self._membership.up[broker][place][1]
         return until is None or now_us < until
 
     def _is_damaged(self, broker: int, first_id: int, now_us: int) -> bool:

@@ -65,7 +65,7 @@ def test_counts_are_those_of_the_table(mode: str) -> None:
     cluster, kernel = running_cluster(mode)
     cluster.producer.send(Send(0, 3, -1, kernel.now_us))
     kernel.run_until(kernel.now_us + 100_000)
-    assert len(cluster.recorder.ledger.acks) == 1
+    assert len(cluster.recorder.history.clients.acks) == 1
     batch = kernel.count.total()
 
     cluster, kernel = running_cluster(mode)

@@ -130,7 +130,7 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str])
         return see
 
     result = run(scenario, mode, seed, rules, watch=watch)
-    violations = clusters[0].recorder.ledger.violations
+    violations = clusters[0].recorder.history.findings.violations
     concerned = frozenset(record for violation in violations for record in violation.ids)
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     return Observed(result, observations, list(_messages(watcher)), concerned, created[0], control)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from sim.history.ledger import Violation
+from sim.history.findings import Violation
 from sim.history.steps import Converged
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send

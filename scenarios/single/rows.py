@@ -69,15 +69,15 @@ def _words(kinds: Iterable[str]) -> str:
 
 
 def _violations(run: EndedRun) -> str:
-    return _words([violation.kind for violation in run.recorder.ledger.violations])
+    return _words([violation.kind for violation in run.recorder.history.findings.violations])
 
 
 def _first_violation_us(run: EndedRun) -> int:
-    return min([violation.at_us for violation in run.recorder.ledger.violations], default=-1)
+    return min([violation.at_us for violation in run.recorder.history.findings.violations], default=-1)
 
 
 def _signature(run: EndedRun) -> str:
-    if not run.recorder.ledger.violations:
+    if not run.recorder.history.findings.violations:
         return ""
     first_us = _first_violation_us(run)
     before = [fault.kind for fault in run.injection.realised if fault.effective and fault.at_us <= first_us]
@@ -133,13 +133,13 @@ def _columns() -> tuple[Column, ...]:
             "violations_inside",
             "string",
             "the kinds of `violations` that are inside the promise",
-            lambda run: _words([entry.kind for entry in run.recorder.ledger.violations if entry.inside]),
+            lambda run: _words([entry.kind for entry in run.recorder.history.findings.violations if entry.inside]),
         ),
         Column(
             "warnings",
             "string",
             "kinds of early warnings, sorted, joined by commas; among `violations` where they count",
-            lambda run: _words([entry.kind for entry in run.recorder.ledger.warnings]),
+            lambda run: _words([entry.kind for entry in run.recorder.history.findings.warnings]),
             since=2,
             missing="",
         ),
@@ -215,50 +215,52 @@ def _columns() -> tuple[Column, ...]:
             "lossy_ends",
             "int",
             "incarnations of brokers that ended and lost records",
-            lambda run: len([end for end in run.recorder.ledger.ends if end.lost]),
+            lambda run: run.recorder.counts.lossy_ends,
         ),
-        Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.recorder.ledger.acks)),
+        Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.recorder.history.clients.acks)),
         Column(
             "records_acked",
             "int",
             "records acknowledged",
-            lambda run: sum([ack.count for ack in run.recorder.ledger.acks]),
+            lambda run: sum([ack.count for ack in run.recorder.history.clients.acks]),
         ),
         Column(
             "records_acked_all",
             "int",
             "of `records_acked`, those with acks=all",
-            lambda run: sum([ack.count for ack in run.recorder.ledger.acks if ack.acks == -1]),
+            lambda run: sum([ack.count for ack in run.recorder.history.clients.acks if ack.acks == -1]),
         ),
         Column(
             "records_shown",
             "int",
             "records shown to consumers",
-            lambda run: sum([shown.batch.last_offset - shown.from_offset + 1 for shown in run.recorder.ledger.shown]),
+            lambda run: sum(
+                [shown.batch.last_offset - shown.from_offset + 1 for shown in run.recorder.history.clients.shown]
+            ),
         ),
         Column(
             "records_lost",
             "int",
             "records acknowledged with acks=all and gone",
-            lambda run: run.recorder.ledger.losses.lost,
+            lambda run: run.recorder.history.findings.losses.lost,
         ),
         Column(
             "acks1_lost",
             "int",
             "records acknowledged with acks=1 and gone: counted, never a violation",
-            lambda run: run.recorder.ledger.losses.acks1_lost,
+            lambda run: run.recorder.history.findings.losses.acks1_lost,
         ),
         Column(
             "stale_reads",
             "int",
             "ListOffsets answers of an older leader epoch, below what a consumer had been shown",
-            lambda run: run.recorder.ledger.stale_reads,
+            lambda run: run.recorder.history.findings.stale_reads,
         ),
         Column(
             "relocated",
             "int",
             "records acknowledged and present at another offset only",
-            lambda run: run.recorder.ledger.losses.relocated,
+            lambda run: run.recorder.history.findings.losses.relocated,
         ),
         Column(
             "last_standing",

@@ -37,8 +37,9 @@ from scenarios.version import check_build
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
+from sim.history import last_standing
 from sim.history.availability import Waiting, waiting
-from sim.history.ledger import Violation
+from sim.history.findings import Violation
 from sim.history.metrics import Series
 from sim.history.recorder import Recorder
 from sim.history.trace import Shown
@@ -378,11 +379,11 @@ class _Run:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        cluster, ledger, now_us = self.cluster, self.cluster.recorder.ledger, self.kernel.now_us
+        cluster, now_us = self.cluster, self.kernel.now_us
         failure = self.convergence.failure(now_us)
         self.stalled = failure is not None and cluster.control.waits_for_operator
         if failure is not None and not self.stalled:
-            ledger.violations.append(failure)
+            cluster.recorder.history.findings.violations.append(failure)
         leader = cluster.leader
         # A broker that missed that it is no replica any more still has a log, which does not count.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
@@ -403,19 +404,21 @@ class _Run:
     def _label(self) -> None:
         """What was found becomes inside or outside the promise, and warnings that count become violations."""
         self.waited, self.hidden_us = self._waiting()
-        ledger = self.cluster.recorder.ledger
-        promise = Promise(ledger, self.promised, unclean_election=elects_uncleanly(self.config, self.rules))
+        history = self.cluster.recorder.history
+        findings = history.findings
+        promise = Promise(history, self.promised, unclean_election=elects_uncleanly(self.config, self.rules))
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
-        ledger.violations += [warning for warning in ledger.warnings if self.scenario.counts(warning.kind)]
-        for violation in (*ledger.violations, *ledger.warnings):
+        findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
+        for violation in (*findings.violations, *findings.warnings):
             violation.inside = promise.covers(violation)
 
     def _waiting(self) -> tuple[Waiting, int]:
         """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
         were acked with acks=1 were hidden from consumers.
         """
-        availability, commits = self.cluster.recorder.availability, self.cluster.recorder.ledger.commits
+        availability, history = self.cluster.recorder.availability, self.cluster.recorder.history
+        commits = history.commits.first_us
         end_us = availability.window_us[1]
         disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
         if availability.disturbed_us >= 0:
@@ -427,16 +430,14 @@ class _Run:
             if send.acks == -1
         ]
         window_us = (min(disturbed, default=end_us), end_us)
-        hidden = [
-            (ack.at_us, commits.get(ack.first_id, end_us)) for ack in self.cluster.recorder.ledger.acks if ack.acks == 1
-        ]
+        hidden = [(ack.at_us, commits.get(ack.first_id, end_us)) for ack in history.clients.acks if ack.acks == 1]
         return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, (), window_us).total_us
 
     # What is kept.
 
     def row(self, error: str) -> Row:
         recorder, injection = self.cluster.recorder, self.injection
-        violations = recorder.ledger.violations
+        violations = recorder.history.findings.violations
         elections = recorder.counts.elections - self.warmup_elections
         digest = recorder.digest()
         decided = not error or self.exhausted
@@ -454,7 +455,7 @@ class _Run:
                 inside_lossy=self.inside_lossy,
                 vacuous=is_vacuous(
                     self.scenario,
-                    batches_acked=len(recorder.ledger.acks),
+                    batches_acked=len(recorder.history.clients.acks),
                     faults=injection.effective,
                     elections=elections,
                 ),
@@ -479,15 +480,16 @@ class _Run:
             return "exhausted"
         if error:
             return "error"
-        if self.cluster.recorder.ledger.violations:
+        if self.cluster.recorder.history.findings.violations:
             return "violation"
         return "stalled" if self.stalled else "ok"
 
     def _last_standing(self) -> int:
         """Records among those that are lost by which a last replica standing was short."""
-        recorder = self.cluster.recorder
-        lost = [violation.ids for violation in recorder.ledger.violations if violation.kind == "committed-loss"]
-        return len(recorder.last_standing.taken.intersection(*lost)) if lost else 0
+        history = self.cluster.recorder.history
+        violations = history.findings.violations
+        lost = frozenset(record for one in violations if one.kind == "committed-loss" for record in one.ids)
+        return len(last_standing.taken(history, lost) & lost) if lost else 0
 
     def _replay_line(self, digest: str) -> str:
         """The command that runs it again; none where the command line does not know the mode."""
@@ -556,8 +558,8 @@ class _Run:
             faults=self.injection.to_json(),
             plan=self.plan.to_json(),
             story=[{"text": text, "met_at_us": at_us} for text, at_us in self.story.met],
-            violations=_entries(self.cluster.recorder.ledger.violations),
-            warnings=_entries(self.cluster.recorder.ledger.warnings),
+            violations=_entries(self.cluster.recorder.history.findings.violations),
+            warnings=_entries(self.cluster.recorder.history.findings.warnings),
             replicas=self.replicas(),
             metrics=self.cluster.recorder.metrics.series(),
             window_us=self.cluster.recorder.availability.window_us,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scenarios.format.scenario import Expectation, Scenario
 from sim.checkers.registry import FINDINGS
-from sim.history.ledger import Violation
+from sim.history.findings import Violation
 
 MIN_BATCHES = 20
 MIN_FAULTS = 3

@@ -13,32 +13,42 @@ from typing import ClassVar
 
 from sim.checkers.checker import NOT_PROMISED, Checker, Finding
 from sim.history import steps
-from sim.history.ledger import Ledger, Violation
-
-
-def check_ack(ledger: Ledger, records: range, isr: tuple[int, ...], now_us: int) -> None:
-    """Note a success that was answered under an ISR that was too small; one violation collects all records."""
-    ids = ledger.under_min_isr
-    if not ids:
-        detail = f"record {records.start} was acknowledged while the persisted ISR was {list(isr)}"
-        ledger.violations.append(Violation("ack-under-min-isr", now_us, detail, ids))
-    ids.update(records)
+from sim.history.findings import Violation
+from sim.history.history import History
 
 
 class AckUnderMinIsr(Checker):
-    """Compares each success for acks=all with the ISR that was persisted when it was answered."""
+    """Compares each success for acks=all with the ISR that was persisted when it was answered.
+
+    Args:
+        history: where violations go.
+    """
+
+    __slots__ = ("_ids", "_isr")
 
     FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
 
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._isr: tuple[int, ...] = ()
+        self._ids: set[int] = set()
+        """Records concerned: one violation collects them all."""
+
+    def on_isr(self, step: steps.Isr) -> None:
+        """See `Isr`."""
+        self._isr = step.isr
+
     def on_acknowledges(self, step: steps.Acknowledges) -> None:
         """See `Acknowledges`."""
-        isr = self._ledger.isr
+        isr = self._isr
         if len(isr) < step.min_isr:
             step.reply.short_isr = isr
 
     def on_ack(self, step: steps.Ack) -> None:
         """See `Ack`."""
-        reply, request = step.reply, step.reply.request
-        if reply.short_isr is not None:
-            records = range(request.first_id, request.first_id + request.count)
-            check_ack(self._ledger, records, reply.short_isr, step.at_us)
+        isr = step.reply.short_isr
+        if isr is not None:
+            if not self._ids:
+                detail = f"record {step.first_id} was acknowledged while the persisted ISR was {list(isr)}"
+                self._findings.violations.append(Violation("ack-under-min-isr", step.at_us, detail, self._ids))
+            self._ids.update(range(step.first_id, step.first_id + step.count))

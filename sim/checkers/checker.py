@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
-from sim.history.ledger import Ledger, Violation
+from sim.history.findings import Violation
+from sim.history.history import History
 from sim.history.steps import Listener
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition import Partition
@@ -77,16 +78,16 @@ class Checker(Listener):
     """Looks for one thing.
 
     Args:
-        ledger: what is known; where findings go.
+        history: what is known; where findings go.
     """
 
-    __slots__ = ("_ledger",)
+    __slots__ = ("_findings",)
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()
     """What it may find."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, history: History) -> None:
+        self._findings = history.findings
 
     def final(self, end: RunEnd) -> None:
         """The run has ended."""
@@ -95,7 +96,7 @@ class Checker(Listener):
         """See `sim.hosts.cluster.Cluster.dispose`."""
 
     def _violates(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
-        self._ledger.violations.append(Violation(kind, at_us, detail, ids))
+        self._findings.violations.append(Violation(kind, at_us, detail, ids))
 
     def _warns(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
-        self._ledger.warnings.append(Violation(kind, at_us, detail, ids))
+        self._findings.warnings.append(Violation(kind, at_us, detail, ids))

@@ -14,15 +14,17 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
-from sim.history.ledger import Ack, Ledger, LossCount, Violation
+from sim.history import steps
+from sim.history.findings import LossCount, Violation
+from sim.history.history import History
 from sim.protocol.log.log import Log
 
 
-def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
+def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
     """Look for every acknowledged record.
 
     Args:
-        ledger: the acknowledgements; violations are added to it.
+        history: the acknowledgements; violations are added to it.
         logs: the leader's log; without a leader all logs that exist.
         log_start: below which deletion explains absence.
         now_us: time of the check.
@@ -35,13 +37,13 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
     in_place = {(batch.first_id, batch.base_offset) for batch in batches}
     elsewhere = [
         ack
-        for ack in ledger.acks
+        for ack in history.clients.acks
         if (ack.first_id, ack.base_offset) not in in_place and ack.base_offset + ack.count > log_start
     ]
     if not elsewhere:
         return count
-    present = {record for batch in batches for record in batch.ids()} | ledger.deleted
-    gone: list[tuple[Ack, frozenset[int]]] = []
+    present = {record for batch in batches for record in batch.ids()} | history.records.deleted
+    gone: list[tuple[steps.Ack, frozenset[int]]] = []
     for ack in elsewhere:
         missing = frozenset(range(ack.first_id, ack.first_id + ack.count)) - present
         if not missing:
@@ -58,20 +60,30 @@ def check(ledger: Ledger, logs: Iterable[Log], log_start: int, now_us: int) -> L
             f"acknowledged and gone: {count.lost} records, the first of them record {min(ids)}; "
             f"its batch was acknowledged at offset {first.base_offset} at {first.at_us / 1e6:.6f} s"
         )
-        ledger.violations.append(Violation("committed-loss", now_us, detail, ids))
+        history.findings.violations.append(Violation("committed-loss", now_us, detail, ids))
     return count
 
 
 class CommittedLoss(Checker):
-    """Looks at the end."""
+    """Looks at the end.
+
+    Args:
+        history: the acknowledgements; where violations go.
+    """
+
+    __slots__ = ("_history",)
 
     FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD),)
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._history = history
 
     def final(self, end: RunEnd) -> None:
         """See `Checker.final`."""
         if end.leader is not None:
             log = end.leader.log
-            self._ledger.losses = check(self._ledger, [log], log.log_start, end.now_us)
+            self._findings.losses = check(self._history, [log], log.log_start, end.now_us)
         else:
             log_start = max(log.log_start for log in end.logs)
-            self._ledger.losses = check(self._ledger, end.logs, log_start, end.now_us)
+            self._findings.losses = check(self._history, end.logs, log_start, end.now_us)

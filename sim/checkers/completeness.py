@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -38,7 +38,7 @@ class Completeness(Checker):
     """Looks for committed records in the logs of leaders and candidates.
 
     Args:
-        ledger: where warnings go.
+        history: what retention deleted; where warnings go.
     """
 
     __slots__ = (
@@ -48,8 +48,10 @@ class Completeness(Checker):
         "_leader",
         "_logs",
         "_order",
+        "_records",
         "_reported",
         "_required",
+        "_running",
         "_sessions",
         "_sound",
         "_up",
@@ -57,9 +59,12 @@ class Completeness(Checker):
 
     FINDINGS: ClassVar = (warning("leader-incomplete"), warning("candidate-incomplete"))
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._records = history.records
         self._logs: dict[int, Log] = {}
+        self._running: dict[int, int] = {}
+        """Broker -> incarnation of its process."""
         self._up: set[int] = set()
         self._sessions: set[int] = set()
         self._isr: tuple[int, ...] = ()
@@ -97,16 +102,20 @@ class Completeness(Checker):
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
         if step.committed:
-            self.committed(step.broker, step.partition.leader_epoch, step.committed, step.at_us)
+            self.committed(step.broker, step.epoch, step.committed, step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
         """See `Truncate`."""
         if step.removed:
             self.truncated(step.broker, step.removed, step.at_us)
 
+    def on_start(self, step: steps.Start) -> None:
+        """See `Start`."""
+        self._running[step.broker] = step.incarnation
+
     def on_registered(self, step: steps.Registered) -> None:
         """See `Registered`."""
-        if not (step.opens and self._ledger.runs(step.broker, step.incarnation)):
+        if not (step.opens and self._running.get(step.broker) == step.incarnation):
             return
         if step.kind is steps.UNFENCED:
             self.unfenced(step.broker, step.at_us)
@@ -142,6 +151,7 @@ class Completeness(Checker):
 
     def ended(self, broker: int) -> None:
         """A process is gone."""
+        self._running.pop(broker, None)
         self._up.discard(broker)
         self._sessions.discard(broker)
         if broker == self._leader:
@@ -251,7 +261,7 @@ class Completeness(Checker):
         lacking = [
             batch
             for batch in log.lacking(batches)
-            if batch.last_offset >= log.log_start and not self._ledger.stands(batch, log)
+            if batch.last_offset >= log.log_start and not self._records.survive_in(log, batch)
         ]
         fresh = [batch for batch in lacking if (kind, broker, batch.first_id) not in self._reported]
         if fresh:

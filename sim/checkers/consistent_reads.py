@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sim.history.ledger import Shown
+    from sim.history.clients import Shown
     from sim.protocol.batch import Batch
     from sim.protocol.log.log import Log
 
@@ -33,18 +33,20 @@ class ConsistentReads(Checker):
     """Compares what consumers were shown with the newest leader's log.
 
     Args:
-        ledger: what was shown; where warnings go.
+        history: what was shown; where warnings go.
 
     Attributes:
         epoch: the newest leader epoch.
     """
 
-    __slots__ = ("_first", "_leader", "_log", "_placed", "_reported", "_sound", "epoch")
+    __slots__ = ("_clients", "_first", "_leader", "_log", "_placed", "_records", "_reported", "_sound", "epoch")
 
     FINDINGS: ClassVar = (warning("inconsistent-read"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._clients = history.clients
+        self._records = history.records
         self.epoch = -1
         self._leader = 0
         self._log: Log | None = None
@@ -66,7 +68,7 @@ class ConsistentReads(Checker):
 
     def on_read(self, step: steps.Read) -> None:
         """See `Read`."""
-        if step.leader_epoch != self.epoch:
+        if step.epoch != self.epoch:
             self.read(len(step.batches), step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
@@ -102,7 +104,7 @@ class ConsistentReads(Checker):
 
     def _compare_all(self, broker: int, log: Log, now_us: int) -> None:
         """Compare all that was shown, but for what the log was found to hold before and has not lost."""
-        reads = self._ledger.shown
+        reads = self._clients.shown
         first = self._first
         for place in range(self._placed, len(reads)):
             first.setdefault(reads[place].batch, place)
@@ -131,7 +133,7 @@ class ConsistentReads(Checker):
 
     def read(self, fresh: int, now_us: int) -> None:
         """A consumer was shown so many batches by a leader of another epoch."""
-        self._compare(self._ledger.shown[-fresh:], now_us)
+        self._compare(self._clients.shown[-fresh:], now_us)
 
     def _compare(self, reads: Iterable[Shown], now_us: int) -> None:
         log = self._log
@@ -144,7 +146,7 @@ class ConsistentReads(Checker):
                 continue
             first = batch.first_id - batch.base_offset
             for offset in range(max(shown.from_offset, log.log_start), batch.last_offset + 1):
-                if first + offset not in self._ledger.deleted and not _stands(log, first + offset, offset):
+                if first + offset not in self._records.deleted and not _stands(log, first + offset, offset):
                     gone[first + offset] = offset
                     self._reported.add(batch.first_id)
         if gone:

@@ -11,53 +11,107 @@ Does not verify: what applications do when they are told; without a leader, anyt
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
-from sim.history.ledger import Ledger, Violation
+from sim.history import steps
+from sim.history.clients import Shown
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 
+_TOLD: Final = (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED)
+"""After these a consumer's application knows that it goes elsewhere."""
+_REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER)
 
-def check(ledger: Ledger, log: Log, hw: int, now_us: int) -> None:
-    """Compare what consumers went over with what they were shown; at most one violation, with all records.
+
+class ConsumerSkip(Checker):
+    """Follows the consumers' positions, and compares what they went over with what was shown at the end.
 
     Args:
-        ledger: what consumers did; a violation is added to it.
-        log: the leader's log.
-        hw: the leader's high watermark.
-        now_us: time of the check.
+        history: what was shown; where violations go.
     """
-    ids: set[int] = set()
-    first: tuple[int, int, int] | None = None
-    kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}
-    for consumer, ranges in ledger.passed.items():
-        shown = _Shown(ledger, consumer)
-        limit = min(hw, shown.last_of(kept))
-        for start, end in ranges:
-            for batch in log.between(max(start, log.log_start), min(end, limit)):
-                if shown.begins(batch):
-                    continue
-                lowest = max(start, log.log_start, batch.base_offset)
-                missing = shown.missing(batch, lowest, min(end, limit, batch.last_offset + 1))
-                if missing:
-                    ids.update(missing)
-                    record = missing[0]
-                    first = first or (record, batch.base_offset + record - batch.first_id, consumer)
-    if first is not None:
-        record, offset, consumer = first
-        detail = f"consumer {consumer} passed {len(ids)} records unseen, the first record {record} at offset {offset}"
-        ledger.violations.append(Violation("consumer-skip", now_us, detail, frozenset(ids)))
+
+    __slots__ = ("_clients", "_passed", "_shown_when_told")
+
+    FINDINGS: ClassVar = (Finding("consumer-skip", ANY_RECORD),)
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._clients = history.clients
+        self._passed: dict[int, list[tuple[int, int]]] = {}
+        """Consumer -> ranges of offsets that its position went over, ascending, since its application was last told."""
+        self._shown_when_told: dict[int, int] = {}
+        """Consumer -> how much had been shown then, to all of them."""
+
+    def on_read(self, step: steps.Read) -> None:
+        """See `Read`."""
+        ranges = self._passed.get(step.consumer)
+        if ranges is None:
+            self._passed[step.consumer] = [(step.position, step.end)]
+        elif ranges and ranges[-1][1] == step.position:
+            ranges[-1] = (ranges[-1][0], step.end)
+        else:
+            ranges.append((step.position, step.end))
+
+    def on_position(self, step: steps.Position) -> None:
+        """See `Position`.
+
+        What was passed before its application was told is its own business. What lies behind a position to which it
+        went back silently is ahead again.
+        """
+        consumer, offset = step.consumer, step.offset
+        if step.kind in _TOLD:
+            self._passed.pop(consumer, None)
+            self._shown_when_told[consumer] = len(self._clients.shown)
+        elif step.kind in _REWOUND:
+            ranges = self._passed.get(consumer, [])
+            self._passed[consumer] = [(start, min(end, offset)) for start, end in ranges if start < offset]
+
+    def final(self, end: RunEnd) -> None:
+        """See `Checker.final`."""
+        if end.leader is not None:
+            self.check(end.leader.log, end.leader.hw, end.now_us)
+
+    def check(self, log: Log, hw: int, now_us: int) -> None:
+        """Compare what consumers went over with what they were shown; at most one violation, with all records.
+
+        Args:
+            log: the leader's log.
+            hw: the leader's high watermark.
+            now_us: time of the check.
+        """
+        ids: set[int] = set()
+        first: tuple[int, int, int] | None = None
+        kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}
+        for consumer, ranges in self._passed.items():
+            shown = _Shown(consumer, self._clients.shown, self._shown_when_told.get(consumer, 0))
+            limit = min(hw, shown.last_of(kept))
+            for start, end in ranges:
+                for batch in log.between(max(start, log.log_start), min(end, limit)):
+                    if shown.begins(batch):
+                        continue
+                    lowest = max(start, log.log_start, batch.base_offset)
+                    missing = shown.missing(batch, lowest, min(end, limit, batch.last_offset + 1))
+                    if missing:
+                        ids.update(missing)
+                        record = missing[0]
+                        first = first or (record, batch.base_offset + record - batch.first_id, consumer)
+        if first is not None:
+            record, offset, consumer = first
+            where = f"the first record {record} at offset {offset}"
+            detail = f"consumer {consumer} passed {len(ids)} records unseen, {where}"
+            self._violates("consumer-skip", now_us, detail, frozenset(ids))
 
 
 class _Shown:
     """What one consumer was shown."""
 
-    def __init__(self, ledger: Ledger, consumer: int) -> None:
-        self._reads = [shown for shown in ledger.shown if shown.consumer == consumer]
-        self._from = {shown.batch: shown.from_offset for shown in reversed(self._reads)}
+    def __init__(self, consumer: int, shown: list[Shown], when_told: int) -> None:
+        self._reads = [one for one in shown if one.consumer == consumer]
+        self._from = {one.batch: one.from_offset for one in reversed(self._reads)}
         self._ids: set[int] | None = None
-        self._since = ledger.shown[ledger.shown_when_told.get(consumer, 0) :]
+        self._since = shown[when_told:]
         self._consumer = consumer
 
     def last_of(self, kept: set[tuple[int, int, int]]) -> int:
@@ -86,14 +140,3 @@ class _Shown:
             }
         records = batch.ids()[start - batch.base_offset : end - batch.base_offset]
         return [record for record in records if record not in self._ids]
-
-
-class ConsumerSkip(Checker):
-    """Looks at the end."""
-
-    FINDINGS: ClassVar = (Finding("consumer-skip", ANY_RECORD),)
-
-    def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
-        if end.leader is not None:
-            check(self._ledger, end.leader.log, end.leader.hw, end.now_us)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from sim.checkers.checker import NEVER_DIVERGES, Checker, Finding, RunEnd
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.replica.replica import Replica
 
 
@@ -56,15 +56,15 @@ class Divergence(Checker):
     """Compares replicas as they move.
 
     Args:
-        ledger: where violations go.
+        history: where violations go.
     """
 
     __slots__ = ("_checked", "_epoch", "_replicas", "_reported", "_settled")
 
     FINDINGS: ClassVar = (Finding("divergence", NEVER_DIVERGES),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._replicas: dict[int, Replica] = {}
         self._settled: dict[int, int] = {}
         self._checked: dict[tuple[int, int], int] = {}
@@ -90,7 +90,7 @@ class Divergence(Checker):
 
     def on_truncate(self, step: steps.Truncate) -> None:
         """See `Truncate`."""
-        self.truncated(step.broker, step.leo)
+        self.truncated(step.broker, step.offset)
 
     def on_recovered(self, step: steps.Recovered) -> None:
         """See `Recovered`."""

@@ -15,22 +15,22 @@ from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 
 class EpochLeaders(Checker):
     """Remembers who led in each epoch.
 
     Args:
-        ledger: where warnings go.
+        history: where warnings go.
     """
 
     __slots__ = ("_leaders",)
 
     FINDINGS: ClassVar = (warning("two-leaders-one-epoch"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._leaders: dict[int, int] = {}
 
     def on_lead(self, step: steps.Lead) -> None:

@@ -12,23 +12,24 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
-from sim.history.ledger import Ledger, Violation
+from sim.history.findings import Violation
+from sim.history.history import History
 from sim.protocol.log.log import Log
 
 
-def check(ledger: Ledger, log: Log, now_us: int) -> None:
+def check(history: History, log: Log, now_us: int) -> None:
     """Compare what consumers were shown with the final log; at most one violation, with all records."""
     ids: set[int] = set()
     first: tuple[int, int] | None = None
     kept = set(log.batches)
-    for shown in ledger.shown:
+    for shown in history.clients.shown:
         batch = shown.batch
         if batch in kept:
             continue
         start = max(shown.from_offset, log.log_start)
         for offset in range(start, batch.last_offset + 1):
             record = batch.first_id + offset - batch.base_offset
-            if record in ledger.deleted:
+            if record in history.records.deleted:
                 continue
             found = log.batch_at(offset)
             if found is None or found.first_id + offset - found.base_offset != record:
@@ -37,15 +38,25 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
     if first is not None:
         record, offset = first
         detail = f"shown to a consumer and gone: {len(ids)} records, the first record {record} at offset {offset}"
-        ledger.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
+        history.findings.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
 
 
 class ExposedLoss(Checker):
-    """Looks at the end."""
+    """Looks at the end.
+
+    Args:
+        history: what consumers were shown; where violations go.
+    """
+
+    __slots__ = ("_history",)
 
     FINDINGS: ClassVar = (Finding("exposed-loss", READABLE),)
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._history = history
 
     def final(self, end: RunEnd) -> None:
         """See `Checker.final`."""
         if end.leader is not None:
-            check(self._ledger, end.leader.log, end.now_us)
+            check(self._history, end.leader.log, end.now_us)

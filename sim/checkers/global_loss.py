@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -31,15 +31,17 @@ class GlobalLoss(Checker):
     """Knows all logs, those of stopped brokers too.
 
     Args:
-        ledger: what is committed; where warnings go.
+        history: what is committed; where warnings go.
     """
 
-    __slots__ = ("_logs", "_reported")
+    __slots__ = ("_commits", "_logs", "_records", "_reported")
 
     FINDINGS: ClassVar = (warning("global-loss"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._commits = history.commits
+        self._records = history.records
         self._logs: dict[int, Log] = {}
         self._reported: set[int] = set()
 
@@ -74,12 +76,12 @@ class GlobalLoss(Checker):
 
     def removed(self, batches: list[Batch], now_us: int) -> None:
         """Batches are gone from a log."""
-        commits = self._ledger.commits
+        commits = self._commits.first_us
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
         for log in self._logs.values():
             if gone:
-                gone = [batch for batch in log.lacking(gone) if not self._ledger.stands(batch, log)]
-        ids = frozenset(record for batch in gone for record in batch.ids()) - self._ledger.deleted
+                gone = [batch for batch in log.lacking(gone) if not self._records.survive_in(log, batch)]
+        ids = frozenset(record for batch in gone for record in batch.ids()) - self._records.deleted
         if ids:  # Where no other log is left, those that retention deleted are still among `gone`.
             self._reported.update(batch.first_id for batch in gone)
             record = min(ids)

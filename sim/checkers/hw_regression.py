@@ -13,16 +13,17 @@ from typing import ClassVar
 
 from sim.checkers.checker import ALL_RECORDS, Checker, Finding
 from sim.history import steps
-from sim.history.ledger import Ledger, Violation
+from sim.history.findings import Violation
+from sim.history.history import History
 from sim.history.steps import Exposed
 
 
-def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
+def check_answer(history: History, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
     """Judge one successful ListOffsets(latest) answer.
 
     Args:
-        ledger: where a violation goes.
-        known: `Ledger.exposed` as it was when the request was sent.
+        history: what was committed; where a violation goes.
+        known: `sim.history.clients.Clients.exposed` as it was when the request was sent.
         end_offset: the answer.
         leader_epoch: epoch of the answering leader.
         now_us: when it was received.
@@ -33,20 +34,30 @@ def check_answer(ledger: Ledger, known: Exposed | None, end_offset: int, leader_
     if end_offset < earlier:
         ids = frozenset(
             batch.first_id + offset - batch.base_offset
-            for batch in ledger.committed_between(end_offset, earlier)
+            for batch in history.commits.between(end_offset, earlier)
             for offset in range(max(batch.base_offset, end_offset), min(batch.last_offset + 1, earlier))
         )
         detail = f"end offset {earlier} was exposed, then epoch {leader_epoch} answered {end_offset}"
-        ledger.violations.append(Violation("hw-regression", now_us, detail, ids))
+        history.findings.violations.append(Violation("hw-regression", now_us, detail, ids))
     elif end_offset < known.end:
-        ledger.stale_reads += 1
+        history.findings.stale_reads += 1
 
 
 class HwRegression(Checker):
-    """Judges each answer that a consumer receives."""
+    """Judges each answer that a consumer receives.
+
+    Args:
+        history: what was committed; where violations go.
+    """
+
+    __slots__ = ("_history",)
 
     FINDINGS: ClassVar = (Finding("hw-regression", ALL_RECORDS),)
 
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._history = history
+
     def on_end_offset(self, step: steps.EndOffset) -> None:
         """See `EndOffset`."""
-        check_answer(self._ledger, step.known, step.offset, step.leader_epoch, step.at_us)
+        check_answer(self._history, step.known, step.offset, step.epoch, step.at_us)

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import IDEMPOTENT, Checker, Finding, RunEnd
-from sim.history.ledger import Ledger, Violation
+from sim.history.findings import Findings, Violation
 from sim.protocol.log.log import Log
 
 
-def check(ledger: Ledger, log: Log, now_us: int) -> None:
+def check(findings: Findings, log: Log, now_us: int) -> None:
     """Look through the final log; at most one violation of each kind, with all records."""
     places: dict[tuple[int, int], dict[int, int]] = {}
     newest: dict[tuple[int, int], int] = {}
@@ -38,7 +38,7 @@ def check(ledger: Ledger, log: Log, now_us: int) -> None:
         newest[key] = max(newest.get(key, -1), batch.base_sequence)
     for kind, found in (("duplicate", twice), ("reordered", late)):
         if found:
-            ledger.violations.append(Violation(kind, now_us, next(iter(found.values())), frozenset(found)))
+            findings.violations.append(Violation(kind, now_us, next(iter(found.values())), frozenset(found)))
 
 
 class Idempotence(Checker):
@@ -49,4 +49,4 @@ class Idempotence(Checker):
     def final(self, end: RunEnd) -> None:
         """See `Checker.final`."""
         if end.leader is not None:
-            check(self._ledger, end.leader.log, end.now_us)
+            check(self._findings, end.leader.log, end.now_us)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -32,15 +32,15 @@ class LogMatching(Checker):
     """Remembers which batch each batch follows.
 
     Args:
-        ledger: where warnings go.
+        history: where warnings go.
     """
 
     __slots__ = ("_before", "_ends", "_logs")
 
     FINDINGS: ClassVar = (warning("log-mismatch"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._before: dict[Batch, Batch | int] = {}
         """What a batch follows where it was made: a batch, or the log start."""
         self._ends: dict[int, int] = {}
@@ -49,13 +49,10 @@ class LogMatching(Checker):
 
     def on_append(self, step: steps.Append) -> None:
         """See `Append`."""
-        broker, log, batch, now_us = step.broker, step.log, step.batch, step.at_us
-        batches = log.batches
-        before = batches[-2] if len(batches) > 1 else log.log_start
+        broker, batch, before, now_us = step.broker, step.batch, step.before, step.at_us
         expected = self._before.get(batch)
         if expected is None:
             self._before[batch] = before
-            self._ledger.made.append(batch)
             end = self._ends.get(batch.leader_epoch, 0)
             if batch.base_offset < end:
                 self._look_for_others(broker, batch, now_us)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,15 +27,15 @@ class MetadataMatching(Checker):
     """Keeps the committed records to compare with.
 
     Args:
-        ledger: where warnings go.
+        history: where warnings go.
     """
 
     __slots__ = ("_log", "_reported")
 
     FINDINGS: ClassVar = (warning("metadata-mismatch"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._log: list[Record] = []
         self._reported: set[tuple[int, int]] = set()
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from sim.protocol.messages import LeaderAndIsr
@@ -34,19 +34,21 @@ class Quorum(Checker):
     """Compares what a leader waits for with what is elected from.
 
     Args:
-        ledger: where warnings go.
+        history: where warnings go.
     """
 
-    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_said")
+    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_partitions", "_said")
 
     FINDINGS: ClassVar = (warning("quorum-not-superset"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._isr: tuple[int, ...] = ()
         self._elr: tuple[int, ...] = ()
         self._epoch = -1
         self._leading: Partition | None = None
+        self._partitions: dict[int, Partition] = {}
+        """Those of brokers that have led."""
         self._found_good: tuple[int, ...] | None = None
         self._said: set[str] = set()
 
@@ -69,12 +71,13 @@ class Quorum(Checker):
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
-        if step.commits:
-            self.committed(step.partition, step.at_us)
+        if step.committed is not None and step.isr is not self._found_good:
+            self._look(self._partitions[step.broker], step.at_us, moves=True)
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         self._leading = None
+        self._partitions.clear()
 
     def elected(self, epoch: int) -> None:
         """A leader was chosen, in a leader epoch that was persisted."""
@@ -91,18 +94,12 @@ class Quorum(Checker):
 
     def lead(self, partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
         """A broker is about to adopt a decision that names it."""
-        self._leading = partition
+        self._leading = self._partitions[partition.broker] = partition
         self._found_good = None
         if decision.leader_epoch >= self._epoch:
             self._epoch = decision.leader_epoch
             moves = len(decision.isr) >= partition.min_insync_replicas
             self._compare(partition, {partition.broker, *decision.isr}, now_us, moves=moves)
-
-    def committed(self, partition: Partition, now_us: int) -> None:
-        """The HW of a leader moved."""
-        isr = partition.state.isr
-        if isr is not self._found_good:
-            self._look(partition, now_us, moves=True)
 
     def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
         """Compare, unless the leader is stale or stands still; `moves`: its HW may move, for it just has."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 
 if TYPE_CHECKING:
     from sim.protocol.kraft.metadata import PartitionRegistration
@@ -37,15 +37,15 @@ class RecoveryQuorum(Checker):
     """Follows a partition's registration.
 
     Args:
-        ledger: where warnings go.
+        history: where warnings go.
     """
 
     __slots__ = ("_before", "_ejected", "_min_isr")
 
     FINDINGS: ClassVar = (warning("recovery-quorum"),)
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
         self._before: PartitionRegistration | None = None
         """As it stood, if the quorum was complete then."""
         self._ejected: set[int] = set()

@@ -1,7 +1,7 @@
 """All checkers: whoever adds one adds it here.
 
 Early warnings look at what the protocol rests on inside, where a violation may come from before anybody is told
-anything wrong; they are kept apart from violations (`sim.history.ledger.Ledger.warnings`).
+anything wrong; they are kept apart from violations (`sim.history.findings.Findings.warnings`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Checkers:
     __slots__ = ("_all",)
 
     def __init__(self, recorder: Recorder) -> None:
-        self._all = [kind(recorder.ledger) for kind in CHECKERS]
+        self._all = [kind(recorder.history) for kind in CHECKERS]
         for checker in self._all:
             recorder.attach(checker)
 

@@ -1,6 +1,6 @@
 """The independent checker: reads nothing but a written trace, and judges it by brute force.
 
-It shares no code with the incremental checkers and the ledger. Each broker's log is rebuilt offset by offset from the
+It shares no code with the incremental checkers and the history. Each broker's log is rebuilt offset by offset from the
 steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 

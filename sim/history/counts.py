@@ -1,8 +1,8 @@
-"""How often the protocol did what: elections and truncations."""
+"""How often what happened: elections, truncations, and ends of incarnations that lost records."""
 
 from __future__ import annotations
 
-from sim.history.steps import Elected, Listener, Settled, Truncate
+from sim.history.steps import Elected, End, Listener, Settled, Truncate
 
 
 class Counts(Listener):
@@ -11,15 +11,19 @@ class Counts(Listener):
     Attributes:
         elections: leaders chosen by the control plane.
         truncations: truncations that removed records.
+        lossy_ends: incarnations that ended and lost records, then or while their machine was down.
         rounds: completed truncations that took one, two, and more answers about epochs.
     """
 
-    __slots__ = ("elections", "rounds", "truncations")
+    __slots__ = ("_was_lossy", "elections", "lossy_ends", "rounds", "truncations")
 
     def __init__(self) -> None:
         self.elections = 0
         self.truncations = 0
         self.rounds = [0, 0, 0]
+        self.lossy_ends = 0
+        self._was_lossy: dict[int, bool] = {}
+        """Broker -> whether its last end lost records."""
 
     def on_elected(self, step: Elected) -> None:
         """See `Elected`."""
@@ -33,3 +37,10 @@ class Counts(Listener):
         """See `Settled`."""
         if step.rounds:
             self.rounds[min(step.rounds, 3) - 1] += 1
+
+    def on_end(self, step: End) -> None:
+        """See `End`."""
+        before = self._was_lossy.get(step.broker, True) if step.was_down else False
+        if step.lost and not before:
+            self.lossy_ends += 1
+        self._was_lossy[step.broker] = before or bool(step.lost)

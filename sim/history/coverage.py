@@ -59,9 +59,9 @@ class Coverage(steps.Listener):
         """See `Truncate`."""
         if step.removed:
             self.reached(probes.TRUNCATION_REMOVES)
-            if step.removed[0].base_offset < step.leo:
+            if step.removed[0].base_offset < step.offset:
                 self.reached(probes.TRUNCATION_SPLITS)
-        if step.leo < step.partition.hw:
+        if step.offset < step.hw:
             self.reached(probes.TRUNCATION_BELOW_HW)
 
     def on_log_start(self, step: steps.LogStart) -> None:  # noqa: ARG002
@@ -70,13 +70,13 @@ class Coverage(steps.Listener):
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
-        if step.hw < step.previous:
+        if step.offset < step.other:
             self.reached(probes.HW_GOES_BACK)
 
     def on_lead(self, step: steps.Lead) -> None:
         """See `Lead`."""
         self.reached(probes.LEADER_LEADS_ON if step.partition.is_leader else probes.LEADER_BEGINS)
-        if step.hw < step.leo:
+        if step.other < step.offset:
             self.reached(probes.LEADER_BEHIND)
 
     def on_follow(self, step: steps.Follow) -> None:

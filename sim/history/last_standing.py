@@ -2,82 +2,102 @@
 
 That is the story which KIP-966 begins with. The ISR shrinks to one member; this one's process ends, and its log loses
 records that were committed; it is chosen to lead again all the same, though another replica holds them. It is told here
-by what happened, never by kinds of faults: from ISRs as persisted, logs before and after an end, and elections.
+by what happened, never by kinds of faults: from ISRs as persisted, what logs held and lost, and elections.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Set as AbstractSet
 
 from sim.history import steps
+from sim.history.ends import End, Ends, Regained
+from sim.history.history import History
+from sim.history.membership import Membership
+from sim.protocol.batch import Batch
 
-if TYPE_CHECKING:
-    from sim.history.ledger import End, Ledger
-    from sim.protocol.batch import Batch
-    from sim.protocol.log.log import Log
 
-
-class LastStanding(steps.Listener):
-    """Looks at each election.
+def taken(history: History, lost: AbstractSet[int]) -> set[int]:
+    """Those of some records that a leader lacked by its own loss, having been the last member of the ISR.
 
     Args:
-        ledger: what happened so far.
+        history: what happened.
+        lost: ids of the records that are asked for: those that are lost in the end.
 
-    Attributes:
-        taken: ids of committed records that a leader lacked by its own loss, having been the last member of the ISR,
-            when another replica had them. Whether they are lost in the end is not said here.
+    Returns:
+        Ids of the ones that were committed then, and that another replica had when it was chosen.
     """
+    membership = Membership()
+    ends = Ends(membership)
+    last_standing = _LastStanding(membership, ends, lost)
+    history.retell([membership, ends, Regained(ends), last_standing])
+    return last_standing.taken
 
-    __slots__ = ("_ledger", "_logs", "taken")
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._logs: dict[int, Log] = {}
+class _LastStanding(steps.Listener):
+    """Follows which logs hold the records in question, and looks at each election."""
+
+    __slots__ = ("_committed", "_ends", "_held", "_lost", "_membership", "taken")
+
+    def __init__(self, membership: Membership, ends: Ends, lost: AbstractSet[int]) -> None:
+        self._membership = membership
+        self._ends = ends
+        self._lost = lost
+        self._committed: set[int] = set()
+        self._held: dict[int, set[Batch]] = {}
         self.taken: set[int] = set()
 
-    def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
-        self.elected(step.broker)
+    def on_append(self, step: steps.Append) -> None:
+        """See `Append`."""
+        if not self._lost.isdisjoint(step.batch.ids()):
+            self._held.setdefault(step.broker, set()).add(step.batch)
 
-    def on_epoch_raised(self, step: steps.EpochRaised) -> None:
-        """See `EpochRaised`."""
-        self.elected(step.broker)
+    def on_truncate(self, step: steps.Truncate) -> None:
+        """See `Truncate`."""
+        self._removed(step.broker, step.removed)
 
-    def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
-        self.loaded(step.broker, step.replica.log)
+    def on_log_start(self, step: steps.LogStart) -> None:
+        """See `LogStart`: whole batches below it are gone."""
+        held = self._held.get(step.broker)
+        if held:
+            self._held[step.broker] = {batch for batch in held if batch.last_offset >= step.offset}
+
+    def on_end(self, step: steps.End) -> None:
+        """See `End`."""
+        self._removed(step.broker, step.lost)
 
     def on_deleted(self, step: steps.Deleted) -> None:
         """See `Deleted`."""
-        self.loaded(step.broker, step.replica.log)
+        self._held.pop(step.broker, None)
 
-    def loaded(self, broker: int, log: Log) -> None:
-        """A broker has this log from now on."""
-        self._logs[broker] = log
+    def _removed(self, broker: int, batches: list[Batch]) -> None:
+        held = self._held.get(broker)
+        if held:
+            held.difference_update(batches)
 
-    def dispose(self) -> None:
-        """See `sim.hosts.cluster.Cluster.dispose`."""
-        self._logs.clear()
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
+        if step.committed:
+            self._committed.update([batch.first_id for batch in step.committed])
 
-    def elected(self, leader: int) -> None:
-        """A leader was chosen, before the ISR that comes with it is noted; 0 for none."""
-        missing = self._ledger.missing.get(leader)
-        if not missing:
-            return
-        alone: dict[int, bool] = {}
-        for first_id, ends in missing.items():
-            for end in ends:
-                if end.at_us not in alone:
-                    alone[end.at_us] = self._was_last(end)
+    def on_elected(self, step: steps.Elected) -> None:
+        """See `Elected`: it comes before the ISR that goes with it."""
+        self._chosen(step.broker)
+
+    def on_epoch_raised(self, step: steps.EpochRaised) -> None:
+        """See `EpochRaised`."""
+        self._chosen(step.broker)
+
+    def _chosen(self, leader: int) -> None:
+        for first_id, ends in self._ends.missing.get(leader, {}).items():
             batch = ends[-1].lost[first_id]
-            stood_alone = any(alone[end.at_us] for end in ends)
-            if stood_alone and first_id in self._ledger.commits and self._is_held(batch, leader):
+            alone = first_id in self._committed and any(self._was_last(end) for end in ends)
+            if alone and self._is_held(batch, leader):
                 self.taken.update(batch.ids())
 
     def _was_last(self, end: End) -> bool:
         """Whether the broker was alone in the persisted ISR when it ended, or later on."""
         alone = (end.broker,)
-        for since, isr in reversed(self._ledger.isr_history):
+        for since, isr in reversed(self._membership.isr_history):
             if isr == alone:
                 return True
             if since <= end.at_us:
@@ -85,8 +105,8 @@ class LastStanding(steps.Listener):
         return False
 
     def _is_held(self, batch: Batch, but_for: int) -> bool:
-        lacking = self._ledger.missing
+        missing = self._ends.missing
         return any(
-            broker != but_for and batch.first_id not in lacking.get(broker, ()) and log.holds(batch)
-            for broker, log in self._logs.items()
+            broker != but_for and batch in held and batch.first_id not in missing.get(broker, ())
+            for broker, held in self._held.items()
         )

@@ -14,10 +14,9 @@ from typing import Final
 from sim.history.availability import Availability
 from sim.history.counts import Counts
 from sim.history.coverage import Coverage
-from sim.history.last_standing import LastStanding
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.history.metrics import Metrics
-from sim.history.steps import KINDS, Listener, Step, Truncate
+from sim.history.steps import KINDS, Listener, Step, Truncate, heard_by
 from sim.history.trace import Shown
 from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.batch import Batch
@@ -25,17 +24,6 @@ from sim.protocol.replica.partition import Partition
 
 _PACK: Final = Struct("<qBhiqq").pack
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
-_HEARD: Final[dict[type, tuple[int, ...]]] = {}
-
-
-def _heard_by(listener: Listener) -> tuple[int, ...]:
-    """Numbers of the kinds of steps that somebody's class has methods of its own for; found out once for each."""
-    kind = type(listener)
-    heard = _HEARD.get(kind)
-    if heard is None:
-        own = [one.number for one in KINDS if getattr(kind, one.method) is not getattr(Listener, one.method)]
-        heard = _HEARD[kind] = tuple(own)
-    return heard
 
 
 class _Trace(Listener):
@@ -81,17 +69,17 @@ class Recorder:
         record_budget: records that may be appended to logs, shown to consumers, and replayed from a metadata log.
 
     Attributes:
-        ledger: the facts for verdicts.
+        history: what is known for verdicts.
         availability: what clients had to wait for.
         metrics: Kafka's, of the partition.
         coverage: what was reached.
         counts: of elections and truncations.
-        last_standing: what leaders lacked who had been the last members of the ISR.
     """
 
     __slots__ = (
         "_budget",
         "_buffer",
+        "_kept",
         "_kernel",
         "_left",
         "_listeners",
@@ -101,12 +89,13 @@ class Recorder:
         "availability",
         "counts",
         "coverage",
-        "last_standing",
-        "ledger",
+        "history",
         "metrics",
     )
 
     def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
+        self.history = History()
+        self._kept = self.history.steps
         self._kernel = kernel
         self._budget = self._left = record_budget
         self._buffer = bytearray()
@@ -115,14 +104,13 @@ class Recorder:
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self.coverage = Coverage(kernel)
-        self.ledger = Ledger()
-        self.last_standing = LastStanding(self.ledger)
         self.availability = Availability()
         self.metrics = Metrics()
         self.counts = Counts()
         self.attach(self.coverage)
-        self.attach(self.ledger)
-        self.attach(self.last_standing)
+        self.attach(self.history.clients)
+        self.attach(self.history.commits)
+        self.attach(self.history.records)
         self.attach(self.availability)
         self.attach(self.metrics)
         self.attach(self.counts)
@@ -132,7 +120,7 @@ class Recorder:
         self._listeners.clear()
         self._trace.observers.clear()
         self.armed.clear()
-        self.last_standing.dispose()
+        self.history.dispose()
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
@@ -147,12 +135,13 @@ class Recorder:
         kind = step.kind
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:
-            self._left -= step.records()
+            self._left -= step.records
             if self._left < 0:
                 raise BudgetError("sim.record.budget", self._budget, "records", f"{now_us / 1e6:.6f} s")
         if kind.code >= 0:
-            broker, epoch, offset, other = step.packed()
-            self._buffer += _PACK(now_us, kind.code, broker, epoch, offset, other)
+            self._buffer += _PACK(now_us, kind.code, step.broker, step.epoch, step.offset, step.other)
+        if kind.kept:
+            self._kept.append(step)
         listeners = self._listeners[kind.number]
         if listeners:
             step.tell(listeners)
@@ -170,7 +159,7 @@ class Recorder:
 
     def attach(self, listener: Listener) -> None:
         """Tell somebody of all steps that he has methods for, from now on."""
-        for number in _heard_by(listener):
+        for number in heard_by(listener):
             self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None]) -> None:

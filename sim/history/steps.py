@@ -1,7 +1,8 @@
 """Steps of the protocol, each declared once: its name, its number in the digest, what it holds, and what a trace shows.
 
-A step says what happened; `sim.history.recorder` puts it into the digest and tells whoever asked for its kind. The
-objects that a step refers to (logs, partitions) go on changing: who is told looks at them at once.
+A step says what happened; `sim.history.recorder` puts it into the digest, tells whoever asked for its kind, and keeps
+it if labels are worked out from it when the run has ended. Objects that a step refers to (replicas, partitions) go on
+changing: who is told may look at them at once, and who is told later reads numbers, tuples and batches only.
 
 A *fact* is what checkers or metrics have to know, but is no step of the protocol: it is in no digest and no trace.
 """
@@ -22,9 +23,6 @@ from sim.protocol.replica.replica import Replica
 CLIENTS: Final = 1_000
 """Clients have node ids above this."""
 
-Packed = tuple[int, int, int, int]
-"""What the digest holds besides time and kind: broker (or what stands for it), epoch, offset, something else."""
-
 _FACT: Final = -1
 
 
@@ -37,22 +35,32 @@ class Kind:
         meaning: what its fields say.
         moments: name -> meaning of the moments that a fault may be aimed at.
         has_records: whether its records count for ``sim.record.budget``.
+        kept: whether it is kept, for what is worked out when the run has ended (`sim.history.history.History`).
         method: what of a `Listener` is called.
 
     Attributes:
         number: its place in `KINDS`.
     """
 
-    __slots__ = ("code", "has_records", "meaning", "method", "moments", "name", "number")
+    __slots__ = ("code", "has_records", "kept", "meaning", "method", "moments", "name", "number")
 
     def __init__(
-        self, name: str, code: int, meaning: str, moments: Mapping[str, str], *, has_records: bool, method: str
+        self,
+        name: str,
+        code: int,
+        meaning: str,
+        moments: Mapping[str, str],
+        *,
+        has_records: bool,
+        kept: bool,
+        method: str,
     ) -> None:
         self.name = name
         self.code = code
         self.meaning = meaning
         self.moments = dict(moments)
         self.has_records = has_records
+        self.kept = kept
         self.method = f"on_{method or name}".replace("-", "_")
         self.number = len(KINDS)
         KINDS.append(self)
@@ -61,44 +69,58 @@ class Kind:
 KINDS: Final[list[Kind]] = []
 
 
-def _step(name: str, code: int, meaning: str, *, has_records: bool = False, method: str = "", **moments: str) -> Kind:
+def _step(
+    name: str,
+    code: int,
+    meaning: str,
+    *,
+    has_records: bool = False,
+    kept: bool = False,
+    method: str = "",
+    **moments: str,
+) -> Kind:
     named = {moment.replace("_", "-"): said for moment, said in moments.items()}
-    return Kind(name, code, meaning, named, has_records=has_records, method=method)
+    return Kind(name, code, meaning, named, has_records=has_records, kept=kept, method=method)
 
 
-def _fact(name: str, meaning: str, *, has_records: bool = False, method: str = "", **moments: str) -> Kind:
-    return _step(name, _FACT, meaning, has_records=has_records, method=method, **moments)
+def _fact(
+    name: str, meaning: str, *, has_records: bool = False, kept: bool = False, method: str = "", **moments: str
+) -> Kind:
+    return _step(name, _FACT, meaning, has_records=has_records, kept=kept, method=method, **moments)
 
 
 class Step:
     """Something that happened to a broker (0: to none).
 
+    The digest holds time, kind, `broker`, `epoch`, `offset` and `other`; a fact has neither of the last three.
+
     Attributes:
         kind: what happened; most classes are of one kind.
-        broker: where.
+        broker: where, or what the digest holds in its place.
+        epoch: the leader's, mostly.
+        offset: the step's offset, as its kind says.
+        other: one number more.
+        records: how many records it is about, if its kind has any.
         at_us: when; only the recorder says.
     """
 
-    __slots__ = ("at_us", "broker")
+    __slots__ = ("at_us", "broker", "epoch", "offset", "other", "records")
 
     kind: Kind
     at_us: int
+    epoch: int
+    offset: int
+    other: int
+    records: int
 
     def __init__(self, broker: int) -> None:
         self.broker = broker
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, 0, 0, 0
+        self.epoch = self.offset = self.other = 0
 
     def tell(self, listeners: list[Listener]) -> None:
         """Call the method of its kind."""
         for listener in listeners:
             listener.on_step(self)
-
-    def records(self) -> int:
-        """How many records it is about, if its kind has any."""
-        return 0
 
     def fields(self) -> Shown:
         """What a trace shows of it besides time and name."""
@@ -114,15 +136,14 @@ class Step:
 
 
 class InEpoch(Step):
-    """Something that a broker does in an epoch, the leader's or the controller's; all that the digest holds of it."""
+    """Something that a broker does in an epoch, the leader's or the controller's."""
 
-    __slots__ = ("epoch",)
+    __slots__ = ()
 
-    epoch: int
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, 0, 0
+    def __init__(self, broker: int, epoch: int) -> None:
+        self.broker = broker
+        self.epoch = epoch
+        self.offset = self.other = 0
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -138,34 +159,36 @@ APPEND: Final[Kind] = _step(
     "producer_id, producer_epoch and sequence of an idempotent producer's",
     has_records=True,
     append="a batch entered a log, a leader's or a follower's",
+    kept=True,
 )
 
 
 class Append(Step):
-    """A batch entered a log."""
+    """A batch entered a log.
 
-    __slots__ = ("batch", "log")
+    Attributes:
+        batch: the batch; `other` is the id of its first record.
+        before: the batch that it follows, or the log start.
+    """
+
+    __slots__ = ("batch", "before")
 
     kind = APPEND
 
     def __init__(self, broker: int, log: Log, batch: Batch) -> None:
+        batches = log.batches
         self.broker = broker
-        self.log = log
         self.batch = batch
+        self.before: Batch | int = batches[-2] if len(batches) > 1 else log.log_start
+        self.epoch = batch.leader_epoch
+        self.offset = base = batch.base_offset
+        self.other = batch.first_id
+        self.records = batch.last_offset - base + 1
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_append(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        batch = self.batch
-        return self.broker, batch.leader_epoch, batch.base_offset, batch.first_id
-
-    def records(self) -> int:
-        """See `Step.records`."""
-        return self.batch.last_offset - self.batch.base_offset + 1
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -176,7 +199,7 @@ class Append(Step):
             "last": batch.last_offset,
             "leader_epoch": batch.leader_epoch,
             "record": batch.first_id,
-            "leo": self.log.leo,
+            "leo": batch.last_offset + 1,
         }
         if batch.producer_id >= 0:
             shown["producer_id"] = batch.producer_id
@@ -190,59 +213,59 @@ TRUNCATE: Final[Kind] = _step(
     1,
     "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
     truncate="a follower truncated, perhaps nothing",
+    kept=True,
 )
 
 
 class Truncate(Step):
-    """A log was cut at its LEO; these batches were removed, perhaps none."""
+    """A log was cut at its LEO (`offset`).
 
-    __slots__ = ("leo", "partition", "removed")
+    Attributes:
+        removed: the batches that were removed, perhaps none.
+        hw: the HW before.
+    """
+
+    __slots__ = ("hw", "removed")
 
     kind = TRUNCATE
 
     def __init__(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         self.broker = broker
-        self.partition = partition
+        self.epoch = partition.leader_epoch
+        self.offset = partition.log.leo
+        self.other = len(removed)
         self.removed = removed
-        self.leo = partition.log.leo
+        self.hw = partition.hw
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_truncate(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.partition.leader_epoch, self.leo, len(self.removed)
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        epoch, removed = self.partition.leader_epoch, len(self.removed)
-        return {"broker": self.broker, "offset": self.leo, "leader_epoch": epoch, "removed": removed}
+        return {"broker": self.broker, "offset": self.offset, "leader_epoch": self.epoch, "removed": self.other}
 
 
-LOG_START: Final[Kind] = _step("log-start", 21, "a broker's log start moved: offset")
+LOG_START: Final[Kind] = _step("log-start", 21, "a broker's log start moved: offset", kept=True)
 
 
 class LogStart(Step):
     """A log start moved."""
 
-    __slots__ = ("offset",)
+    __slots__ = ()
 
     kind = LOG_START
 
     def __init__(self, broker: int, offset: int) -> None:
         self.broker = broker
         self.offset = offset
+        self.epoch = self.other = 0
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_log_start(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, 0, self.offset, 0
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -280,30 +303,26 @@ REPLICATED: Final[Kind] = _step(
 
 
 class Replicated(Step):
-    """A leader learnt a follower's LEO."""
+    """A leader learnt the LEO (`offset`) of a follower (`other`)."""
 
-    __slots__ = ("epoch", "follower", "leo")
+    __slots__ = ()
 
     kind = REPLICATED
 
     def __init__(self, broker: int, epoch: int, follower: int, leo: int) -> None:
         self.broker = broker
         self.epoch = epoch
-        self.follower = follower
-        self.leo = leo
+        self.offset = leo
+        self.other = follower
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_replicated(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, self.leo, self.follower
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"broker": self.broker, "follower": self.follower, "offset": self.leo, "leader_epoch": self.epoch}
+        return {"broker": self.broker, "follower": self.other, "offset": self.offset, "leader_epoch": self.epoch}
 
 
 HW: Final[Kind] = _step(
@@ -312,50 +331,48 @@ HW: Final[Kind] = _step(
     "a broker's high watermark moved: offset = HW",
     commit="a leader's HW moved up",
     hw="a follower's HW moved, as a fetch told it",
+    kept=True,
 )
 
 
 class HighWatermark(Step):
-    """A high watermark moved.
+    """A high watermark moved to `offset` from `other`.
 
     Attributes:
-        partition: whose it is.
-        hw: where it is now.
-        previous: where it was.
-        commits: whether it is a leader's and went up.
-        committed: batches that it passed then.
+        leads: whether it is that of a broker that leads, as it believes.
+        committed: batches that it passed, if it is a leader's and went up; None otherwise.
+        isr: the ISR that this leader went by, and
+        min_isr: effective ``min.insync.replicas``, as it knew them.
     """
 
-    __slots__ = ("commits", "committed", "hw", "partition", "previous")
+    __slots__ = ("committed", "isr", "leads", "min_isr")
 
     kind = HW
 
     def __init__(self, broker: int, partition: Partition, previous: int) -> None:
         self.broker = broker
-        self.partition = partition
-        self.hw = hw = partition.hw
-        self.previous = previous
-        self.commits = partition.is_leader and hw > previous
-        self.committed: list[Batch] = partition.log.read_below(previous, hw) if self.commits else []
+        self.epoch = partition.leader_epoch
+        self.offset = hw = partition.hw
+        self.other = previous
+        self.leads = partition.is_leader
+        self.isr = partition.state.isr
+        self.min_isr = partition.min_insync_replicas
+        self.committed: list[Batch] | None = None
+        if self.leads and hw > previous:
+            self.committed = partition.log.read_below(previous, hw)
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_hw(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.partition.leader_epoch, self.hw, self.previous
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        partition = self.partition
-        epoch, leads = partition.leader_epoch, partition.is_leader
-        return {"broker": self.broker, "offset": self.hw, "leader_epoch": epoch, "leader": leads}
+        return {"broker": self.broker, "offset": self.offset, "leader_epoch": self.epoch, "leader": self.leads}
 
     def moments(self) -> Iterable[tuple[str, int]]:
         """See `Step.moments`."""
-        return [("commit" if self.partition.is_leader else "hw", self.broker)]
+        return [("commit" if self.leads else "hw", self.broker)]
 
 
 LEAD: Final[Kind] = _step(
@@ -364,9 +381,9 @@ LEAD: Final[Kind] = _step(
 
 
 class Lead(Step):
-    """A broker is about to lead by a decision; noted before its HW may move."""
+    """A broker is about to lead by a decision, with an LEO (`offset`) and an HW (`other`) that has yet to move."""
 
-    __slots__ = ("decision", "epoch", "hw", "leo", "partition")
+    __slots__ = ("decision", "partition")
 
     kind = LEAD
 
@@ -375,21 +392,17 @@ class Lead(Step):
         self.partition = partition
         self.decision = decision
         self.epoch = decision.leader_epoch
-        self.leo = partition.log.leo
-        self.hw = partition.hw
+        self.offset = partition.log.leo
+        self.other = partition.hw
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_lead(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, self.leo, self.hw
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"broker": self.broker, "leader_epoch": self.epoch, "offset": self.leo, "hw": self.hw}
+        return {"broker": self.broker, "leader_epoch": self.epoch, "offset": self.offset, "hw": self.other}
 
 
 FOLLOW: Final[Kind] = _step(
@@ -401,17 +414,17 @@ FOLLOW: Final[Kind] = _step(
 
 
 class Follow(Step):
-    """A broker follows; unless it fetches on as before (`restarts`), it has yet to truncate."""
+    """A broker follows a leader (`other`); unless it fetches on as before (`restarts`), it has yet to truncate."""
 
-    __slots__ = ("epoch", "leader", "leo", "restarts")
+    __slots__ = ("restarts",)
 
     kind = FOLLOW
 
     def __init__(self, broker: int, partition: Partition, *, restarts: bool) -> None:
         self.broker = broker
         self.epoch = partition.leader_epoch
-        self.leader = partition.leader
-        self.leo = partition.log.leo
+        self.offset = partition.log.leo
+        self.other = partition.leader
         self.restarts = restarts
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -419,13 +432,9 @@ class Follow(Step):
         for listener in listeners:
             listener.on_follow(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, self.epoch, self.leo, self.leader
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"broker": self.broker, "leader": self.leader, "leader_epoch": self.epoch, "offset": self.leo}
+        return {"broker": self.broker, "leader": self.other, "leader_epoch": self.epoch, "offset": self.offset}
 
 
 SETTLED: Final[Kind] = _step(
@@ -446,6 +455,7 @@ class Settled(InEpoch):
     def __init__(self, broker: int, epoch: int, rounds: int) -> None:
         self.broker = broker
         self.epoch = epoch
+        self.offset = self.other = 0
         self.rounds = rounds
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -465,6 +475,7 @@ ELECTED: Final[Kind] = _step(
     4,
     "a leader was chosen and persisted (broker 0: none): leader_epoch",
     elected="a leader was chosen and persisted",
+    kept=True,
 )
 
 
@@ -478,6 +489,7 @@ class Elected(InEpoch):
     def __init__(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
         self.broker = leader
         self.epoch = epoch
+        self.offset = self.other = 0
         self.by_isr = by_isr
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -487,7 +499,7 @@ class Elected(InEpoch):
 
 
 EPOCH_RAISED: Final[Kind] = _step(
-    "epoch-raised", 27, "the leader epoch was raised and nothing else: broker = leader, leader_epoch"
+    "epoch-raised", 27, "the leader epoch was raised and nothing else: broker = leader, leader_epoch", kept=True
 )
 
 
@@ -497,10 +509,6 @@ class EpochRaised(InEpoch):
     __slots__ = ()
 
     kind = EPOCH_RAISED
-
-    def __init__(self, leader: int, epoch: int) -> None:
-        self.broker = leader
-        self.epoch = epoch
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
@@ -514,6 +522,7 @@ ISR: Final[Kind] = _step(
     "an ISR was persisted: isr, leader_epoch",
     isr="an ISR was persisted",
     joined="an ISR was persisted that has one member more",
+    kept=True,
 )
 
 
@@ -527,7 +536,7 @@ class Isr(Step):
         elr: eligible leader replicas.
     """
 
-    __slots__ = ("before", "elr", "epoch", "isr")
+    __slots__ = ("before", "elr", "isr")
 
     kind = ISR
 
@@ -537,6 +546,8 @@ class Isr(Step):
         self.broker = 0
         self.isr = isr
         self.epoch = epoch
+        self.offset = _as_set(isr)
+        self.other = 0
         self.before = before
         self.elr = elr
 
@@ -544,10 +555,6 @@ class Isr(Step):
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_isr(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return 0, self.epoch, _as_set(self.isr), 0
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -595,7 +602,7 @@ ELR: Final[Kind] = _step("elr", 48, "eligible leader replicas were persisted: el
 class Elr(Step):
     """Eligible leader replicas were persisted."""
 
-    __slots__ = ("elr", "epoch", "last_known_elr")
+    __slots__ = ("elr", "last_known_elr")
 
     kind = ELR
 
@@ -604,15 +611,13 @@ class Elr(Step):
         self.elr = elr
         self.last_known_elr = last_known_elr
         self.epoch = epoch
+        self.offset = _as_set(elr)
+        self.other = _as_set(last_known_elr)
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_elr(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return 0, self.epoch, _as_set(self.elr), _as_set(self.last_known_elr)
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -642,7 +647,7 @@ class Decided(Step):
             listener.on_decided(self)
 
 
-MIN_ISR: Final[Kind] = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it")
+MIN_ISR: Final[Kind] = _fact("min-isr", "effective min.insync.replicas as a promise of the ELR goes by it", kept=True)
 
 
 class MinIsr(Step):
@@ -662,7 +667,7 @@ class MinIsr(Step):
             listener.on_min_isr(self)
 
 
-ASSIGNED: Final[Kind] = _fact("assigned", "the partition has another assignment")
+ASSIGNED: Final[Kind] = _fact("assigned", "the partition has another assignment", kept=True)
 
 
 class Assigned(Step):
@@ -682,8 +687,10 @@ class Assigned(Step):
             listener.on_assigned(self)
 
 
-UNCLEAN_ELECTION: Final[Kind] = _fact("unclean-election", "somebody prefers any leader to none", method="fact")
-ELR_OFF: Final[Kind] = _fact("elr-off", "the feature is off, though the release has it", method="fact")
+UNCLEAN_ELECTION: Final[Kind] = _fact(
+    "unclean-election", "somebody prefers any leader to none", method="fact", kept=True
+)
+ELR_OFF: Final[Kind] = _fact("elr-off", "the feature is off, though the release has it", method="fact", kept=True)
 
 
 class Fact(Step):
@@ -713,10 +720,6 @@ class Controller(InEpoch):
 
     kind = CONTROLLER
 
-    def __init__(self, broker: int, epoch: int) -> None:
-        self.broker = broker
-        self.epoch = epoch
-
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
@@ -728,9 +731,15 @@ class Controller(InEpoch):
 
 
 REGISTERED: Final[Kind] = _step(
-    "registered", 19, "a broker registered, and (ZooKeeper) its session is open", registered="a broker registered"
+    "registered",
+    19,
+    "a broker registered, and (ZooKeeper) its session is open",
+    registered="a broker registered",
+    kept=True,
 )
-UNFENCED: Final[Kind] = _step("unfenced", 47, "a broker was unfenced (KRaft): its session is open", method="registered")
+UNFENCED: Final[Kind] = _step(
+    "unfenced", 47, "a broker was unfenced (KRaft): its session is open", method="registered", kept=True
+)
 
 
 class Registered(Step):
@@ -741,6 +750,7 @@ class Registered(Step):
     def __init__(self, kind: Kind, broker: int, incarnation: int, *, opens: bool = True) -> None:
         self.kind = kind
         self.broker = broker
+        self.epoch = self.offset = self.other = 0
         self.incarnation = incarnation
         self.opens = opens
 
@@ -755,6 +765,7 @@ SESSION_END: Final[Kind] = _step(
     20,
     "a broker's session ended (KRaft: it was fenced)",
     session_end="a broker's session ended",
+    kept=True,
 )
 
 
@@ -767,6 +778,7 @@ class SessionEnd(Step):
 
     def __init__(self, broker: int, *, fenced: bool = False) -> None:
         self.broker = broker
+        self.epoch = self.offset = self.other = 0
         self.fenced = fenced
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -791,22 +803,19 @@ REPLAYED_METADATA: Final[Kind] = _fact(
 class Metadata(Step):
     """Records that a quorum committed (broker 0), or that a broker replayed, the first of them at an offset."""
 
-    __slots__ = ("entries", "kind", "offset")
+    __slots__ = ("entries", "kind")
 
     def __init__(self, kind: Kind, broker: int, offset: int, entries: Sequence[Record]) -> None:
         self.kind = kind
         self.broker = broker
         self.offset = offset
         self.entries = entries
+        self.records = len(entries)
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_metadata(self)
-
-    def records(self) -> int:
-        """See `Step.records`."""
-        return len(self.entries)
 
 
 PARTITION_CHANGED: Final[Kind] = _fact("partition-changed", "a quorum committed a partition's registration")
@@ -872,7 +881,12 @@ ACKNOWLEDGES: Final[Kind] = _step(
 
 
 class Acknowledges(Step):
-    """A leader answers success to acks=all."""
+    """A leader answers success to acks=all, as far as it knows with min ISR members in the ISR.
+
+    Attributes:
+        reply: the answer.
+        min_isr: effective ``min.insync.replicas``, as it knows it.
+    """
 
     __slots__ = ("min_isr", "reply")
 
@@ -881,21 +895,18 @@ class Acknowledges(Step):
     def __init__(self, broker: int, reply: ProduceReply, min_isr: int) -> None:
         self.broker = broker
         self.reply = reply
-        self.min_isr = min_isr
+        self.epoch = self.min_isr = min_isr
+        self.offset = reply.base_offset
+        self.other = reply.request.first_id
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_acknowledges(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        reply = self.reply
-        return self.broker, self.min_isr, reply.base_offset, reply.request.first_id
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"broker": self.broker, "record": self.reply.request.first_id, "min_isr": self.min_isr}
+        return {"broker": self.broker, "record": self.other, "min_isr": self.min_isr}
 
 
 ACK: Final[Kind] = _step(
@@ -907,35 +918,42 @@ ACK: Final[Kind] = _step(
 
 
 class Ack(Step):
-    """A producer received success."""
+    """A producer received success.
 
-    __slots__ = ("reply",)
+    Attributes:
+        reply: the answer.
+        acks: how many replicas it had asked for, -1 for all of the ISR.
+        base_offset: where the batch's first record stands.
+        first_id: that record's id.
+        count: how many records the batch has.
+    """
+
+    __slots__ = ("acks", "base_offset", "count", "first_id", "reply")
 
     kind = ACK
 
     def __init__(self, reply: ProduceReply) -> None:
-        self.broker = 0
+        request = reply.request
         self.reply = reply
+        self.epoch = 0
+        self.broker = self.acks = request.acks
+        self.offset = self.base_offset = reply.base_offset
+        self.other = self.first_id = request.first_id
+        self.count = request.count
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_ack(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        reply = self.reply
-        return reply.request.acks, 0, reply.base_offset, reply.request.first_id
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        reply, request = self.reply, self.reply.request
         return {
-            "record": request.first_id,
-            "count": request.count,
-            "offset": reply.base_offset,
-            "acks": request.acks,
-            "answered_at": reply.answered_us,
+            "record": self.first_id,
+            "count": self.count,
+            "offset": self.base_offset,
+            "acks": self.acks,
+            "answered_at": self.reply.answered_us,
         }
 
 
@@ -968,24 +986,20 @@ PRODUCER_ID: Final[Kind] = _step(
 class ProducerId(Step):
     """An idempotent producer has another id or epoch."""
 
-    __slots__ = ("node", "producer_epoch", "producer_id")
+    __slots__ = ("producer_epoch", "producer_id")
 
     kind = PRODUCER_ID
 
     def __init__(self, node: int, producer_id: int, producer_epoch: int) -> None:
         self.broker = 0
-        self.node = node
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
+        self.epoch = self.producer_epoch = producer_epoch
+        self.offset = self.producer_id = producer_id
+        self.other = node
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_producer_id(self)
-
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return 0, self.producer_epoch, self.producer_id, self.node
 
     def fields(self) -> Shown:
         """See `Step.fields`."""
@@ -1003,32 +1017,37 @@ READ: Final[Kind] = _step(
 
 
 class Read(Step):
-    """A consumer was shown batches, the first from its position on."""
+    """A consumer was shown batches, the first from its position on.
+
+    Attributes:
+        consumer: its node.
+        batches: the batches.
+        position: where it began to read.
+        end: its position from now on.
+        leader_epoch: of the leader that answered.
+    """
 
     __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
 
     kind = READ
 
     def __init__(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
-        self.broker = 0
+        self.broker = consumer - CLIENTS
         self.consumer = consumer
         self.batches = batches
-        self.position = position
-        self.end = batches[-1].last_offset + 1
-        self.leader_epoch = leader_epoch
+        self.epoch = self.leader_epoch = leader_epoch
+        self.offset = self.position = position
+        self.other = self.end = end = batches[-1].last_offset + 1
+        self.records = end - position
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_read(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.consumer - CLIENTS, self.leader_epoch, self.position, self.end
-
-    def records(self) -> int:
-        """See `Step.records`."""
-        return self.end - self.position
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """See `Step.moments`: it is no broker's."""
+        return [("read", 0)]
 
     def shown(self) -> Sequence[Shown]:
         """See `Step.shown`: one entry for each batch."""
@@ -1056,31 +1075,31 @@ END_OFFSET: Final[Kind] = _step(
 
 
 class EndOffset(Step):
-    """A consumer received the latest offset; `known` is what was exposed when it asked (`Ledger.exposed`)."""
+    """A consumer received the latest offset.
 
-    __slots__ = ("asked_us", "known", "leader_epoch", "offset")
+    Attributes:
+        known: what was exposed when it asked (`sim.history.clients.Clients.exposed`).
+    """
+
+    __slots__ = ("known",)
 
     kind = END_OFFSET
 
     def __init__(self, known: Exposed | None, asked_us: int, offset: int, leader_epoch: int) -> None:
         self.broker = 0
         self.known = known
-        self.asked_us = asked_us
+        self.epoch = leader_epoch
         self.offset = offset
-        self.leader_epoch = leader_epoch
+        self.other = asked_us
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_end_offset(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return 0, self.leader_epoch, self.offset, self.asked_us
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"offset": self.offset, "leader_epoch": self.leader_epoch, "asked_at": self.asked_us}
+        return {"offset": self.offset, "leader_epoch": self.epoch, "asked_at": self.other}
 
 
 class Exposed:
@@ -1165,16 +1184,16 @@ class Position(Step):
         other: that.
     """
 
-    __slots__ = ("consumer", "field", "kind", "leader_epoch", "offset", "other")
+    __slots__ = ("consumer", "field", "kind")
 
     def __init__(
         self, kind: Kind, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, field: str = "", other: int = 0
     ) -> None:
         self.kind = kind
-        self.broker = 0
+        self.broker = consumer - CLIENTS
         self.consumer = consumer
         self.offset = offset
-        self.leader_epoch = leader_epoch
+        self.epoch = leader_epoch
         self.field = field
         self.other = other
 
@@ -1183,13 +1202,9 @@ class Position(Step):
         for listener in listeners:
             listener.on_position(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.consumer - CLIENTS, self.leader_epoch, self.offset, self.other
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        shown: Shown = {"consumer": self.consumer, "offset": self.offset, "leader_epoch": self.leader_epoch}
+        shown: Shown = {"consumer": self.consumer, "offset": self.offset, "leader_epoch": self.epoch}
         if self.field:
             shown[self.field] = self.other
         return shown
@@ -1197,7 +1212,7 @@ class Position(Step):
 
 # Processes and faults.
 
-START: Final[Kind] = _step("start", 17, "a process started")
+START: Final[Kind] = _step("start", 17, "a process started", kept=True)
 
 
 class Start(Step):
@@ -1209,6 +1224,7 @@ class Start(Step):
 
     def __init__(self, broker: int, incarnation: int) -> None:
         self.broker = broker
+        self.epoch = self.offset = self.other = 0
         self.incarnation = incarnation
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -1218,19 +1234,24 @@ class Start(Step):
 
 
 class NewLog(Step):
-    """A broker has another log."""
+    """A broker has another log, with an LEO.
 
-    __slots__ = ("replica",)
+    Attributes:
+        replica: whose it is.
+        leo: its LEO now.
+    """
 
-    def __init__(self, broker: int, replica: Replica) -> None:
-        self.broker = broker
-        self.replica = replica
+    __slots__ = ("leo", "replica")
+
+    replica: Replica
+    leo: int
 
 
 RECOVERED: Final[Kind] = _step(
     "recovered",
     18,
     "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
+    kept=True,
 )
 
 
@@ -1243,6 +1264,9 @@ class Recovered(NewLog):
 
     def __init__(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
         self.broker = broker
+        self.epoch = 0
+        self.offset = self.leo = replica.log.leo
+        self.other = replica.hw
         self.replica = replica
         self.lost = lost
 
@@ -1251,23 +1275,19 @@ class Recovered(NewLog):
         for listener in listeners:
             listener.on_recovered(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, 0, self.replica.log.leo, self.replica.hw
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
         replica = self.replica
         return {
             "broker": self.broker,
-            "offset": replica.log.leo,
+            "offset": self.leo,
             "log_start": replica.log.log_start,
-            "hw": replica.hw,
+            "hw": self.other,
             "lost": [record for batch in self.lost for record in batch.ids()],
         }
 
 
-DELETED: Final[Kind] = _step("deleted", 26, "a broker deleted its replica, which was reassigned")
+DELETED: Final[Kind] = _step("deleted", 26, "a broker deleted its replica, which was reassigned", kept=True)
 
 
 class Deleted(NewLog):
@@ -1279,6 +1299,8 @@ class Deleted(NewLog):
 
     def __init__(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
         self.broker = broker
+        self.epoch = self.offset = self.other = 0
+        self.leo = replica.log.leo
         self.replica = replica
         self.removed = removed
 
@@ -1291,13 +1313,25 @@ class Deleted(NewLog):
 ENDS: Final[dict[str, Kind]] = {
     kind.name: kind
     for kind in (
-        _step("kill", 13, "a process was killed", method="end"),
-        _step("power-loss", 14, "a machine lost power", method="end"),
-        _step("shutdown", 15, "a broker was shut down in a controlled way", method="end"),
-        _step("halt", 16, "a broker exited by itself", method="end"),
-        _step("exit", 24, "a broker exited at start-up, since an earlier registration was in the way", method="end"),
-        _step("disk-replaced", 45, "a machine's disk was replaced by an empty one", method="end"),
-        _step("corrupt-tail", 46, "the newest batches of a log became unreadable while no process ran", method="end"),
+        _step("kill", 13, "a process was killed", kept=True, method="end"),
+        _step("power-loss", 14, "a machine lost power", kept=True, method="end"),
+        _step("shutdown", 15, "a broker was shut down in a controlled way", kept=True, method="end"),
+        _step("halt", 16, "a broker exited by itself", kept=True, method="end"),
+        _step(
+            "exit",
+            24,
+            "a broker exited at start-up, since an earlier registration was in the way",
+            kept=True,
+            method="end",
+        ),
+        _step("disk-replaced", 45, "a machine's disk was replaced by an empty one", kept=True, method="end"),
+        _step(
+            "corrupt-tail",
+            46,
+            "the newest batches of a log became unreadable while no process ran",
+            kept=True,
+            method="end",
+        ),
     )
 }
 """Name -> how an incarnation ends, or what befalls a machine whose process is down."""
@@ -1319,6 +1353,8 @@ class End(Step):
     ) -> None:
         self.kind = ENDS[kind]
         self.broker = broker
+        self.epoch = self.other = 0
+        self.offset = len(lost)
         self.lost = lost
         self.unclean = unclean
         self.was_down = was_down
@@ -1328,17 +1364,13 @@ class End(Step):
         for listener in listeners:
             listener.on_end(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, 0, len(self.lost), 0
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        return {"broker": self.broker, "offset": len(self.lost)}
+        return {"broker": self.broker, "offset": self.offset}
 
 
 SYNCED_LOST: Final[Kind] = _fact(
-    "synced-lost", "batches became unreadable although they had been fsynced", method="fact"
+    "synced-lost", "batches became unreadable although they had been fsynced", method="fact", kept=True
 )
 
 PAUSE: Final[Kind] = _step("pause", 38, "a process (0: the control plane) stands still", method="pause")
@@ -1360,6 +1392,7 @@ class Pause(Step):
     def __init__(self, kind: Kind, broker: int) -> None:
         self.kind = kind
         self.broker = broker
+        self.epoch = self.offset = self.other = 0
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
@@ -1386,30 +1419,27 @@ LINKS: Final[dict[str, Kind]] = {
 
 
 class Link(Step):
-    """A directed link was cut or healed, or became worse by some amount."""
+    """A directed link, to a target (`offset`), was cut or healed, or became worse by some amount (`other`)."""
 
-    __slots__ = ("kind", "target", "value")
+    __slots__ = ("kind",)
 
     def __init__(self, kind: str, source: int, target: int, value: int = 0) -> None:
         self.kind = LINKS[kind]
         self.broker = source
-        self.target = target
-        self.value = value
+        self.epoch = 0
+        self.offset = target
+        self.other = value
 
     def tell(self, listeners: list[Listener]) -> None:
         """See `Step.tell`."""
         for listener in listeners:
             listener.on_link(self)
 
-    def packed(self) -> Packed:
-        """See `Packed`."""
-        return self.broker, 0, self.target, self.value
-
     def fields(self) -> Shown:
         """See `Step.fields`."""
-        shown: Shown = {"source": self.broker, "target": self.target}
-        if self.value:
-            shown["value"] = self.value
+        shown: Shown = {"source": self.broker, "target": self.offset}
+        if self.other:
+            shown["value"] = self.other
         return shown
 
 
@@ -1581,6 +1611,19 @@ class Listener:
     def on_link(self, step: Link) -> None:
         """See `Link`."""
         self.on_step(step)
+
+
+_HEARD: Final[dict[type, tuple[int, ...]]] = {}
+
+
+def heard_by(listener: Listener) -> tuple[int, ...]:
+    """Numbers of the kinds of steps that a listener's class has methods of its own for; found out once for each."""
+    kind = type(listener)
+    heard = _HEARD.get(kind)
+    if heard is None:
+        own = [one.number for one in KINDS if getattr(kind, one.method) is not getattr(Listener, one.method)]
+        heard = _HEARD[kind] = tuple(own)
+    return heard
 
 
 def _as_set(brokers: tuple[int, ...]) -> int:

@@ -10,14 +10,12 @@ from sim.history.recorder import Recorder
 from sim.hosts.control_plane import ControlPlane
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.replica.partition import Partition
-from sim.protocol.rules import Rules
 
 
-def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_factor: int, rules: Rules) -> None:
+def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_factor: int) -> None:
     """What a promise of eligible leader replicas depends on, as it is in the beginning."""
     smallest = config[MIN_ISR]
     assert isinstance(smallest, int)
-    recorder.ledger.follows_leos = rules.elr == "on"
     if not config[ELR_FEATURE]:
         recorder.record(steps.Fact(steps.ELR_OFF, 0))
     recorder.record(steps.MinIsr(min(smallest, replication_factor)))

@@ -109,7 +109,7 @@ class Cluster:
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
         replication_factor = config["default.replication.factor"]
         assert isinstance(replication_factor, int)
-        note_settings(self.recorder, config, replication_factor, client_rules)
+        note_settings(self.recorder, config, replication_factor)
         replicas = tuple(range(1, replication_factor + 1))
         setup = Setup(TOPIC, replicas, len(self.settings), client_rules, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)

@@ -324,7 +324,7 @@ class Consumer(Client):
         """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten."""
         channel = self.channel()
         if channel is not None:
-            self._known = self.recorder.ledger.exposed
+            self._known = self.recorder.history.clients.exposed
             self._asked_us = self.kernel.now_us
             self._ask = self._ask_offset(channel, LATEST)
 

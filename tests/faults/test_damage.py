@@ -8,75 +8,106 @@ from hypothesis import strategies as st
 
 from faults.promise import UNKNOWN, Promise, elects_uncleanly
 from sim.config import resolve
-from sim.history.ledger import Ack, End, Ledger, Violation
+from sim.history import steps
+from sim.history.findings import Violation
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from sim.protocol.modes import mode
+from tests.sim.checkers.histories import ack, commit, replica, tell
+from tests.sim.protocol.recording import Recorder, partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+ALL = (1, 2, 3)
 RECORD = Batch(4, 5, 0, 10)
-"""Records 10 and 11, which every history is about."""
+"""Records 10 and 11, which every story is about."""
 BEYOND = 6
 
 
-class History:
+class Story:
     """Three replicas in the ISR, with LEO 6, and one batch that is committed and acknowledged at 10."""
 
-    def __init__(self, *, min_isr: int = 2, committed_us: int = 10, leader_min_isr: int | None = None) -> None:
-        self.ledger = Ledger()
-        self.ledger.follows_leos = True
-        self.ledger.min_isr(min_isr, 0)
-        self.ledger.assignments.append((0, (1, 2, 3)))
-        self.ledger.isr_history.append((0, (1, 2, 3)))
-        self.incarnations = {1: 0, 2: 0, 3: 0, 4: 0}
+    def __init__(self, *, min_isr: int = 2, committed_us: int = 10, leader_min_isr: int = 99) -> None:
+        self.history = History()
+        self.min_isr(0, min_isr)
+        self.happens(steps.Assigned(ALL), 0)
         self.committed_us = committed_us
+        self.is_committed = False
         self.leader_min_isr = leader_min_isr
+        self.leader_isr: tuple[int, ...] = ()
+        """The ISR that the leader goes by, if another one is persisted."""
+        self.members: tuple[int, ...] = ALL
+        self.happens(steps.Isr(ALL, 0), 0)
+        self.incarnations = {1: 0, 2: 0, 3: 0, 4: 0}
         for broker in self.incarnations:
             self.back(broker, 0)
-        if not committed_us:
-            self.commit()
+
+    def happens(self, step: steps.Step, at_us: int) -> Story:
+        tell(self.history, step, at_us)
+        return self
 
     def commit(self) -> None:
-        if self.leader_min_isr is not None:
-            self.ledger.committed_with(self.leader_min_isr, self.ledger.isr, [RECORD])
-        self.ledger.commit([RECORD], self.committed_us)
-        self.ledger.acks.append(Ack(10, 2, 4, -1, self.committed_us))
+        self.is_committed = True
+        commit(
+            self.history, [RECORD], self.committed_us, isr=self.leader_isr or self.members, min_isr=self.leader_min_isr
+        )
+        ack(self.history, 10, 2, 4, self.committed_us)
 
     def until(self, at_us: int) -> None:
         """Time passes."""
-        if self.committed_us <= at_us and not self.ledger.commits:
+        if self.committed_us <= at_us and not self.is_committed:
             self.commit()
 
-    def end(self, broker: int, at_us: int, *, lossy: bool = False, clean: bool = False) -> History:
+    def end(self, broker: int, at_us: int, *, lossy: bool = False, clean: bool = False) -> Story:
         self.until(at_us)
-        lost = {RECORD.first_id: RECORD} if lossy else {}
-        end = End(broker, at_us, "power-loss" if lossy else "kill", lost, broker in self.ledger.isr, not clean)
-        self.ledger.ended(end)
-        return self
+        kind, lost = ("power-loss", [RECORD]) if lossy else ("kill", [])
+        return self.happens(steps.End(broker, kind, lost, unclean=not clean), at_us)
 
-    def back(self, broker: int, at_us: int, *, leo: int = BEYOND) -> History:
+    def loses_later(self, broker: int, at_us: int, *lost: Batch, marker: bool) -> Story:
+        """Its machine, while it is down."""
+        return self.happens(steps.End(broker, "disk-replaced", list(lost), unclean=not marker, was_down=True), at_us)
+
+    def reaches(self, broker: int, at_us: int, leo: int) -> Story:
+        step = steps.Recovered(broker, replica(), [])
+        step.leo = leo
+        return self.happens(step, at_us)
+
+    def registers(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.Registered(steps.REGISTERED, broker, self.incarnations[broker]), at_us)
+
+    def back(self, broker: int, at_us: int, *, leo: int = BEYOND) -> Story:
         self.until(at_us)
         self.incarnations[broker] += 1
-        self.ledger.started(broker, self.incarnations[broker])
-        self.ledger.leo(broker, leo, at_us)
-        self.ledger.registered(broker, self.incarnations[broker], at_us)
-        return self
+        started = self.happens(steps.Start(broker, self.incarnations[broker]), at_us)
+        return started.reaches(broker, at_us, leo).registers(broker, at_us)
 
-    def isr(self, at_us: int, *members: int) -> History:
+    def isr(self, at_us: int, *members: int) -> Story:
         self.until(at_us)
-        self.ledger.isr_history.append((at_us, members))
+        self.members = members
+        return self.happens(steps.Isr(members, 0), at_us)
+
+    def min_isr(self, at_us: int, size: int) -> Story:
+        return self.happens(steps.MinIsr(size), at_us)
+
+    def gone(self, at_us: int) -> Story:
+        """The last log loses the record."""
+        return self.happens(steps.Truncate(9, partition(Recorder()), [RECORD]), at_us)
+
+    def lost_for_good(self, kind: str, *ids: int) -> Story:
+        """A checker finds that."""
+        self.history.findings.violations.append(Violation(kind, 99, "", frozenset(ids)))
         return self
 
-    def rejoins(self, broker: int, at_us: int, *, leo: int = BEYOND) -> History:
+    def rejoins(self, broker: int, at_us: int, *, leo: int = BEYOND) -> Story:
         """Restart, fenced on the way, then back in the ISR."""
         self.back(broker, at_us, leo=leo)
-        rest = [other for other in self.ledger.isr if other != broker]
+        rest = [other for other in self.members if other != broker]
         return self.isr(at_us + 1, *rest).isr(at_us + 2, *rest, broker)
 
     def promise(self, name: str = "elr", *, unclean: bool = False) -> Promise:
         self.until(1 << 40)
-        return Promise(self.ledger, mode(name).promise, unclean_election=unclean)
+        return Promise(self.history, mode(name).promise, unclean_election=unclean)
 
     @property
     def inside(self) -> tuple[int, int]:
@@ -88,116 +119,116 @@ class History:
 
 
 def test_one_end_less_than_min_isr_is_tolerated_and_no_more() -> None:
-    assert History().end(1, 20, lossy=True).inside == (1, 1)
-    assert History().end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (0, 0)
-    assert History(min_isr=3).end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (1, 1)
-    assert History(min_isr=1).end(1, 20, lossy=True).inside == (0, 0)
-    assert History(min_isr=1).inside == (1, 1)
+    assert Story().end(1, 20, lossy=True).inside == (1, 1)
+    assert Story().end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (0, 0)
+    assert Story(min_isr=3).end(1, 20, lossy=True).end(2, 30, lossy=True).inside == (1, 1)
+    assert Story(min_isr=1).end(1, 20, lossy=True).inside == (0, 0)
+    assert Story(min_isr=1).inside == (1, 1)
 
 
 def test_kills_damage_for_a_controller_that_cannot_look_at_logs() -> None:
-    assert History().end(1, 20).end(2, 30).inside == (0, 1)
-    assert History().end(1, 20).end(2, 30, lossy=True).inside == (0, 1)
-    assert History().end(1, 20, clean=True).end(2, 30, clean=True).end(3, 40, clean=True).inside == (1, 1)
+    assert Story().end(1, 20).end(2, 30).inside == (0, 1)
+    assert Story().end(1, 20).end(2, 30, lossy=True).inside == (0, 1)
+    assert Story().end(1, 20, clean=True).end(2, 30, clean=True).end(3, 40, clean=True).inside == (1, 1)
 
 
 def test_who_is_back_in_the_isr_with_the_record_is_damaged_no_more() -> None:
-    assert History().end(1, 20).rejoins(1, 30).end(2, 40).inside == (1, 1)
-    assert History().end(1, 20).isr(29, 2, 3).back(1, 30).end(2, 40).inside == (0, 1)
+    assert Story().end(1, 20).rejoins(1, 30).end(2, 40).inside == (1, 1)
+    assert Story().end(1, 20).isr(29, 2, 3).back(1, 30).end(2, 40).inside == (0, 1)
 
 
 def test_who_is_back_with_a_log_that_ends_before_the_record_is_damaged_until_it_ends_beyond_it() -> None:
-    short = History().end(1, 20).rejoins(1, 30, leo=5)
-    short.ledger.leo(1, BEYOND, 40)
+    short = Story().end(1, 20).rejoins(1, 30, leo=5)
+    short.reaches(1, 40, BEYOND)
     assert short.end(2, 50).inside == (1, 1)
-    early = History().end(1, 20).rejoins(1, 30, leo=5).end(2, 35)
-    early.ledger.leo(1, BEYOND, 40)
+    early = Story().end(1, 20).rejoins(1, 30, leo=5).end(2, 35)
+    early.reaches(1, 40, BEYOND)
     assert early.inside == (0, 1)
 
 
 def test_who_is_still_in_the_isr_until_its_old_session_ends_is_not_back() -> None:
-    history = History().end(1, 20)
-    history.ledger.leo(1, BEYOND, 22)  # Loaded, and refused as long as the old session is open.
-    history.end(2, 25)
-    history.ledger.registered(1, 1, 30)
-    assert history.inside == (0, 1)
+    story = Story().end(1, 20)
+    story.reaches(1, 22, BEYOND)  # Loaded, and refused as long as the old session is open.
+    story.end(2, 25)
+    story.registers(1, 30)
+    assert story.inside == (0, 1)
 
 
 def test_an_end_before_the_commit_counts_if_the_commit_rested_upon_it() -> None:
-    assert History().end(1, 5, lossy=True).end(2, 20, lossy=True).inside == (0, 0)
-    assert History().end(1, 5, lossy=True).isr(6, 2, 3).end(2, 20, lossy=True).inside == (1, 1)
-    assert History().end(1, 3, lossy=True).rejoins(1, 5).end(2, 20, lossy=True).inside == (1, 1)
+    assert Story().end(1, 5, lossy=True).end(2, 20, lossy=True).inside == (0, 0)
+    assert Story().end(1, 5, lossy=True).isr(6, 2, 3).end(2, 20, lossy=True).inside == (1, 1)
+    assert Story().end(1, 3, lossy=True).rejoins(1, 5).end(2, 20, lossy=True).inside == (1, 1)
 
 
 def test_the_smallest_min_isr_since_the_commit_decides() -> None:
-    lowered = History().end(1, 20)
-    lowered.ledger.min_isr(1, 30)
+    lowered = Story().end(1, 20)
+    lowered.min_isr(30, 1)
     assert lowered.inside == (0, 1)
     for lowered_us, raised_us, inside in ((15, 17, (0, 1)), (5, 12, (0, 1)), (5, 7, (1, 1)), (25, 27, (0, 1))):
-        history = History()
-        history.ledger.min_isr(1, lowered_us)
-        history.ledger.min_isr(2, raised_us)
-        assert history.end(1, 20).inside == inside
-    assert History(min_isr=2, leader_min_isr=1).end(1, 20).inside == (0, 1)
-    assert History(min_isr=2, leader_min_isr=3).end(1, 20).inside == (1, 1)
+        story = Story()
+        story.min_isr(lowered_us, 1)
+        story.min_isr(raised_us, 2)
+        assert story.end(1, 20).inside == inside
+    assert Story(min_isr=2, leader_min_isr=1).end(1, 20).inside == (0, 1)
+    assert Story(min_isr=2, leader_min_isr=3).end(1, 20).inside == (1, 1)
 
 
 def test_only_assigned_replicas_are_damaged() -> None:
-    assert History().end(1, 20).end(4, 30).inside == (1, 1)
-    moved = History().end(1, 20).isr(25, 2, 3)
-    moved.ledger.assignments.append((30, (2, 3, 4)))
+    assert Story().end(1, 20).end(4, 30).inside == (1, 1)
+    moved = Story().end(1, 20).isr(25, 2, 3)
+    moved.happens(steps.Assigned((2, 3, 4)), 30)
     assert moved.end(2, 40).inside == (1, 1)
 
 
 def test_a_disk_that_is_replaced_later_takes_the_marker_along() -> None:
-    history = History().end(1, 20, clean=True).end(2, 21, clean=True)
+    story = Story().end(1, 20, clean=True).end(2, 21, clean=True)
     for broker in (1, 2):
-        history.ledger.lost_later(broker, {RECORD.first_id: RECORD}, marker=True)
-    assert history.inside == (1, 0)
+        story.loses_later(broker, 22, RECORD, marker=True)
+    assert story.inside == (1, 0)
     for broker in (1, 2):
-        history.ledger.lost_later(broker, {}, marker=False)
-    assert history.inside == (0, 0)
+        story.loses_later(broker, 23, marker=False)
+    assert story.inside == (0, 0)
 
 
 def test_what_happens_once_a_record_is_gone_excuses_nothing() -> None:
-    def lost(gone_us: int) -> History:
-        history = History().end(1, 20, lossy=True)
-        history.ledger.violations.append(Violation("committed-loss", 99, "", frozenset({10, 11})))
-        history.ledger.gone[RECORD.first_id] = gone_us
-        return history.end(2, 30)
+    def lost(gone_us: int) -> Story:
+        story = Story().end(1, 20, lossy=True)
+        story.lost_for_good("committed-loss", 10, 11).gone(gone_us)
+        return story.end(2, 30)
 
     assert lost(25).inside == (1, 1)
     assert lost(30).inside == (0, 1)
     dropped = lost(25)
-    dropped.ledger.dropped_us = 35
+    dropped.happens(steps.Deleted(9, replica(), []), 35)
     assert dropped.inside == (0, 1)
-    assert History().end(1, 20, lossy=True).end(2, 30, lossy=True).ledger.gone == {RECORD.first_id: 30}
-    lowered = History().end(1, 20, lossy=True)
-    lowered.ledger.gone[RECORD.first_id] = 25
-    lowered.ledger.min_isr(1, 30)
+    both = Story().end(1, 20, lossy=True).end(2, 30, lossy=True)
+    assert both.lost_for_good("committed-loss", 10, 11).inside == (0, 0)
+    lowered = Story().end(1, 20, lossy=True)
+    lowered.gone(25)
+    lowered.min_isr(30, 1)
     assert lowered.inside == (0, 0)
-    lowered.ledger.violations.append(Violation("exposed-loss", 99, "", frozenset({10})))
+    lowered.lost_for_good("exposed-loss", 10)
     assert lowered.inside == (1, 1)
 
 
 def test_without_eligible_replicas_it_is_not_known() -> None:
-    promise = History().end(1, 20).promise("kraft")
+    promise = Story().end(1, 20).promise("kraft")
     assert (promise.inside_unclean, promise.inside_lossy) == (UNKNOWN, UNKNOWN)
 
 
 def test_while_the_feature_is_off_records_must_keep_to_the_isr_as_well() -> None:
-    def alone() -> History:
-        return History().isr(15, 1).end(1, 20, lossy=True)
+    def alone() -> Story:
+        return Story().isr(15, 1).end(1, 20, lossy=True)
 
     assert alone().promise().run_inside()
-    history = alone()
-    history.ledger.elr_was_off = True
-    assert not history.promise().run_inside()
+    story = alone()
+    story.happens(steps.Fact(steps.ELR_OFF, 0), 30)
+    assert not story.promise().run_inside()
     assert not alone().promise("kraft").run_inside()
 
 
 def test_an_unclean_election_ends_the_promise_and_divergence_stays_in_it() -> None:
-    promise = History().promise(unclean=True)
+    promise = Story().promise(unclean=True)
     assert not promise.run_inside()
     assert promise.inside_unclean == promise.inside_lossy == 0
     assert not promise.covers(Violation("committed-loss", 1, "", frozenset({10})))
@@ -205,10 +236,10 @@ def test_an_unclean_election_ends_the_promise_and_divergence_stays_in_it() -> No
 
 
 def test_a_loss_is_covered_if_one_of_its_records_is_inside() -> None:
-    promise = History().end(1, 20).end(2, 30).promise()
+    promise = Story().end(1, 20).end(2, 30).promise()
     assert not promise.covers(Violation("committed-loss", 1, "", frozenset({10, 11})))
     assert promise.covers(Violation("committed-loss", 1, "", frozenset({10, 99})))
-    assert History().end(1, 20).promise().covers(Violation("committed-loss", 1, "", frozenset({10})))
+    assert Story().end(1, 20).promise().covers(Violation("committed-loss", 1, "", frozenset({10})))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +275,7 @@ class Walk:
     """Plays events, one at each instant from 1 on, and keeps the state of every instant."""
 
     def __init__(self, events: Iterable[tuple[str, Any]], committed_us: int, min_isr: int) -> None:
-        self.history = History(committed_us=committed_us, min_isr=min_isr)
+        self.history = Story(committed_us=committed_us, min_isr=min_isr)
         self.committed_us = committed_us
         self.ends: list[tuple[int, int, bool, bool]] = []
         runs, self.leos, isr, size = {1, 2, 3}, dict.fromkeys((1, 2, 3), BEYOND), (1, 2, 3), min_isr
@@ -255,7 +286,7 @@ class Walk:
                 self.history.isr(at_us, *what)
                 isr = what
             elif kind == "min-isr":
-                self.history.ledger.min_isr(what, at_us)
+                self.history.min_isr(at_us, what)
                 size = what
             elif kind in ("kill", "lose", "stop") and what in runs:
                 runs.remove(what)
@@ -268,7 +299,7 @@ class Walk:
                 self.history.back(what, at_us, leo=0)
             elif kind in ("grow", "shrink") and what in runs:
                 self.leos[what] = BEYOND if kind == "grow" else 5
-                self.history.ledger.leo(what, self.leos[what], at_us)
+                self.history.reaches(what, at_us, self.leos[what])
             self.states.append((isr, dict(self.leos), size))
 
     def inside(self, *, lossy: bool) -> int:
@@ -299,7 +330,7 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
     assert walk.history.inside == (walk.inside(lossy=False), walk.inside(lossy=True))
 
 
-# What must hold of any history.
+# What must hold of any story.
 
 
 @given(EVENTS, COMMITTED_US, SIZES)
@@ -346,7 +377,7 @@ def test_an_end_that_is_milder_puts_nothing_outside(
 @pytest.mark.parametrize(("isr", "inside"), [((1, 2, 3), False), ((1,), True)])
 def test_ends_before_the_commit_count_by_the_isr_that_the_leader_went_by(isr: tuple[int, ...], inside: bool) -> None:
     """The controller has just made it smaller: the leader had heard of their LEOs, not of their ends."""
-    history = History(committed_us=30).end(2, 20).end(3, 21).isr(25, 1)
-    history.ledger.committed_with(2, isr, [RECORD])
-    history.commit()
-    assert history.end(1, 40, lossy=True).inside[0] == inside
+    story = Story(committed_us=30).end(2, 20).end(3, 21).isr(25, 1)
+    story.leader_isr = isr
+    story.commit()
+    assert story.end(1, 40, lossy=True).inside[0] == inside

@@ -265,7 +265,7 @@ def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_
         world.write()
     injection = strike(world, Fault("retention", 0, (LEADER,), value=500))
     assert injection.effective == 1
-    assert world.cluster.recorder.ledger.deleted == {0, 1}
+    assert world.cluster.recorder.history.records.deleted == {0, 1}
     world.run()
     world.write()
     assert world.logs == [[2, 3, 4]] * 3

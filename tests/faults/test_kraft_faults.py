@@ -6,6 +6,7 @@ from faults.injection import Injection
 from faults.plan import Fault
 from sim.hosts.broker import Broker
 from sim.hosts.control_plane import ELECTIONS
+from tests.sim.checkers.histories import commitments, ends, premises
 from tests.sim.world import SECOND_US, World
 
 KINDS = tuple(ELECTIONS)
@@ -97,7 +98,7 @@ def test_min_isr_is_another_for_a_while(mode: str) -> None:
     assert [replayed(world, broker) for broker in (1, 2, 3)] == [3, 3, 3]
     world.run(6)
     assert [replayed(world, broker) for broker in (1, 2, 3)] == [2, 2, 2]
-    assert [size for _, size in world.cluster.recorder.ledger.min_isrs] == [2, 3, 2]
+    assert [size for _, size in commitments(world.cluster.recorder.history).min_isrs] == [2, 3, 2]
 
 
 def test_a_value_that_is_in_force_is_no_change() -> None:
@@ -153,17 +154,17 @@ def election(kind: str, broker: int = 2) -> Fault:
 def test_an_operator_elects_who_is_there_and_that_ends_the_promise(kind: str, leader: int) -> None:
     world = leaderless("kraft")
     assert world.cluster.control.state.leader == 0
-    assert not world.cluster.recorder.ledger.unclean_election
+    assert not premises(world.cluster.recorder.history).unclean_election
     assert strike(world, election(kind, leader))
     assert world.cluster.control.state.leader == leader
-    assert world.cluster.recorder.ledger.unclean_election
+    assert premises(world.cluster.recorder.history).unclean_election
 
 
 def test_who_leads_already_is_left_alone() -> None:
     world = kraft()
     assert not strike(world, election("unclean"))
     assert not strike(world, election("designated", 3))
-    assert not world.cluster.recorder.ledger.unclean_election
+    assert not premises(world.cluster.recorder.history).unclean_election
 
 
 def test_an_election_that_needed_nobody_to_give_up_anything_ends_no_promise() -> None:
@@ -174,7 +175,7 @@ def test_an_election_that_needed_nobody_to_give_up_anything_ends_no_promise() ->
     assert world.cluster.control.state.leader == 1
     world.cluster.kill(1)
     world.run(20)
-    assert not world.cluster.recorder.ledger.unclean_election
+    assert not premises(world.cluster.recorder.history).unclean_election
 
 
 def test_under_zookeeper_nobody_hears_of_it() -> None:
@@ -189,7 +190,7 @@ def test_a_last_known_leader_that_is_elected_ends_no_promise() -> None:
     world.cluster.start(1)
     world.run(20)
     assert world.cluster.control.state.leader
-    assert not world.cluster.recorder.ledger.unclean_election
+    assert not premises(world.cluster.recorder.history).unclean_election
 
 
 # Disks.
@@ -202,9 +203,10 @@ def test_a_disk_may_be_replaced_while_its_broker_is_down_whatever_the_way_it_end
     world.write()
     world.cluster.shut_down(3)
     world.run(10)
-    end = world.cluster.recorder.ledger.ends[-1]
+    end = ends(world.cluster.recorder.history)[-1]
     assert (end.kind, end.unclean, end.lost) == ("shutdown", False, {})
     assert strike(world, Fault("disk-replaced", 0, (3,), SECOND_US))
-    assert (end.unclean, list(end.lost)) == (True, [0])
+    end = ends(world.cluster.recorder.history)[-1]
+    assert (end.kind, end.unclean, list(end.lost)) == ("shutdown", True, [0])
     world.run(30)
     assert world.of("recovered", broker=3)[-1]["lost"] == [0]

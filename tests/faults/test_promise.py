@@ -7,60 +7,65 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.promise import Promise
-from sim.history.ledger import Ack, End, Ledger, Shown, Violation
+from sim.history import steps
+from sim.history.clients import Shown
+from sim.history.findings import Violation
+from sim.history.history import History
 from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
 from sim.protocol.modes import mode
+from tests.sim.checkers.histories import ack, commit, membership, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RECORD = Batch(0, 1, 0, 10)
-"""Records 10 and 11, which every history is about."""
+"""Records 10 and 11, which every story is about."""
 
 
-class History:
+class Story:
     """Three replicas in the ISR, up since 0, and one batch that is committed and acknowledged at 10."""
 
-    def __init__(self, *, committed_us: int = 10) -> None:
-        self.ledger = Ledger()
-        self.ledger.isr_history.append((0, (1, 2, 3)))
+    def __init__(self, *, committed_us: int | None = 10) -> None:
+        self.history = History()
+        self.isr(0, 1, 2, 3)
         self.incarnations = {1: 0, 2: 0, 3: 0}
         for broker in self.incarnations:
             self.back(broker, 0)
-        self.ledger.commit([RECORD], committed_us)
-        self.ledger.acks.append(Ack(10, 2, 0, -1, committed_us))
+        if committed_us is not None:
+            self.commit(RECORD, committed_us)
+        ack(self.history, 10, 2, 0, committed_us or 0)
 
-    def end(self, broker: int, at_us: int, *, lossy: bool = False) -> History:
-        lost = {RECORD.first_id: RECORD} if lossy else {}
-        in_isr = broker in self.ledger.isr
-        self.ledger.ended(End(broker, at_us, "power-loss" if lossy else "kill", lost, in_isr))
+    def happens(self, step: steps.Step, at_us: int) -> Story:
+        tell(self.history, step, at_us)
         return self
 
-    def back(self, broker: int, at_us: int) -> History:
+    def commit(self, batch: Batch, at_us: int, leader: int = 0) -> Story:
+        commit(self.history, [batch], at_us, leader=leader)
+        return self
+
+    def end(self, broker: int, at_us: int, *, lossy: bool = False) -> Story:
+        return self.happens(steps.End(broker, "power-loss" if lossy else "kill", [RECORD] if lossy else []), at_us)
+
+    def back(self, broker: int, at_us: int) -> Story:
         self.incarnations[broker] += 1
-        self.ledger.started(broker, self.incarnations[broker])
-        self.ledger.registered(broker, self.incarnations[broker], at_us)
-        return self
+        return self.happens(steps.Start(broker, self.incarnations[broker]), at_us).registers(broker, at_us)
 
-    def expires(self, broker: int, at_us: int) -> History:
-        self.ledger.session_ended(broker, at_us)
-        return self
+    def expires(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.SessionEnd(broker), at_us)
 
-    def registers(self, broker: int, at_us: int) -> History:
-        self.ledger.registered(broker, self.incarnations[broker], at_us)
-        return self
+    def registers(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.Registered(steps.REGISTERED, broker, self.incarnations[broker]), at_us)
 
-    def regains(self, broker: int, at_us: int) -> History:
-        self.ledger.appended(broker, RECORD, at_us)
-        return self
+    def regains(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.Append(broker, Log(), RECORD), at_us)
 
-    def isr(self, at_us: int, *members: int) -> History:
-        self.ledger.isr_history.append((at_us, members))
-        return self
+    def isr(self, at_us: int, *members: int) -> Story:
+        return self.happens(steps.Isr(members, 0), at_us)
 
     def promise(self, name: str = "kip101", *, unclean: bool = False, hw_waits: bool = False) -> Promise:
         promised = mode(name).override({"hw_needs_min_isr": "yes" if hw_waits else "no"}).promise
-        return Promise(self.ledger, promised, unclean_election=unclean)
+        return Promise(self.history, promised, unclean_election=unclean)
 
     @property
     def inside(self) -> bool:
@@ -68,116 +73,115 @@ class History:
 
 
 def test_kills_lose_nothing_and_excuse_nothing() -> None:
-    history = History()
+    story = Story()
     for broker in (1, 2, 3):
-        history.end(broker, 20 + broker)
-    assert history.inside
+        story.end(broker, 20 + broker)
+    assert story.inside
 
 
 def test_one_member_that_lost_the_record_is_excused_by_nobody_else() -> None:
-    assert History().end(1, 20, lossy=True).inside
-    assert History().end(1, 20, lossy=True).end(2, 30).inside
-    assert not History().end(1, 20, lossy=True).end(2, 30).end(3, 40).inside
+    assert Story().end(1, 20, lossy=True).inside
+    assert Story().end(1, 20, lossy=True).end(2, 30).inside
+    assert not Story().end(1, 20, lossy=True).end(2, 30).end(3, 40).inside
 
 
 def test_when_all_members_lost_it_the_promise_is_over() -> None:
-    history = History()
+    story = Story()
     for broker in (1, 2, 3):
-        history.end(broker, 20 + broker, lossy=True)
-    assert not history.inside
+        story.end(broker, 20 + broker, lossy=True)
+    assert not story.inside
 
 
 def test_a_member_that_is_back_without_the_record_does_not_have_it() -> None:
-    history = History().end(2, 20, lossy=True).back(2, 30).end(3, 40).isr(41, 1, 2)
-    assert not history.end(1, 50, lossy=True).inside
+    story = Story().end(2, 20, lossy=True).back(2, 30).end(3, 40).isr(41, 1, 2)
+    assert not story.end(1, 50, lossy=True).inside
 
 
 def test_a_member_that_was_given_the_record_back_has_it() -> None:
-    history = History().end(2, 20, lossy=True).back(2, 30).regains(2, 35).end(3, 40).isr(41, 1, 2)
-    assert history.end(1, 50, lossy=True).inside
+    story = Story().end(2, 20, lossy=True).back(2, 30).regains(2, 35).end(3, 40).isr(41, 1, 2)
+    assert story.end(1, 50, lossy=True).inside
 
 
 def test_a_member_without_a_session_is_not_up_although_its_process_runs() -> None:
-    expired = History().expires(2, 15).end(1, 20, lossy=True).end(3, 30)
+    expired = Story().expires(2, 15).end(1, 20, lossy=True).end(3, 30)
     assert not expired.inside
-    assert History().expires(2, 15).registers(2, 18).end(1, 20, lossy=True).end(3, 30).inside
-    twice = History().expires(2, 15).expires(2, 16).registers(2, 18).registers(2, 19)
-    assert twice.ledger.up[2] == [(0, 15), (18, None)]
+    assert Story().expires(2, 15).registers(2, 18).end(1, 20, lossy=True).end(3, 30).inside
+    twice = Story().expires(2, 15).expires(2, 16).registers(2, 18).registers(2, 19)
+    assert membership(twice.history).up[2] == [(0, 15), (18, None)]
 
 
 def test_only_members_of_the_isr_count() -> None:
-    alone = History().isr(15, 1)
+    alone = Story().isr(15, 1)
     assert not alone.end(1, 20, lossy=True).inside
-    outsider = History().isr(15, 1, 2).end(3, 20, lossy=True)
+    outsider = Story().isr(15, 1, 2).end(3, 20, lossy=True)
     assert outsider.end(1, 30).end(2, 40).inside
 
 
 def test_who_is_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> None:
-    joins = History().isr(15, 2).end(1, 20, lossy=True).isr(25, 1, 2)
+    joins = Story().isr(15, 2).end(1, 20, lossy=True).isr(25, 1, 2)
     assert joins.inside
     assert not joins.isr(30, 1).expires(2, 31).inside
-    late = History().isr(15, 2).end(1, 20, lossy=True).back(1, 24).isr(25, 1, 2).end(2, 30)
+    late = Story().isr(15, 2).end(1, 20, lossy=True).back(1, 24).isr(25, 1, 2).end(2, 30)
     assert late.inside
 
 
 def test_who_is_put_into_the_isr_when_its_session_is_over_excuses_nothing() -> None:
-    forgotten = History().isr(15, 2).end(1, 20, lossy=True).expires(1, 24).isr(25, 1, 2)
+    forgotten = Story().isr(15, 2).end(1, 20, lossy=True).expires(1, 24).isr(25, 1, 2)
     assert forgotten.isr(30, 1).expires(2, 31).inside
 
 
 def test_it_is_judged_until_the_member_registers_again() -> None:
-    early = History().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
+    early = Story().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
     assert early.inside
-    late = History().end(1, 20, lossy=True).end(2, 40).end(3, 50).back(1, 60)
+    late = Story().end(1, 20, lossy=True).end(2, 40).end(3, 50).back(1, 60)
     assert not late.inside
 
 
 def test_it_is_judged_from_the_commit_on() -> None:
-    before = History(committed_us=35).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
+    before = Story(committed_us=35).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
     assert before.inside
-    after = History(committed_us=25).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
+    after = Story(committed_us=25).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
     assert not after.inside
 
 
 def test_what_was_shown_by_a_checkpointed_hw_is_judged_from_then_on() -> None:
     """No leader's HW has passed it: the checkpoint was ahead of a log that had lost its end."""
     for shown_us, inside in ((60, True), (15, False)):
-        history = History()
-        history.ledger.commits.clear()
-        history.ledger.shown.append(Shown(RECORD, 0, shown_us))
+        story = Story(committed_us=None)
+        story.history.clients.shown.append(Shown(RECORD, 0, shown_us))
         for broker in (1, 2, 3):
-            history.end(broker, 20, lossy=True)
+            story.end(broker, 20, lossy=True)
         for broker in (1, 2, 3):
-            history.back(broker, 50)
+            story.back(broker, 50)
         lost = Violation("exposed-loss", 99, "", frozenset({10, 11}))
-        assert Promise(history.ledger, mode("kraft").promise, unclean_election=False).covers(lost) is inside
+        assert Promise(story.history, mode("kraft").promise, unclean_election=False).covers(lost) is inside
 
 
 def test_power_that_goes_while_the_process_is_down_belongs_to_its_end() -> None:
-    history = History().end(2, 20).end(3, 21).end(1, 22)
-    assert history.inside
-    history.ledger.lost_later(1, {RECORD.first_id: RECORD})
-    assert not history.inside
+    story = Story().end(2, 20).end(3, 21).end(1, 22)
+    assert story.inside
+    story.happens(steps.End(1, "power-loss", [RECORD], was_down=True), 23)
+    assert not story.inside
 
 
 def test_an_unclean_election_ends_every_promise() -> None:
-    promise = History().promise(unclean=True)
+    promise = Story().promise(unclean=True)
     assert not promise.run_inside()
     for kind in ("committed-loss", "divergence", "stuck-replica", "no-progress", "hw-regression"):
         assert not promise.covers(Violation(kind, 1, "", frozenset({10})))
 
 
-@pytest.mark.parametrize("fact", ["synced_lost", "unclean_election"])
-def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: str) -> None:
-    history = History().end(1, 20, lossy=True)
-    assert history.inside
-    setattr(history.ledger, fact, True)
-    promise = history.promise()
+@pytest.mark.parametrize("fact", [steps.SYNCED_LOST, steps.UNCLEAN_ELECTION])
+def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: steps.Kind) -> None:
+    story = Story().end(1, 20, lossy=True)
+    assert story.inside
+    story.happens(steps.Fact(fact, 0), 30)
+    promise = story.promise()
     assert not promise.run_inside()
     assert not promise.covers(Violation("divergence", 1, ""))
 
 
-EXCUSED = History().isr(15, 1).end(1, 20, lossy=True).promise()
+EXCUSED = Story().isr(15, 1).end(1, 20, lossy=True).promise()
 
 
 def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are() -> None:
@@ -195,10 +199,10 @@ def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are()
 
 def test_what_was_shown_and_never_acknowledged_is_inside_only_where_the_hw_waits_for_min_isr() -> None:
     def covers(record: int, *, hw_waits: bool) -> bool:
-        history = History()
+        story = Story()
         violation = Violation("exposed-loss", 1, "", frozenset({record}))
-        history.ledger.violations.append(violation)
-        return history.promise(hw_waits=hw_waits).covers(violation)
+        story.history.findings.violations.append(violation)
+        return story.promise(hw_waits=hw_waits).covers(violation)
 
     assert [covers(99, hw_waits=False), covers(99, hw_waits=True), covers(10, hw_waits=False)] == [False, True, True]
 
@@ -250,30 +254,34 @@ def inside_by_walk(events: Iterable[tuple[str, Any]], committed_us: int) -> bool
     return True
 
 
-def played(events: Iterable[tuple[str, Any]], committed_us: int) -> History:
-    """The history in which these things happen, one at each instant from 1 on, as far as they can."""
-    history = History(committed_us=committed_us)
+def played(events: Iterable[tuple[str, Any]], committed_us: int) -> Story:
+    """The story in which these things happen, one at each instant from 1 on, as far as they can."""
+    story = Story(committed_us=committed_us)
     runs, has = {1, 2, 3}, {1, 2, 3}
     for at_us, (kind, what) in enumerate(events, start=1):
         if kind == "isr":
-            history.isr(at_us, *what)
+            story.isr(at_us, *what)
             continue
         assert isinstance(what, int)
         if kind == "back" and what not in runs:
-            history.back(what, at_us)
+            story.back(what, at_us)
             runs.add(what)
         elif kind == "register" and what in runs:
-            history.registers(what, at_us)
+            story.registers(what, at_us)
         elif kind == "expire":
-            history.expires(what, at_us)
+            story.expires(what, at_us)
         elif kind == "regain" and what in runs:
-            history.regains(what, at_us)
+            story.regains(what, at_us)
             has.add(what)
         elif kind in ("kill", "lose") and what in runs:
-            history.end(what, at_us, lossy=kind == "lose" and what in has)
+            story.end(what, at_us, lossy=kind == "lose" and what in has)
             runs.discard(what)
             has -= {what} if kind == "lose" else set()
-    return history
+    return story
+
+
+def ended(story: Story) -> list[steps.End]:
+    return [step for step in story.history.steps if isinstance(step, steps.End)]
 
 
 EVENTS = st.lists(EVENT, max_size=14)
@@ -287,7 +295,7 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
     assert played(events, committed_us).inside == inside_by_walk(events, committed_us)
 
 
-# What must hold of any history.
+# What must hold of any story.
 
 
 @given(EVENTS, COMMITTED_US)
@@ -324,13 +332,14 @@ def test_a_record_that_is_given_back_for_good_puts_nothing_outside(
 
 @given(EVENTS, COMMITTED_US)
 def test_losses_of_another_record_change_nothing(events: list[tuple[str, Any]], committed_us: int) -> None:
-    history = played(events, committed_us)
-    before = history.inside
+    story = played(events, committed_us)
+    before = story.inside
     other = Batch(2, 3, 0, 20)
-    for at_us in range(len(events) + 1):
-        for broker in (1, 2, 3):
-            history.ledger.ends.append(End(broker, at_us, "power-loss", {other.first_id: other}, in_isr=True))
-    assert history.inside == before
+    for end in ended(story):
+        end.lost = [*end.lost, other]
+    for broker in (1, 2, 3):
+        story.happens(steps.End(broker, "power-loss", [other], was_down=True), len(events) + 1)
+    assert story.inside == before
 
 
 @given(EVENTS, EVENTS, COMMITTED_US)
@@ -346,27 +355,23 @@ def test_a_run_is_inside_when_each_of_its_records_is(
     first_history, second_history = played(both, committed_us), played(second, committed_us)
     apart = first_history.inside and second_history.inside
     other = Batch(2, 3, 0, 20)
-    first_history.ledger.commit([other], committed_us)
-    first_history.ledger.acks.append(Ack(20, 2, 2, -1, committed_us))
-    for end, same in zip(first_history.ledger.ends, second_history.ledger.ends, strict=True):
+    first_history.commit(other, committed_us)
+    ack(first_history.history, 20, 2, 2, committed_us)
+    for end, same in zip(ended(first_history), ended(second_history), strict=True):
         if same.lost:
-            end.lost[other.first_id] = other
+            end.lost = [*end.lost, other]
     assert first_history.inside == apart
 
 
 def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> None:
     """Broker 2 led, and stood still until long after; broker 1 lost what it had fetched and is back."""
 
-    def committed(by: int) -> Ledger:
-        history = History(committed_us=1_000)
-        ledger = history.ledger
-        ledger.elected(2, 0)
-        history.isr(5, 1, 2).end(1, 30, lossy=True).expires(2, 40)
-        ledger.elected(1, 41)
-        history.isr(41, 1).expires(1, 45).back(1, 50).registers(2, 60)
-        ledger.commits.clear()
-        ledger.commit([RECORD], 70, by)
-        return ledger
+    def committed(by: int) -> History:
+        story = Story(committed_us=None).happens(steps.Elected(2, 1), 0)
+        story.isr(5, 1, 2).end(1, 30, lossy=True).expires(2, 40)
+        story.happens(steps.Elected(1, 2), 41)
+        story.isr(41, 1).expires(1, 45).back(1, 50).registers(2, 60)
+        return story.commit(RECORD, 70, by).history
 
     promised = mode("kip320").promise
     shown = Violation("exposed-loss", 99, "", frozenset((10, 11)))
@@ -376,11 +381,11 @@ def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> 
 
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])
 def test_from_kip_279_on_divergence_is_inside_whatever_was_elected(name: str, inside: bool) -> None:
-    assert History().promise(name, unclean=True).covers(Violation("divergence", 20, "")) is inside
-    assert History().promise(name).covers(Violation("divergence", 20, ""))
+    assert Story().promise(name, unclean=True).covers(Violation("divergence", 20, "")) is inside
+    assert Story().promise(name).covers(Violation("divergence", 20, ""))
 
 
 def test_a_release_without_deduplication_promises_none() -> None:
     for kind in ("duplicate", "reordered"):
-        assert not History().promise("hw").covers(Violation(kind, 20, ""))
-        assert History().promise("kip101").covers(Violation(kind, 20, ""))
+        assert not Story().promise("hw").covers(Violation(kind, 20, ""))
+        assert Story().promise("kip101").covers(Violation(kind, 20, ""))

@@ -160,7 +160,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
     lost = lost_at(seen.trace)
     deleted_us = max((step["t"] for step in seen.trace if step["step"] in DELETES), default=-1)
     lost = {kind: at_us for kind, at_us in lost.items() if at_us > deleted_us}
-    for violation in one.cluster.recorder.ledger.violations:
+    for violation in one.cluster.recorder.history.findings.violations:
         kind = violation.kind
         at_us = lost.get(kind, NEVER_US) if kind in lost else violation.at_us
         if kind not in SEEN_AT_ONCE and kind not in lost:

@@ -8,7 +8,7 @@ import pytest
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import AlsoOccurs, Expectation
 from scenarios.single.verdict import as_expected, is_vacuous
-from sim.history.ledger import Violation
+from sim.history.findings import Violation
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario

@@ -18,21 +18,21 @@ def acknowledged(
         recorder = Recorder(Kernel())
         Checkers(recorder)
     reply = ProduceReply(ProduceRequest(1001, "t-0", first, 2, -1), NONE, 0)
-    recorder.ledger.isr_history.append((0, isr))
+    recorder.record(steps.Isr(isr, 0))
     recorder.record(steps.Acknowledges(1, reply, 2))
-    recorder.ledger.isr_history.append((0, now))
+    recorder.record(steps.Isr(now, 0))
     recorder.record(steps.Ack(reply))
     return recorder
 
 
 @pytest.mark.parametrize(("isr", "now", "found"), [((1, 2), (1,), []), ((1,), (1, 2), ["ack-under-min-isr"])])
 def test_it_is_judged_where_the_leader_answers(isr: tuple[int, ...], now: tuple[int, ...], found: list[str]) -> None:
-    assert kinds(acknowledged(isr, now).ledger) == found
+    assert kinds(acknowledged(isr, now).history) == found
 
 
 def test_one_violation_collects_all_records() -> None:
     recorder = acknowledged((1,), (1,))
-    ledger = acknowledged((3,), (1,), 20, recorder).ledger
-    assert kinds(ledger) == ["ack-under-min-isr"]
-    assert ledger.violations[0].ids == {10, 11, 20, 21}
-    assert ledger.violations[0].detail == "record 10 was acknowledged while the persisted ISR was [1]"
+    history = acknowledged((3,), (1,), 20, recorder).history
+    assert kinds(history) == ["ack-under-min-isr"]
+    assert history.findings.violations[0].ids == {10, 11, 20, 21}
+    assert history.findings.violations[0].detail == "record 10 was acknowledged while the persisted ISR was [1]"

@@ -8,49 +8,49 @@ FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
 
 def test_what_was_acknowledged_and_is_there_is_not_lost() -> None:
-    ledger = acked((10, 3, 0), (20, 2, 3))
-    assert check(ledger, [log(FIRST, SECOND)], 0, 9).lost == 0
-    assert kinds(ledger) == []
+    history = acked((10, 3, 0), (20, 2, 3))
+    assert check(history, [log(FIRST, SECOND)], 0, 9).lost == 0
+    assert kinds(history) == []
 
 
 def test_what_was_acknowledged_and_is_gone_is() -> None:
-    ledger = acked((10, 3, 0), (20, 2, 3))
-    assert check(ledger, [log(FIRST, Batch(3, 4, 1, 30))], 0, 9).lost == 2
-    assert kinds(ledger) == ["committed-loss"]
-    assert ledger.violations[0].ids == {20, 21}
+    history = acked((10, 3, 0), (20, 2, 3))
+    assert check(history, [log(FIRST, Batch(3, 4, 1, 30))], 0, 9).lost == 2
+    assert kinds(history) == ["committed-loss"]
+    assert history.findings.violations[0].ids == {20, 21}
     assert (
         "gone: 2 records, the first of them record 20; its batch was acknowledged at offset 3"
-        in ledger.violations[0].detail
+        in history.findings.violations[0].detail
     )
 
 
 def test_with_acks_1_it_is_counted_only() -> None:
-    ledger = acked((20, 2, 3), acks_all=False)
-    count = check(ledger, [log(FIRST)], 0, 9)
-    assert (count.lost, count.acks1_lost, kinds(ledger)) == (0, 2, [])
+    history = acked((20, 2, 3), acks_all=False)
+    count = check(history, [log(FIRST)], 0, 9)
+    assert (count.lost, count.acks1_lost, kinds(history)) == (0, 2, [])
 
 
 def test_elsewhere_is_relocated() -> None:
-    ledger = acked((10, 3, 3))
-    count = check(ledger, [log(FIRST)], 0, 9)
-    assert (count.relocated, kinds(ledger)) == (3, [])
+    history = acked((10, 3, 3))
+    count = check(history, [log(FIRST)], 0, 9)
+    assert (count.relocated, kinds(history)) == (3, [])
 
 
 def test_deletion_explains_absence_and_a_log_start_inside_a_batch_keeps_its_end() -> None:
-    ledger = acked((10, 3, 0), (20, 2, 3))
-    assert check(ledger, [log(FIRST, SECOND, start=4)], 4, 9).lost == 0
+    history = acked((10, 3, 0), (20, 2, 3))
+    assert check(history, [log(FIRST, SECOND, start=4)], 4, 9).lost == 0
     gone = acked((10, 3, 0), (20, 2, 3))
     assert check(gone, [log(Batch(0, 3, 1, 40), Batch(4, 4, 1, 44), start=4)], 4, 9).lost > 0
     assert kinds(gone) == ["committed-loss"]
 
 
 def test_without_a_leader_any_replica_will_do() -> None:
-    ledger = acked((10, 3, 0), (20, 2, 3))
-    assert check(ledger, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0
+    history = acked((10, 3, 0), (20, 2, 3))
+    assert check(history, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0
 
 
 def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
-    ledger = acked((10, 3, 0), (20, 2, 3))
-    ledger.deleted = {10, 11, 12, 20}
-    assert check(ledger, [log()], 0, 9).lost == 1
-    assert ledger.violations[0].ids == {21}
+    history = acked((10, 3, 0), (20, 2, 3))
+    history.records.deleted = {10, 11, 12, 20}
+    assert check(history, [log()], 0, 9).lost == 1
+    assert history.findings.violations[0].ids == {21}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.completeness import Completeness
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import make, replica, warnings
 
@@ -13,12 +13,12 @@ class World:
     """Three brokers with logs of their own, all known and in the ISR; broker 1 leads and has committed."""
 
     def __init__(self, *logs: tuple[Batch, ...], isr: tuple[int, ...] = (1, 2, 3)) -> None:
-        self.ledger = Ledger()
-        self.checker = Completeness(self.ledger)
+        self.history = History()
+        self.checker = Completeness(self.history)
         self.checker.isr(isr, (), 0)
         self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
         for broker, loaded in self.replicas.items():
-            make(self.ledger, *loaded.log.batches)
+            make(self.history, *loaded.log.batches)
             self.checker.loaded(broker, loaded)
             self.checker.session(broker)
             self.checker.told(broker, 0)
@@ -31,7 +31,7 @@ class World:
 
     @property
     def found(self) -> list[str]:
-        return warnings(self.ledger)
+        return warnings(self.history)
 
 
 def test_what_everybody_in_the_isr_has_is_complete() -> None:
@@ -45,8 +45,8 @@ def test_a_commit_that_a_candidate_lacks() -> None:
     world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
     assert world.commit(FIRST) == []
     assert world.commit(SECOND) == ["candidate-incomplete"]
-    assert world.ledger.warnings[0].ids == {20, 21}
-    assert "broker 3 is in the ISR without 2 committed records" in world.ledger.warnings[0].detail
+    assert world.history.findings.warnings[0].ids == {20, 21}
+    assert "broker 3 is in the ISR without 2 committed records" in world.history.findings.warnings[0].detail
     assert world.commit(SECOND) == ["candidate-incomplete"]
 
 
@@ -85,9 +85,9 @@ def test_eligible_leader_replicas_must_have_it_all() -> None:
     assert world.commit(FIRST, SECOND) == []
     world.checker.truncated(2, world.replicas[2].log.truncate_to(3), 6)
     assert world.found == ["candidate-incomplete"]
-    assert "broker 2 is in the ELR without 2 committed records" in world.ledger.warnings[0].detail
+    assert "broker 2 is in the ELR without 2 committed records" in world.history.findings.warnings[0].detail
     world.checker.isr((), (1, 2, 3), 7)
-    assert [warning.detail[:8] for warning in world.ledger.warnings] == ["broker 2", "broker 3"]
+    assert [warning.detail[:8] for warning in world.history.findings.warnings] == ["broker 2", "broker 3"]
 
 
 def test_who_is_ejected_from_the_elr_may_lack_it() -> None:

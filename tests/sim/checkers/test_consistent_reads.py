@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from sim.checkers.consistent_reads import ConsistentReads
-from sim.history.ledger import Ledger, Shown
+from sim.history.clients import Shown
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import log, warnings
 
@@ -13,13 +14,13 @@ class World:
     """Broker 1 leads in epoch 0 and has both batches."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.checker = ConsistentReads(self.ledger)
+        self.history = History()
+        self.checker = ConsistentReads(self.history)
         self.checker.elected(0)
         self.checker.lead(1, 0, log(FIRST, SECOND), 0)
 
     def read(self, *batches: Batch, epoch: int = 0, start: int = 0) -> list[str]:
-        self.ledger.shown += [Shown(batch, max(start, batch.base_offset), 5) for batch in batches]
+        self.history.clients.shown += [Shown(batch, max(start, batch.base_offset), 5) for batch in batches]
         if epoch != self.checker.epoch:
             self.checker.read(len(batches), 5)
         return self.found
@@ -31,7 +32,7 @@ class World:
 
     @property
     def found(self) -> list[str]:
-        return warnings(self.ledger)
+        return warnings(self.history)
 
 
 def test_what_was_read_stands_where_it_was_read() -> None:
@@ -45,9 +46,9 @@ def test_another_record_in_its_place_or_none() -> None:
     world = World()
     world.read(FIRST, SECOND)
     assert world.elect(FIRST, OTHER) == ["inconsistent-read"]
-    assert world.ledger.warnings[0].ids == {20, 21}
-    assert "broker 2 leads in leader epoch 1 without 2 records" in world.ledger.warnings[0].detail
-    assert "the first of them record 20 at offset 3" in world.ledger.warnings[0].detail
+    assert world.history.findings.warnings[0].ids == {20, 21}
+    assert "broker 2 leads in leader epoch 1 without 2 records" in world.history.findings.warnings[0].detail
+    assert "the first of them record 20 at offset 3" in world.history.findings.warnings[0].detail
     assert world.elect(FIRST, epoch=2) == ["inconsistent-read"]
     assert world.elect(epoch=3) == ["inconsistent-read"] * 2
 
@@ -56,7 +57,7 @@ def test_records_before_the_position_were_not_shown() -> None:
     world = World()
     world.read(SECOND, start=4)
     world.elect(FIRST)
-    assert world.ledger.warnings[0].ids == {21}
+    assert world.history.findings.warnings[0].ids == {21}
 
 
 def test_what_an_older_leader_shows_is_compared_with_the_newest() -> None:
@@ -92,5 +93,5 @@ def test_what_retention_deleted_is_not_asked_for() -> None:
     world = World()
     world.read(FIRST, SECOND)
     assert world.elect(SECOND, start=3) == []
-    world.ledger.deleted.update(range(20, 22))
+    world.history.records.deleted.update(range(20, 22))
     assert world.elect(FIRST, epoch=2) == []

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.divergence import Divergence
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds, replica
 
@@ -13,15 +13,15 @@ class Pair:
     """Two replicas and the checker that compares them."""
 
     def __init__(self, one: tuple[Batch, ...], two: tuple[Batch, ...], *, hw: int = 0) -> None:
-        self.ledger = Ledger()
-        self.checker = Divergence(self.ledger)
+        self.history = History()
+        self.checker = Divergence(self.history)
         self.replicas = {1: replica(*one, hw=hw), 2: replica(*two, hw=hw)}
         for broker, loaded in self.replicas.items():
             self.checker.loaded(broker, loaded)
 
     def settle(self, broker: int, epoch: int = 5) -> list[str]:
         self.checker.settled(broker, epoch, 9)
-        return kinds(self.ledger)
+        return kinds(self.history)
 
 
 def test_equal_records_below_both_high_watermarks_are_fine() -> None:
@@ -36,7 +36,8 @@ def test_another_record_or_another_epoch_is_divergence() -> None:
         pair.settle(1)
         assert pair.settle(2) == ["divergence"]
     assert (
-        "at offset 2 broker 1 has record 20 of epoch 1 and broker 2 has record 21" in pair.ledger.violations[0].detail
+        "at offset 2 broker 1 has record 20 of epoch 1 and broker 2 has record 21"
+        in pair.history.findings.violations[0].detail
     )
 
 
@@ -48,7 +49,7 @@ def test_records_that_the_leader_has_deleted_do_not_count() -> None:
     pair.replicas[1].set_hw(4)
     pair.replicas[2].take(4, 3)
     pair.checker.compare(2, 9)
-    assert kinds(pair.ledger) == []
+    assert kinds(pair.history) == []
 
 
 def test_a_hole_in_one_of_them_is_divergence_and_in_both_is_not() -> None:
@@ -68,7 +69,7 @@ def test_tails_above_a_high_watermark_may_differ_until_it_moves() -> None:
     for moved in pair.replicas.values():
         moved.set_hw(3)
     pair.checker.compare(1, 9)
-    assert kinds(pair.ledger) == ["divergence"]
+    assert kinds(pair.history) == ["divergence"]
 
 
 def test_a_replica_of_an_older_epoch_or_one_that_truncates_or_is_down_is_not_compared() -> None:
@@ -93,7 +94,7 @@ def test_what_was_truncated_is_compared_again() -> None:
     pair.checker.truncated(2, 2)
     pair.replicas[2].log.append(OTHER)
     pair.checker.compare(2, 9)
-    assert kinds(pair.ledger) == ["divergence"]
+    assert kinds(pair.history) == ["divergence"]
 
 
 def test_below_a_log_start_nothing_is_compared() -> None:
@@ -108,6 +109,6 @@ def test_below_a_log_start_nothing_is_compared() -> None:
 def test_each_pair_is_reported_once_and_the_final_check_covers_all() -> None:
     pair = Pair((SAME, ONE), (SAME, OTHER))
     pair.checker.compare_all({**pair.replicas, 3: replica(SAME, ONE)}, 9)
-    assert kinds(pair.ledger) == ["divergence"] * 2
+    assert kinds(pair.history) == ["divergence"] * 2
     pair.checker.compare_all(pair.replicas, 9)
-    assert kinds(pair.ledger) == ["divergence"] * 2
+    assert kinds(pair.history) == ["divergence"] * 2

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from sim.checkers.epoch_leaders import EpochLeaders
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from tests.sim.checkers.histories import warnings
 
 
 def led(*leads: tuple[int, int]) -> list[str]:
-    ledger = Ledger()
-    checker = EpochLeaders(ledger)
+    history = History()
+    checker = EpochLeaders(history)
     for broker, epoch in leads:
         checker.lead(broker, epoch, 5)
-    return warnings(ledger)
+    return warnings(history)
 
 
 def test_one_leader_for_each_epoch() -> None:

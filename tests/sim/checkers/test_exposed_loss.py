@@ -8,33 +8,33 @@ FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
 
 def test_what_was_shown_and_is_there_is_not_lost() -> None:
-    ledger = shown((FIRST, 1), (SECOND, 3))
-    check(ledger, log(FIRST, SECOND), 9)
-    assert kinds(ledger) == []
+    history = shown((FIRST, 1), (SECOND, 3))
+    check(history, log(FIRST, SECOND), 9)
+    assert kinds(history) == []
 
 
 def test_an_equal_record_in_another_batch_object_counts() -> None:
-    ledger = shown((FIRST, 0))
-    check(ledger, log(Batch(0, 2, 5, 10)), 9)
-    assert kinds(ledger) == []
+    history = shown((FIRST, 0))
+    check(history, log(Batch(0, 2, 5, 10)), 9)
+    assert kinds(history) == []
 
 
 def test_nothing_or_another_record_in_its_place_is_a_loss_of_what_was_shown() -> None:
-    ledger = shown((FIRST, 1), (SECOND, 4))
-    check(ledger, log(Batch(0, 3, 1, 30)), 9)
-    assert kinds(ledger) == ["exposed-loss"]
-    assert ledger.violations[0].ids == {11, 12, 21}
-    assert "3 records, the first record 11 at offset 1" in ledger.violations[0].detail
+    history = shown((FIRST, 1), (SECOND, 4))
+    check(history, log(Batch(0, 3, 1, 30)), 9)
+    assert kinds(history) == ["exposed-loss"]
+    assert history.findings.violations[0].ids == {11, 12, 21}
+    assert "3 records, the first record 11 at offset 1" in history.findings.violations[0].detail
 
 
 def test_below_the_log_start_nothing_is_judged() -> None:
-    ledger = shown((FIRST, 0), (SECOND, 3))
-    check(ledger, log(Batch(0, 2, 1, 30), SECOND, start=3), 9)
-    assert kinds(ledger) == []
+    history = shown((FIRST, 0), (SECOND, 3))
+    check(history, log(Batch(0, 2, 1, 30), SECOND, start=3), 9)
+    assert kinds(history) == []
 
 
 def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
-    ledger = shown((FIRST, 0), (SECOND, 3))
-    ledger.deleted = {10, 11, 12, 20}
-    check(ledger, log(), 9)
-    assert ledger.violations[0].ids == {21}
+    history = shown((FIRST, 0), (SECOND, 3))
+    history.records.deleted = {10, 11, 12, 20}
+    check(history, log(), 9)
+    assert history.findings.violations[0].ids == {21}

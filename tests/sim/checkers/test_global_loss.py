@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.global_loss import GlobalLoss
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.batch import Batch
-from tests.sim.checkers.histories import make, replica, warnings
+from tests.sim.checkers.histories import commit, make, replica, warnings
 
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
@@ -14,17 +14,17 @@ class World:
     """Three brokers with logs of their own; both batches are committed."""
 
     def __init__(self, *logs: tuple[Batch, ...]) -> None:
-        self.ledger = Ledger()
-        self.ledger.commit([FIRST, SECOND], 0)
-        self.checker = GlobalLoss(self.ledger)
+        self.history = History()
+        commit(self.history, [FIRST, SECOND], 0)
+        self.checker = GlobalLoss(self.history)
         self.replicas = {broker: replica(*log) for broker, log in enumerate(logs, 1)}
         for broker, loaded in self.replicas.items():
-            make(self.ledger, *loaded.log.batches)
+            make(self.history, *loaded.log.batches)
             self.checker.loaded(broker, loaded)
 
     def truncate(self, broker: int, offset: int) -> list[str]:
         self.checker.removed(self.replicas[broker].log.truncate_to(offset), 5)
-        return warnings(self.ledger)
+        return warnings(self.history)
 
     def lose(self, broker: int, kept: int) -> list[str]:
         """As a machine does whose log ends there after the crash."""
@@ -32,12 +32,12 @@ class World:
         lost = log.batches[kept:]
         del log.batches[kept:], log.lasts[kept:]
         self.checker.lost(broker, lost, 5)
-        return warnings(self.ledger)
+        return warnings(self.history)
 
     def replace(self, broker: int) -> list[str]:
         """The old disk's log stays as it was."""
         self.checker.lost(broker, self.replicas[broker].log.batches, 5)
-        return warnings(self.ledger)
+        return warnings(self.history)
 
 
 def test_one_replica_is_enough() -> None:
@@ -52,9 +52,9 @@ def test_the_last_replica_loses_it(how: str) -> None:
     assert world.lose(1, 1) == []
     found = world.truncate(2, 3) if how == "truncates" else world.lose(2, 1) if how == "loses" else world.replace(2)
     assert found == ["global-loss"]
-    assert world.ledger.warnings[0].ids == {20, 21}
+    assert world.history.findings.warnings[0].ids == {20, 21}
     assert "2 committed records are in no log, the first of them record 20 of offset 3" in (
-        world.ledger.warnings[0].detail
+        world.history.findings.warnings[0].detail
     )
 
 
@@ -64,7 +64,7 @@ def test_each_batch_is_reported_once() -> None:
     world.replicas[2].log.append(SECOND)
     assert world.truncate(2, 0) == ["global-loss"]
     assert world.lose(1, 0) == ["global-loss"] * 2
-    assert world.ledger.warnings[1].ids == {10, 11, 12}
+    assert world.history.findings.warnings[1].ids == {10, 11, 12}
 
 
 def test_another_copy_of_a_record_counts() -> None:
@@ -76,11 +76,11 @@ def test_what_was_not_committed_or_was_deleted_may_go() -> None:
     world = World((FIRST, Batch(3, 4, 0, 30)), (FIRST,), ())
     assert world.truncate(1, 3) == []
     world = World((FIRST, SECOND), (), ())
-    world.ledger.deleted.update(range(20, 22))
+    world.history.records.deleted.update(range(20, 22))
     assert world.truncate(1, 3) == []
 
 
 def test_what_was_deleted_may_go_with_the_only_log() -> None:
     world = World((FIRST, SECOND))
-    world.ledger.deleted.update((*FIRST.ids(), *SECOND.ids()))
+    world.history.records.deleted.update((*FIRST.ids(), *SECOND.ids()))
     assert world.replace(1) == []

@@ -12,9 +12,10 @@ from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.divergence import Divergence
 from sim.checkers.global_loss import GlobalLoss
 from sim.checkers.hw_regression import check_answer
-from sim.history.ledger import Ledger, Shown
+from sim.history.clients import Shown
+from sim.history.history import History
 from sim.protocol.batch import Batch
-from tests.sim.checkers.histories import make, replica, warnings
+from tests.sim.checkers.histories import commit, make, replica, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,9 +53,9 @@ def watched(*held: Batch, hw: int = 0) -> tuple[Replica, Watched]:
 
 def commits_that_a_candidate_lacks(count: int) -> int:
     """The ISR's other member is one batch behind at each commit."""
-    made, ledger = batches(count), Ledger()
-    make(ledger, *made)
-    checker = Completeness(ledger)
+    made, history = batches(count), History()
+    make(history, *made)
+    checker = Completeness(history)
     checker.isr((1, 2), (), 0)
     leader, seen = watched()
     follower, seen_too = watched()
@@ -66,15 +67,15 @@ def commits_that_a_candidate_lacks(count: int) -> int:
         leader.log.append(batch)
         checker.committed(1, 0, [batch], 5)
         follower.log.append(batch)
-    assert len(warnings(ledger)) == count
+    assert len(warnings(history)) == count
     return seen.looks + seen_too.looks
 
 
 def elections(count: int) -> int:
     """Somebody else begins to lead after each batch, which was committed and shown."""
-    made, ledger = batches(count), Ledger()
-    make(ledger, *made)
-    complete, consistent = Completeness(ledger), ConsistentReads(ledger)
+    made, history = batches(count), History()
+    make(history, *made)
+    complete, consistent = Completeness(history), ConsistentReads(history)
     complete.isr((1, 2), (), 0)
     replicas = {broker: watched() for broker in (1, 2)}
     for broker, (one, _) in replicas.items():
@@ -87,15 +88,15 @@ def elections(count: int) -> int:
         complete.lead(leader, epoch, 5)
         consistent.lead(leader, epoch, replicas[leader][0].log, 5)
         complete.committed(leader, epoch, [batch], 5)
-        ledger.shown.append(Shown(batch, batch.base_offset, 5))
-    assert warnings(ledger) == []
+        history.clients.shown.append(Shown(batch, batch.base_offset, 5))
+    assert warnings(history) == []
     return sum(seen.looks for _, seen in replicas.values())
 
 
 def high_watermarks(count: int) -> int:
     """Two replicas whose logs go on, each beyond the other's HW, which moves by one batch at a time."""
-    made, ledger = batches(count), Ledger()
-    checker = Divergence(ledger)
+    made, history = batches(count), History()
+    checker = Divergence(history)
     replicas = {1: watched(*made, hw=0), 2: watched(*made[:-1], Batch(count - 1, count - 1, 1, 99), hw=0)}
     for broker, (one, _) in replicas.items():
         checker.loaded(broker, one)
@@ -104,34 +105,34 @@ def high_watermarks(count: int) -> int:
         for broker, (one, _) in replicas.items():
             one.hw = hw
             checker.compare(broker, 5)
-    assert ledger.violations == []
+    assert history.findings.violations == []
     return sum(seen.looks for _, seen in replicas.values())
 
 
 def truncations(count: int) -> int:
     """A batch after the other is cut off one log, and stands in the other one."""
-    made, ledger = batches(count), Ledger()
-    make(ledger, *made)
-    ledger.commit(made, 1)
-    checker = GlobalLoss(ledger)
+    made, history = batches(count), History()
+    make(history, *made)
+    commit(history, made, 1)
+    checker = GlobalLoss(history)
     replicas = {broker: watched(*made) for broker in (1, 2)}
     for broker, (one, _) in replicas.items():
         checker.loaded(broker, one)
     for batch in reversed(made):
         checker.removed(replicas[1][0].log.truncate_to(batch.base_offset), 5)
-    assert warnings(ledger) == []
+    assert warnings(history) == []
     return sum(seen.looks for _, seen in replicas.values())
 
 
 def regressions(count: int) -> int:
     """An end offset before the last batch is told after each of many commits."""
-    ledger = Ledger()
-    ledger.committed = seen = Watched()
+    history = History()
+    history.commits.batches = seen = Watched()
     for batch in batches(count):
         seen.append(batch)
-        ledger.expose(0, batch.last_offset + 1)
-        check_answer(ledger, ledger.exposed, batch.base_offset, 0, 5)
-    assert [one.ids for one in ledger.violations] == [frozenset({record}) for record in range(count)]
+        history.clients.expose(0, batch.last_offset + 1)
+        check_answer(history, history.clients.exposed, batch.base_offset, 0, 5)
+    assert [one.ids for one in history.findings.violations] == [frozenset({record}) for record in range(count)]
     return seen.looks
 
 

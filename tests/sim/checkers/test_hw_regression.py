@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.hw_regression import check_answer
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.history.steps import Exposed
 from sim.protocol.batch import Batch
-from tests.sim.checkers.histories import kinds
+from tests.sim.checkers.histories import commit, kinds
 
 KNOWN = Exposed(5, 12, Exposed(3, 10, None))
 """End offsets exposed when the request was sent, by epoch."""
@@ -27,19 +27,19 @@ KNOWN = Exposed(5, 12, Exposed(3, 10, None))
 def test_answers_are_compared_with_exposures_of_the_same_or_an_older_epoch(
     epoch: int, end: int, found: list[str], stale: int
 ) -> None:
-    ledger = Ledger()
-    check_answer(ledger, KNOWN, end, epoch, 9)
-    assert (kinds(ledger), ledger.stale_reads) == (found, stale)
+    history = History()
+    check_answer(history, KNOWN, end, epoch, 9)
+    assert (kinds(history), history.findings.stale_reads) == (found, stale)
 
 
 def test_the_first_answer_of_all_regresses_from_nothing() -> None:
-    ledger = Ledger()
-    check_answer(ledger, None, 0, 0, 9)
-    assert kinds(ledger) == []
+    history = History()
+    check_answer(history, None, 0, 0, 9)
+    assert kinds(history) == []
 
 
 def test_the_records_concerned_are_those_between_the_two_ends() -> None:
-    ledger = Ledger()
-    ledger.commit([Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
-    check_answer(ledger, KNOWN, 9, 5, 9)
-    assert ledger.violations[0].ids == {81, 82, 90}
+    history = History()
+    commit(history, [Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
+    check_answer(history, KNOWN, 9, 5, 9)
+    assert history.findings.violations[0].ids == {81, 82, 90}

@@ -6,7 +6,7 @@ import pytest
 
 from sim.checkers.log_matching import LogMatching
 from sim.history import steps
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import replica, warnings
 
@@ -22,8 +22,8 @@ class World:
     """Two empty logs."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.checker = LogMatching(self.ledger)
+        self.history = History()
+        self.checker = LogMatching(self.history)
         self.logs: dict[int, Log] = {}
         for broker in (1, 2):
             loaded = replica()
@@ -37,7 +37,7 @@ class World:
             step = steps.Append(broker, log, batch)
             step.at_us = 5
             self.checker.on_append(step)
-        return warnings(self.ledger)
+        return warnings(self.history)
 
 
 def test_a_log_that_follows_another() -> None:
@@ -59,7 +59,7 @@ def test_a_record_after_another_one_than_where_it_was_made() -> None:
     world.append(1, A0, A1)
     world.append(2, A0, B1, NEXT)
     assert world.append(1, NEXT) == ["log-mismatch"]
-    assert world.ledger.warnings[0].ids == {20, 30}
+    assert world.history.findings.warnings[0].ids == {20, 30}
     assert world.append(1, Batch(4, 4, 1, 50)) == ["log-mismatch"]
 
 
@@ -98,7 +98,10 @@ def test_another_record_at_an_offset_that_the_epoch_has_used() -> None:
     world.append(2, A0, A1)
     world.logs[1].truncate_to(2)
     assert world.append(1, Batch(2, 3, 0, 70)) == ["log-mismatch"]
-    assert "at offset 2 of epoch 0 broker 1 has record 70 and broker 2 has record 20" in world.ledger.warnings[0].detail
+    assert (
+        "at offset 2 of epoch 0 broker 1 has record 70 and broker 2 has record 20"
+        in world.history.findings.warnings[0].detail
+    )
 
 
 def test_an_offset_that_everybody_has_lost_may_be_used_again() -> None:

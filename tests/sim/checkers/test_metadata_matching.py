@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.metadata_matching import MetadataMatching
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Setting
 from tests.sim.checkers.histories import warnings
 
@@ -13,14 +13,14 @@ class World:
     """Three records are committed."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.checker = MetadataMatching(self.ledger)
+        self.history = History()
+        self.checker = MetadataMatching(self.history)
         self.checker.committed([FIRST])
         self.checker.committed([SECOND, THIRD])
 
     def replay(self, broker: int, offset: int, *records: BrokerRegistration | Setting | PartitionRegistration) -> str:
         self.checker.replayed(broker, offset, records, 5)
-        return ",".join(warnings(self.ledger))
+        return ",".join(warnings(self.history))
 
 
 def test_prefixes_in_any_portions_and_once_more_after_a_restart() -> None:
@@ -35,7 +35,7 @@ def test_a_record_that_is_left_out_or_replayed_twice() -> None:
     world = World()
     assert world.replay(1, 0, SECOND) == "metadata-mismatch"
     assert "broker 1 replayed a Setting at offset 0, where a BrokerRegistration stands" in (
-        world.ledger.warnings[0].detail
+        world.history.findings.warnings[0].detail
     )
     assert world.replay(2, 0, FIRST, FIRST) == "metadata-mismatch,metadata-mismatch"
     assert world.replay(2, 0, FIRST, FIRST) == "metadata-mismatch,metadata-mismatch"
@@ -44,4 +44,4 @@ def test_a_record_that_is_left_out_or_replayed_twice() -> None:
 def test_a_record_that_was_never_committed() -> None:
     world = World()
     assert world.replay(1, 3, THIRD) == "metadata-mismatch"
-    assert "where nothing stands" in world.ledger.warnings[0].detail
+    assert "where nothing stands" in world.history.findings.warnings[0].detail

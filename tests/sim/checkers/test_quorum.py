@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from sim.checkers.quorum import Quorum
-from sim.history.ledger import Ledger
+from sim.history import steps
+from sim.history.history import History
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import Partition
 from tests.sim.checkers.histories import replica, warnings
@@ -19,8 +20,8 @@ class World:
     """A leader that has adopted an ISR."""
 
     def __init__(self, isr: tuple[int, ...], *, epoch: int = 4) -> None:
-        self.ledger = Ledger()
-        self.checker = Quorum(self.ledger)
+        self.history = History()
+        self.checker = Quorum(self.history)
         one = replica()
         assert isinstance(one, Partition)
         self.leader = one
@@ -30,8 +31,11 @@ class World:
         one.become_leader(decision(isr, epoch), 0)
 
     def commit(self) -> list[str]:
-        self.checker.committed(self.leader, 5)
-        return warnings(self.ledger)
+        step = steps.HighWatermark(1, self.leader, 0)
+        step.committed = []
+        step.at_us = 5
+        self.checker.on_hw(step)
+        return warnings(self.history)
 
 
 def test_a_leader_that_waits_for_the_persisted_isr_or_more() -> None:
@@ -45,8 +49,8 @@ def test_a_leader_that_does_not_know_a_member() -> None:
     world = World((1, 2))
     assert world.commit() == []
     world.checker.persisted(ALL, (), 4, 5)
-    assert warnings(world.ledger) == ["quorum-not-superset"]
-    assert "waits for [1, 2], while the persisted ISR is [1, 2, 3]" in world.ledger.warnings[0].detail
+    assert warnings(world.history) == ["quorum-not-superset"]
+    assert "waits for [1, 2], while the persisted ISR is [1, 2, 3]" in world.history.findings.warnings[0].detail
     assert world.commit() == ["quorum-not-superset"]
 
 
@@ -69,7 +73,7 @@ def test_a_stale_leader_and_one_whose_write_is_under_way_are_not_judged() -> Non
     world = World((1, 2))
     world.leader.state.locked = True
     world.checker.persisted(ALL, (), 4, 5)
-    assert warnings(world.ledger) == []
+    assert warnings(world.history) == []
     world.leader.state.locked = False
     world.checker.persisted((2, 3), (), 5, 6)
     assert world.commit() == []
@@ -80,22 +84,22 @@ def test_a_leader_that_begins_with_another_isr(adopted: tuple[int, ...], found: 
     world = World(ALL)
     world.checker.elected(5)
     world.checker.lead(world.leader, decision(adopted, 5), 6)
-    assert warnings(world.ledger) == found
+    assert warnings(world.history) == found
 
 
 def test_a_leader_of_an_older_decision_begins() -> None:
     world = World(ALL)
     world.checker.elected(6)
     world.checker.lead(world.leader, decision((1, 2), 5), 6)
-    assert warnings(world.ledger) == []
+    assert warnings(world.history) == []
 
 
 def test_who_may_be_elected_from_the_elr_is_waited_for_where_the_hw_may_move() -> None:
     world = World((1, 2))
     world.leader.min_insync_replicas = 2
     world.checker.persisted((1, 2), (3,), 4, 5)
-    assert warnings(world.ledger) == ["quorum-not-superset"]
-    assert "the persisted ISR is [1, 2], the ELR [3]" in world.ledger.warnings[0].detail
+    assert warnings(world.history) == ["quorum-not-superset"]
+    assert "the persisted ISR is [1, 2], the ELR [3]" in world.history.findings.warnings[0].detail
 
 
 def test_a_leader_below_min_isr_need_not_know_the_elr_unless_its_hw_moves() -> None:
@@ -103,7 +107,7 @@ def test_a_leader_below_min_isr_need_not_know_the_elr_unless_its_hw_moves() -> N
     world.leader.min_insync_replicas = 2
     world.checker.persisted((1,), (2,), 4, 5)
     world.checker.lead(world.leader, decision((1,)), 5)
-    assert warnings(world.ledger) == []
+    assert warnings(world.history) == []
     assert world.commit() == ["quorum-not-superset"]
 
 

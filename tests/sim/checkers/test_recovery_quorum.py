@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.recovery_quorum import RecoveryQuorum
-from sim.history.ledger import Ledger
+from sim.history.history import History
 from sim.protocol.kraft.metadata import PartitionRegistration
 from tests.sim.checkers.histories import warnings
 
@@ -12,8 +12,8 @@ class World:
     """Three replicas, all in the ISR, min ISR 2; changes come one by one."""
 
     def __init__(self, *, remembers: bool = False) -> None:
-        self.ledger = Ledger()
-        self.checker = RecoveryQuorum(self.ledger)
+        self.history = History()
+        self.checker = RecoveryQuorum(self.history)
         self.remembers = remembers
         self.epoch = 0
         self.change(1, (1, 2, 3))
@@ -34,7 +34,7 @@ class World:
             "t-0", leader, self.epoch, isr, self.epoch, replicas, elr=elr, last_known_elr=known
         )
         self.checker.changed(state, min_isr, unclean, 5, remembers=self.remembers)
-        return warnings(self.ledger)
+        return warnings(self.history)
 
 
 def test_who_leaves_a_small_isr_stays_eligible() -> None:
@@ -50,7 +50,7 @@ def test_somebody_is_forgotten() -> None:
     world = World()
     assert world.change(1, (1,), ()) == ["recovery-quorum"]
     assert "ISR [1], ELR [] and those ejected after an unclean shutdown [] are 1 assigned replicas" in (
-        world.ledger.warnings[0].detail
+        world.history.findings.warnings[0].detail
     )
     assert world.change(0, (), (1,)) == ["recovery-quorum"]
     assert world.change(1, (1, 2)) == ["recovery-quorum"]

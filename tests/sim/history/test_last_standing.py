@@ -3,76 +3,87 @@ from __future__ import annotations
 import pytest
 
 from scenarios.format.catalogue import load
-from sim.history.last_standing import LastStanding
-from sim.history.ledger import End, Ledger
+from sim.history import steps
+from sim.history.history import History
+from sim.history.last_standing import taken
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 from tests.named import run_row
+from tests.sim.checkers.histories import commit, replica, tell
+from tests.sim.protocol.recording import Recorder, partition
 
 RECORD = Batch(0, 1, 0, 10)
 """Records 10 and 11, which every history is about."""
 
 
-class History:
+class Story:
     """Three replicas that hold one committed batch, in an ISR of all three."""
 
-    def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.ledger.isr_history.append((0, (1, 2, 3)))
-        self.ledger.commit([RECORD], 5)
-        self.standing = LastStanding(self.ledger)
-        self.logs = {broker: Log() for broker in (1, 2, 3)}
-        for broker, log in self.logs.items():
-            log.append(RECORD)
-            self.standing.loaded(broker, log)
+    def __init__(self, *, committed: bool = True) -> None:
+        self.history = History()
+        self.isr(0, 1, 2, 3)
+        for broker in (1, 2, 3):
+            self.appends(broker, 1)
+        if committed:
+            commit(self.history, [RECORD], 5)
 
-    def isr(self, at_us: int, *members: int) -> History:
-        self.ledger.isr_history.append((at_us, members))
+    def happens(self, step: steps.Step, at_us: int) -> Story:
+        tell(self.history, step, at_us)
         return self
 
-    def loses(self, broker: int, at_us: int) -> History:
-        lost = {RECORD.first_id: RECORD}
-        self.ledger.ended(End(broker, at_us, "power-loss", lost, broker in self.ledger.isr))
-        return self
+    def appends(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.Append(broker, Log(), RECORD), at_us)
+
+    def isr(self, at_us: int, *members: int) -> Story:
+        return self.happens(steps.Isr(members, 0), at_us)
+
+    def loses(self, broker: int, at_us: int) -> Story:
+        return self.happens(steps.End(broker, "power-loss", [RECORD]), at_us)
 
     def elected(self, broker: int) -> set[int]:
-        self.standing.elected(broker)
-        return self.standing.taken
+        return taken(self.happens(steps.Elected(broker, 1), 50).history, frozenset(RECORD.ids()))
 
 
 def test_the_last_member_of_the_isr_that_lost_what_another_has() -> None:
-    assert History().isr(10, 1).loses(1, 20).elected(1) == {10, 11}
+    assert Story().isr(10, 1).loses(1, 20).elected(1) == {10, 11}
 
 
 def test_it_may_end_before_it_is_the_last_one() -> None:
-    assert History().isr(10, 1, 2).loses(1, 20).isr(30, 1).elected(1) == {10, 11}
+    assert Story().isr(10, 1, 2).loses(1, 20).isr(30, 1).elected(1) == {10, 11}
 
 
 def test_with_another_member_in_the_isr_it_is_another_story() -> None:
-    assert History().isr(10, 1, 2).loses(1, 20).elected(1) == set()
-    assert History().isr(10, 1).isr(15, 1, 2).loses(1, 20).elected(1) == set()
+    assert Story().isr(10, 1, 2).loses(1, 20).elected(1) == set()
+    assert Story().isr(10, 1).isr(15, 1, 2).loses(1, 20).elected(1) == set()
 
 
 def test_what_nobody_else_has_was_lost_with_the_machine() -> None:
-    history = History().isr(10, 1).loses(1, 20).loses(2, 21)
-    history.logs[3].truncate_fully(0)
+    history = Story().isr(10, 1).loses(1, 20).loses(2, 21)
+    history.happens(steps.Truncate(3, partition(Recorder()), [RECORD]), 22)
     assert history.elected(1) == set()
 
 
+def test_what_retention_dropped_or_went_with_its_replica_nobody_has() -> None:
+    history = Story().isr(10, 1).loses(1, 20).happens(steps.LogStart(2, 1), 21)
+    assert history.elected(1) == {10, 11}
+    gone = Story().isr(10, 1).loses(1, 20)
+    gone.happens(steps.LogStart(2, 2), 21).happens(steps.Deleted(3, replica(), []), 22)
+    assert gone.elected(1) == set()
+
+
 def test_what_was_not_committed_was_promised_to_nobody() -> None:
-    history = History()
-    history.ledger.commits.clear()
+    history = Story(committed=False)
     assert history.isr(10, 1).loses(1, 20).elected(1) == set()
 
 
 def test_who_has_it_back_lacks_nothing() -> None:
-    history = History().isr(10, 1).loses(1, 20)
-    history.ledger.appended(1, RECORD, 30)
+    history = Story().isr(10, 1).loses(1, 20)
+    history.appends(1, 30)
     assert history.elected(1) == set()
 
 
 def test_another_leader_takes_nothing_along() -> None:
-    history = History().isr(10, 1).loses(1, 20)
+    history = Story().isr(10, 1).loses(1, 20)
     assert history.elected(2) == set()
     assert history.elected(0) == set()
 

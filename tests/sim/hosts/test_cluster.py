@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.config import NEVER
+from sim.hosts.zookeeper import ScriptedZooKeeper
 from sim.protocol.messages import NONE, UpdateMetadataRequest
 from sim.protocol.probes import PROBES
+from tests.sim.checkers.histories import ends, premises
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -96,8 +98,8 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1]
-    ends = [end for end in cluster.recorder.ledger.ends if end.kind != "exit"]
-    assert [(end.kind, sorted(end.lost)) for end in ends] == [("kill", [0])]
+    found = [end for end in ends(cluster.recorder.history) if end.kind != "exit"]
+    assert [(end.kind, sorted(end.lost)) for end in found] == [("kill", [0])]
 
 
 def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
@@ -111,9 +113,9 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1, 2]
-    ends = [end for end in cluster.recorder.ledger.ends if end.kind != "exit"]
-    assert [(end.broker, end.kind, sorted(end.lost)) for end in ends] == [(3, "disk-replaced", [0, 2])]
-    assert not cluster.recorder.ledger.synced_lost
+    found = [end for end in ends(cluster.recorder.history) if end.kind != "exit"]
+    assert [(end.broker, end.kind, sorted(end.lost)) for end in found] == [(3, "disk-replaced", [0, 2])]
+    assert not premises(cluster.recorder.history).synced_lost
     world.run(30)
     assert world.logs == [[0, 1, 2]] * 3
 
@@ -125,7 +127,7 @@ def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() 
     cluster.shut_down(3)
     world.run()
     assert cluster.machines.replace_disk(3)
-    assert [(end.kind, sorted(end.lost)) for end in cluster.recorder.ledger.ends] == [("shutdown", [0])]
+    assert [(end.kind, sorted(end.lost)) for end in ends(cluster.recorder.history)] == [("shutdown", [0])]
     assert world.of("disk-replaced", broker=3)
     assert not cluster.machines.replace_disk(3)
 
@@ -137,7 +139,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     world.write(1)
     cluster = world.cluster
     assert cluster.machines.corrupt_tail(3, 1)
-    assert cluster.recorder.ledger.synced_lost == synced
+    assert premises(cluster.recorder.history).synced_lost == synced
     world.run(20)
     cluster.start(3)
     world.run()
@@ -159,19 +161,20 @@ def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
 
 def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     world = World().ready()
-    ledger = world.cluster.recorder.ledger
+    history = world.cluster.recorder.history
     world.cluster.administrator.set_config("unclean.leader.election.enable", False)
     world.cluster.kill(1)
     world.run(30)
     assert [step["broker"] for step in world.of("elected") if step["broker"]] == [1, 2]
-    assert not ledger.unclean_election
+    assert not premises(history).unclean_election
     world.cluster.administrator.set_config("unclean.leader.election.enable", True)
-    assert ledger.unclean_election
+    assert premises(history).unclean_election
     scripted = World(scripted=True).ready().cluster
+    assert isinstance(scripted.control, ScriptedZooKeeper)
     scripted.control.decide(1, (1, 2))
-    assert not scripted.recorder.ledger.unclean_election
+    assert not premises(scripted.recorder.history).unclean_election
     scripted.control.decide(3, (3,))
-    assert scripted.recorder.ledger.unclean_election
+    assert premises(scripted.recorder.history).unclean_election
 
 
 def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> None:

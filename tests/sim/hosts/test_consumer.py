@@ -86,13 +86,13 @@ def test_an_end_offset_that_goes_back_is_seen() -> None:
     world.until("ack")
     cluster.consumer.ask_end_offset()
     world.until("end-offset", offset=1)
-    assert cluster.recorder.ledger.violations == []
+    assert cluster.recorder.history.findings.violations == []
     cluster.links.cut(3, 2)  # Broker 2 has heard of no high watermark, and none of its followers will fetch.
     cluster.kill(1)
     world.run(25)
     cluster.consumer.ask_end_offset()
     world.until("end-offset", offset=0)
-    assert [violation.kind for violation in cluster.recorder.ledger.violations] == ["hw-regression"]
+    assert [violation.kind for violation in cluster.recorder.history.findings.violations] == ["hw-regression"]
 
 
 CUT: dict[str, int | str] = {

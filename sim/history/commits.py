@@ -1,0 +1,58 @@
+"""What was committed: a batch is, once the high watermark of a broker that presumes to lead has passed it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+
+from sim.history import steps
+from sim.protocol.batch import Batch
+
+
+class Commits(steps.Listener):
+    """The commits of one run.
+
+    Attributes:
+        first_us: first id -> when a leader's HW first passed the batch.
+        batches: in the order in which leaders' HWs passed them.
+    """
+
+    __slots__ = ("_ascending", "_ascents", "_known", "batches", "first_us")
+
+    def __init__(self) -> None:
+        self.first_us: dict[int, int] = {}
+        self.batches: list[Batch] = []
+        self._known: set[Batch] = set()
+        self._ascents: list[int] = []
+        """Where in `batches` offsets do not go on ascending."""
+        self._ascending = 0
+        """How much of `batches` has been looked at for that."""
+
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        """See `HighWatermark`."""
+        if step.committed:
+            first_us = self.first_us
+            for batch in step.committed:
+                if batch.first_id not in first_us:
+                    first_us[batch.first_id] = step.at_us
+                if batch not in self._known:
+                    self._known.add(batch)
+                    self.batches.append(batch)
+
+    def between(self, offset: int, end: int) -> Iterator[Batch]:
+        """Batches that were committed with records at or above `offset` and below `end`."""
+        batches = self.batches
+        for place in range(self._ascending, len(batches)):
+            if not place or batches[place].base_offset <= batches[place - 1].last_offset:
+                self._ascents.append(place)
+        self._ascending = len(batches)
+        for begin, stop in pairwise([*self._ascents, len(batches)]):
+            place = bisect_left(batches, offset, begin, stop, key=_last_offset)
+            while place < stop and batches[place].base_offset < end:
+                yield batches[place]
+                place += 1
+
+
+def _last_offset(batch: Batch) -> int:
+    return batch.last_offset

@@ -1,0 +1,48 @@
+"""What is known of a run: by subject, and as the steps from which labels are worked out when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.history.clients import Clients
+from sim.history.commits import Commits
+from sim.history.findings import Findings
+from sim.history.records import Records
+from sim.history.steps import KINDS, Listener, Step, heard_by
+
+
+class History:
+    """What happened in one run.
+
+    Attributes:
+        steps: those of which the kind is kept, in order.
+        clients: what clients know.
+        commits: what was committed.
+        records: what was made and deleted.
+        findings: what checkers found.
+    """
+
+    __slots__ = ("clients", "commits", "findings", "records", "steps")
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.clients = Clients()
+        self.commits = Commits()
+        self.records = Records(self.steps)
+        self.findings = Findings()
+
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        self.steps.clear()
+
+    def retell(self, listeners: Sequence[Listener]) -> None:
+        """Tell listeners of all that was kept, step by step, in this order."""
+        told: list[list[Listener]] = [[] for _ in KINDS]
+        for listener in listeners:
+            for number in heard_by(listener):
+                assert KINDS[number].kept, f"{KINDS[number].name} is not kept"
+                told[number].append(listener)
+        for step in self.steps:
+            hearing = told[step.kind.number]
+            if hearing:
+                step.tell(hearing)
