@@ -18,8 +18,6 @@ from sim.history import steps
 from sim.history.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sim.protocol.kraft.metadata import Record
 
 
@@ -40,26 +38,19 @@ class MetadataMatching(Checker):
         self._reported: set[tuple[int, int]] = set()
 
     def on_metadata(self, step: steps.Metadata) -> None:
-        """See `Metadata`."""
-        if step.kind is steps.COMMITTED_METADATA:
-            self.committed(step.entries)
-        else:
-            self.replayed(step.broker, step.offset, step.entries, step.at_us)
-
-    def committed(self, records: Sequence[Record]) -> None:
-        """The quorum committed records."""
-        self._log += records
-
-    def replayed(self, broker: int, offset: int, records: Sequence[Record], now_us: int) -> None:
-        """A broker replayed records, the first of them at that offset; the first that differs is reported."""
+        """See `Metadata`: of what a broker replays, the first record that differs is reported."""
         log = self._log
-        for place, record in enumerate(records, offset):
+        if step.kind is steps.COMMITTED_METADATA:
+            log += step.entries
+            return
+        broker = step.broker
+        for place, record in enumerate(step.entries, step.offset):
             if place >= len(log) or log[place] is not record:
                 if (broker, place) not in self._reported:
                     self._reported.add((broker, place))
                     there = log[place] if place < len(log) else "nothing"
                     detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {_said(there)} stands"
-                    self._warns("metadata-mismatch", now_us, detail)
+                    self._warns("metadata-mismatch", step.at_us, detail)
                 return
 
 

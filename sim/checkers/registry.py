@@ -63,8 +63,7 @@ class Checkers:
 
     def __init__(self, recorder: Recorder) -> None:
         self._all = [kind(recorder.history) for kind in CHECKERS]
-        for checker in self._all:
-            recorder.attach(checker)
+        recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:
         """The run has ended."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sim.history.clients import Clients
 from sim.history.commits import Commits
 from sim.history.findings import Findings
 from sim.history.records import Records
-from sim.history.steps import KINDS, Listener, Step, heard_by
+from sim.history.steps import KINDS, METHODS, Listener, Step, heard_by
+
+_NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 
 
 class History:
@@ -36,11 +39,11 @@ class History:
         self.steps.clear()
 
     def retell(self, listeners: Sequence[Listener]) -> None:
-        """Tell listeners of all that was kept, step by step, in this order."""
-        told: list[list[Listener]] = [[] for _ in KINDS]
+        """Tell listeners of all that was kept, step by step, in this order; they ask for nothing else."""
+        told: list[list[Listener]] = [[] for _ in METHODS]
         for listener in listeners:
             for number in heard_by(listener):
-                assert KINDS[number].kept, f"{KINDS[number].name} is not kept"
+                assert number not in _NOT_KEPT
                 told[number].append(listener)
         for step in self.steps:
             hearing = told[step.kind.number]

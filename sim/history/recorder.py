@@ -6,7 +6,7 @@ which they asked, but moments come first and traces last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -16,7 +16,7 @@ from sim.history.counts import Counts
 from sim.history.coverage import Coverage
 from sim.history.history import History
 from sim.history.metrics import Metrics
-from sim.history.steps import KINDS, Listener, Step, Truncate, heard_by
+from sim.history.steps import KINDS, METHODS, Listener, Step, Truncate, heard_by
 from sim.history.trace import Shown
 from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.batch import Batch
@@ -99,7 +99,7 @@ class Recorder:
         self._kernel = kernel
         self._budget = self._left = record_budget
         self._buffer = bytearray()
-        self._listeners: list[list[Listener]] = [[] for _ in KINDS]
+        self._listeners: list[list[Listener]] = [[] for _ in METHODS]
         self._trace = _Trace()
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
@@ -107,13 +107,18 @@ class Recorder:
         self.availability = Availability()
         self.metrics = Metrics()
         self.counts = Counts()
-        self.attach(self.coverage)
-        self.attach(self.history.clients)
-        self.attach(self.history.commits)
-        self.attach(self.history.records)
-        self.attach(self.availability)
-        self.attach(self.metrics)
-        self.attach(self.counts)
+        history = self.history
+        self.attach(
+            [
+                self.coverage,
+                history.clients,
+                history.commits,
+                history.records,
+                self.availability,
+                self.metrics,
+                self.counts,
+            ]
+        )
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
@@ -157,17 +162,17 @@ class Recorder:
 
     # Who is told.
 
-    def attach(self, listener: Listener) -> None:
-        """Tell somebody of all steps that he has methods for, from now on."""
-        for number in heard_by(listener):
-            self._listeners[number].append(listener)
+    def attach(self, listeners: Sequence[Listener]) -> None:
+        """Tell listeners of all steps that they have methods for, from now on."""
+        for listener in listeners:
+            for number in heard_by(listener):
+                self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None]) -> None:
         """Show somebody every step, as a trace shows it."""
         if not self._trace.observers:
-            for kind in KINDS:
-                if kind.code >= 0:
-                    self._listeners[kind.number].append(self._trace)
+            for number in sorted({kind.number for kind in KINDS if kind.code >= 0}):
+                self._listeners[number].append(self._trace)
         self._trace.observers.append(observer)
 
     @property

@@ -39,7 +39,7 @@ class Kind:
         method: what of a `Listener` is called.
 
     Attributes:
-        number: its place in `KINDS`.
+        number: of its method: listeners are told of kinds by methods.
     """
 
     __slots__ = ("code", "has_records", "kept", "meaning", "method", "moments", "name", "number")
@@ -62,11 +62,13 @@ class Kind:
         self.has_records = has_records
         self.kept = kept
         self.method = f"on_{method or name}".replace("-", "_")
-        self.number = len(KINDS)
+        self.number = METHODS.setdefault(self.method, len(METHODS))
         KINDS.append(self)
 
 
 KINDS: Final[list[Kind]] = []
+METHODS: Final[dict[str, int]] = {}
+"""What of a `Listener` is called -> its number."""
 
 
 def _step(
@@ -1617,11 +1619,11 @@ _HEARD: Final[dict[type, tuple[int, ...]]] = {}
 
 
 def heard_by(listener: Listener) -> tuple[int, ...]:
-    """Numbers of the kinds of steps that a listener's class has methods of its own for; found out once for each."""
+    """Numbers of the methods that a listener's class has of its own; found out once for each."""
     kind = type(listener)
     heard = _HEARD.get(kind)
     if heard is None:
-        own = [one.number for one in KINDS if getattr(kind, one.method) is not getattr(Listener, one.method)]
+        own = [place for name, place in METHODS.items() if getattr(kind, name) is not getattr(Listener, name)]
         heard = _HEARD[kind] = tuple(own)
     return heard
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from sim.checkers.metadata_matching import MetadataMatching
+from sim.history import steps
 from sim.history.history import History
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Setting
 from tests.sim.checkers.histories import warnings
@@ -15,11 +16,13 @@ class World:
     def __init__(self) -> None:
         self.history = History()
         self.checker = MetadataMatching(self.history)
-        self.checker.committed([FIRST])
-        self.checker.committed([SECOND, THIRD])
+        self.checker.on_metadata(steps.Metadata(steps.COMMITTED_METADATA, 0, 0, [FIRST]))
+        self.checker.on_metadata(steps.Metadata(steps.COMMITTED_METADATA, 0, 1, [SECOND, THIRD]))
 
     def replay(self, broker: int, offset: int, *records: BrokerRegistration | Setting | PartitionRegistration) -> str:
-        self.checker.replayed(broker, offset, records, 5)
+        step = steps.Metadata(steps.REPLAYED_METADATA, broker, offset, records)
+        step.at_us = 5
+        self.checker.on_metadata(step)
         return ",".join(warnings(self.history))
 
 

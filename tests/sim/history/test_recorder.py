@@ -87,7 +87,7 @@ class Rounds(steps.Listener):
 def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_last() -> None:
     recorder = Recorder(Kernel())
     told: list[object] = []
-    recorder.attach(Rounds(told))
+    recorder.attach([Rounds(told)])
     recorder.observe(lambda shown: told.append(shown["step"]))
     recorder.arm("settled", told.append)
     recorder.record(steps.Settled(3, 0, 7))
