@@ -252,7 +252,8 @@ class Cluster:
         lost = self.machines.ended(process, kind, loses)
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
-        process.end()
+        else:
+            process.end()
         self.recorder.record(steps.End(broker, kind, lost, unclean=not self.machines.marked_clean(process)))
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)

@@ -125,11 +125,11 @@ class ZooKeeperBroker(Broker):
             self.exit(REFUSED)
             return
         self.network.settle_fetches(self.node)  # They carry the broker epoch.
-        self.broker_epoch = reply.broker_epoch
+        self.broker_epoch = self.zookeeper.session = reply.broker_epoch
         self._noticed = 0
         for key, value in reply.config.items():
             self.on_config_changed((key, value))
-        self.zookeeper.opened(reply.broker_epoch)
+        self.zookeeper.ask_again()
         if not reply.controller:
             self.module.elect()
         self._release()
@@ -156,20 +156,15 @@ class ZooKeeperBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
-        if (
-            self.zombie
-            or self.zookeeper.session < 0
-            or self.zookeeper.pending
-            or channel.usual_us >= self.settings.ping_us
-        ):
+        client, server = self.zookeeper, channel.target
+        if self.zombie or client.session < 0 or client.pending or channel.usual_us >= self.settings.ping_us:
             return False
-        zookeeper = channel.target
         partition = self.partition
         assert partition is not None
         return (
             self.network.steady(self.node, ZOOKEEPER)
-            and zookeeper.has_heard(self.node, self.zookeeper.session, self._noticed, partition.partition_epoch)
-            and zookeeper.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
+            and server.has_heard(self.node, client.session, self._noticed, partition.partition_epoch)
+            and server.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
     def ping_again(self, channel: Channel[ZooKeeperSessions], arrives_us: int, next_us: int) -> None:

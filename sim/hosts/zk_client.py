@@ -38,11 +38,6 @@ class ZooKeeperClient:
         self._broker = None
         self.pending.clear()
 
-    def opened(self, session: int) -> None:
-        """A session is open: ask again in it."""
-        self.session = session
-        self.ask_again()
-
     def expired(self) -> None:
         """The session is gone, and with it what does not outlive it."""
         self.session = -1
