@@ -62,7 +62,7 @@ class MetadataLog:
     def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
         """What was late is sent; who has had it since, by heartbeats, drops it."""
         broker, message = entry
-        channel: Channel[Heartbeating] | None = self._controller.reach(broker)
+        channel: Channel[Heartbeating] | None = self._controller.out.get(broker) or self._controller.reach(broker)
         if channel is not None:
             channel.send(channel.target.on_metadata_records, message)
 
