@@ -126,9 +126,8 @@ class Meddling(Kernel):
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         receiver = getattr(handler, "__self__", None)
         if isinstance(receiver, Broker | Consumer):
-            handler = update_wrapper(
-                partial(self.deliver, gate, handler), handler
-            )  # What has to wait goes by its name.
+            # A broker knows by its name what has to wait.
+            handler = update_wrapper(partial(self.deliver, gate, handler), handler)
         super().call_at(at_us, gate, handler, argument)
 
     def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:

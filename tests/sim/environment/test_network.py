@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sim.environment.network import LATENCY_US, Network, Node
-from sim.kernel.scheduler import Kernel, PastEventError, ShuffledKernel
+from sim.kernel.scheduler import Backlog, Kernel, PastEventError, ShuffledKernel
 from sim.kernel.streams import Streams
 from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 
@@ -300,6 +300,59 @@ def test_a_process_that_ends_itself_while_it_makes_up_for_a_pause_stops_there() 
     net.network.resume(net.two)
     assert net.two.got == []
     assert not net.two.life.open
+
+
+class Fragile(Backlog):
+    """Holds back what mentions glass."""
+
+    def put(self, handler: Any, argument: Any) -> None:
+        if "glass" in argument:
+            super().put(handler, argument)
+        else:
+            handler(argument)
+
+
+def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
+    net = Net()
+    net.one.tell(2, "before")
+    net.run()
+    waits = Fragile()
+    net.network.wait(net.two, waits)
+    net.one.tell(2, "glass")
+    net.one.tell(2, "wood")
+    net.three.tell(2, "steel, by a connection that was opened meanwhile")
+    net.kernel.call_at(net.kernel.now_us + 10_000, net.two.life, net.two.take, "timer of glass")
+    net.two.perform(net.two.take, "stone")
+    net.run()
+    assert sorted(net.two.got) == ["before", "steel, by a connection that was opened meanwhile", "stone", "wood"]
+    assert [message for _, message in waits.calls] == ["glass", "timer of glass"]
+    assert net.network.steady(1, 2)
+    net.network.wait(net.two, None)
+    net.one.tell(2, "more glass")
+    net.run()
+    assert net.two.got[-1] == "more glass"
+
+
+def test_a_pause_holds_back_all_and_hands_over_what_still_has_to_wait() -> None:
+    net = Net()
+    net.network.pause(net.two)
+    waits = Fragile()
+    net.network.wait(net.two, waits)
+    net.one.tell(2, "glass")
+    net.one.tell(2, "wood")
+    net.run()
+    assert (net.two.got, len(waits.calls)) == ([], 0)
+    net.network.resume(net.two)
+    assert net.two.got == ["wood"]
+    assert [message for _, message in waits.calls] == ["glass"]
+
+
+def test_a_process_that_is_over_waits_for_nothing() -> None:
+    net = Net()
+    net.network.leave(net.two, silently=True)
+    net.network.wait(net.two, Fragile())
+    assert not net.two.life.open
+    assert net.two.life.held is None
 
 
 def test_a_paused_process_hears_late_who_is_up_and_which_connections_broke() -> None:
