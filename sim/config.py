@@ -243,6 +243,13 @@ def _integer(value: object) -> int | None:
         return None
 
 
+def integer(config: Mapping[str, Value], key: str) -> int:
+    """The value of a key that is a number, in the key's own unit."""
+    value = config[key]
+    assert isinstance(value, int)
+    return value
+
+
 def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
     """The default table with layers laid over it, later ones winning; keys in the table's order.
 

@@ -36,7 +36,7 @@ from scenarios.single.workload import draw_sends
 from scenarios.version import check_build
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
-from sim.config import Value, resolve
+from sim.config import Value, integer, resolve
 from sim.history import last_standing
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
@@ -218,7 +218,7 @@ class _Run:
         for broker, name in self.older.items():
             broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
-        recorder = Recorder(self.kernel, self._budget("sim.record.budget"))
+        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         self.checkers = Checkers(recorder)
         self.cluster = Cluster(
             brokers=brokers,
@@ -281,22 +281,15 @@ class _Run:
 
     def _brokers(self) -> int:
         """How many of the scenario's brokers run."""
-        replicas, spare = self.config["default.replication.factor"], self.config["sim.spare.brokers"]
-        assert isinstance(replicas, int)
-        assert isinstance(spare, int)
-        return min(self.scenario.brokers, replicas + spare)
+        replicas = integer(self.config, "default.replication.factor")
+        return min(self.scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
 
     def _kernel(self) -> Kernel:
         """The kernel that breaks ties as ``sim.ties`` says."""
-        ties, budget = self.config["sim.ties"], self._budget("sim.event.budget")
+        ties, budget = self.config["sim.ties"], integer(self.config, "sim.event.budget")
         if ties == "random":
             return ShuffledKernel(self.streams("ties"), budget)
         return PriorityKernel(self.streams("ties"), event_budget=budget) if ties == "pct" else Kernel(budget)
-
-    def _budget(self, key: str) -> int:
-        budget = self.config[key]
-        assert isinstance(budget, int)
-        return budget
 
     def execute(self) -> None:
         """Warm up, go through faults or script, heal, converge, check."""
@@ -359,14 +352,14 @@ class _Run:
         assert faults is not None
         window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
         limits = Limits(faults, self.cluster.replicas, tuple(self.cluster.settings), window_us)
-        incidents = draw_incidents(self.streams, faults, window_us, self._budget("sim.event.budget"))
+        incidents = draw_incidents(self.streams, faults, window_us, integer(self.config, "sim.event.budget"))
         plan = draw_plan(self.streams, limits, incidents)
         if workload is None:
             return plan, []
         acks = acks_number(str(self.config["acks"]))
         moments = [incident.at_us for incident in incidents]
         window_us = (FIRST_BURST_US, faults.horizon_us)
-        budget = self._budget("sim.record.budget")
+        budget = integer(self.config, "sim.record.budget")
         return plan, draw_sends(self.streams, workload, window_us, acks, moments, budget)
 
     def _heal(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from sim.config import Value
+from sim.config import Value, integer
 from sim.environment.network import Network, Node
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -81,16 +81,11 @@ class Cluster:
         recorder: Recorder | None = None,
     ) -> None:
         self.kernel = kernel
-        loss, record_budget = config["sim.network.loss.permille"], config["sim.record.budget"]
-        min_isr = config[MIN_ISR]
-        assert isinstance(loss, int)
-        assert isinstance(min_isr, int)
-        assert isinstance(record_budget, int)
-        self.recorder = recorder or Recorder(kernel, record_budget)
+        self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"))
         self.network = Network(
             kernel,
             streams,
-            loss,
+            integer(config, "sim.network.loss.permille"),
             fixed=config["sim.network.latency"] == "fixed",
             elides=bool(config["sim.elision"]),
         )
@@ -107,13 +102,12 @@ class Cluster:
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
-        replication_factor = config["default.replication.factor"]
-        assert isinstance(replication_factor, int)
+        replication_factor = integer(config, "default.replication.factor")
         note_settings(self.recorder, config, replication_factor)
         replicas = tuple(range(1, replication_factor + 1))
         setup = Setup(TOPIC, replicas, len(self.settings), client_rules, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)
-        self.administrator = Administrator(self.control, self.recorder, min_isr)
+        self.administrator = Administrator(self.control, self.recorder, integer(config, MIN_ISR))
         self.control.ended = self._session_ended
         self._first = first
         self._access = Access(

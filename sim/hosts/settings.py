@@ -6,19 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sim.config import KEYS, NEVER, Value
+from sim.config import KEYS, NEVER, Value, integer
 from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state import RETAINED
 
 
-def _int(config: Mapping[str, Value], key: str) -> int:
-    value = config[key]
-    assert isinstance(value, int)
-    return value
-
-
 def _us(config: Mapping[str, Value], key: str) -> int:
-    return _int(config, key) * 1_000
+    return integer(config, key) * 1_000
 
 
 def _values(config: Mapping[str, Value]) -> tuple[Value, ...]:
@@ -64,8 +58,8 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
 def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
     config = dict(zip(KEYS, values, strict=True))
     return BrokerSettings(
-        replication_factor=_int(config, "default.replication.factor"),
-        min_insync_replicas=min(_int(config, "min.insync.replicas"), _int(config, "default.replication.factor")),
+        replication_factor=integer(config, "default.replication.factor"),
+        min_insync_replicas=min(integer(config, "min.insync.replicas"), integer(config, "default.replication.factor")),
         unclean_election=bool(config["unclean.leader.election.enable"]),
         lag_us=_us(config, "replica.lag.time.max.ms"),
         fetch_wait_us=_us(config, "replica.fetch.wait.max.ms"),
@@ -79,12 +73,12 @@ def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
         auto_balance=bool(config["auto.leader.rebalance.enable"]),
         balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
         controller_socket_timeout_us=_us(config, "controller.socket.timeout.ms"),
-        shutdown_tries=_int(config, "controlled.shutdown.max.retries"),
+        shutdown_tries=integer(config, "controlled.shutdown.max.retries"),
         shutdown_backoff_us=_us(config, "controlled.shutdown.retry.backoff.ms"),
         storage=StorageSettings(
-            flush_interval_messages=_int(config, "log.flush.interval.messages"),
-            segment_bytes=_int(config, "log.segment.bytes"),
-            record_bytes=_int(config, "sim.record.bytes"),
+            flush_interval_messages=integer(config, "log.flush.interval.messages"),
+            segment_bytes=integer(config, "log.segment.bytes"),
+            record_bytes=integer(config, "sim.record.bytes"),
             writeback_interval_us=_us(config, "sim.writeback.interval.ms"),
             writeback_expire_us=_us(config, "sim.writeback.expire.ms"),
             hw_checkpoint_us=_us(config, "replica.high.watermark.checkpoint.interval.ms"),
@@ -125,7 +119,7 @@ def _client_settings(values: tuple[Value, ...]) -> ClientSettings:
         delivery_timeout_us=_us(config, "delivery.timeout.ms"),
         retry_us=_us(config, "retry.backoff.ms"),
         retry_max_us=_us(config, "retry.backoff.max.ms"),
-        max_in_flight=min(_int(config, "max.in.flight.requests.per.connection"), RETAINED if idempotence else NEVER),
+        max_in_flight=min(integer(config, "max.in.flight.requests.per.connection"), RETAINED if idempotence else NEVER),
         idempotence=idempotence,
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),

@@ -470,8 +470,9 @@ class Rules:
 
 
 def _spec(annotation: Any) -> RuleSpec:
+    literal: Any
+    spec: RuleSpec
     literal, spec = get_args(annotation)
-    assert isinstance(spec, RuleSpec)
     return replace(spec, values=get_args(literal))
 
 
