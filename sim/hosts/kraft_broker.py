@@ -269,7 +269,7 @@ class KRaftBroker(Broker):
                 self._take(state)
 
     def is_alive(self, broker: int) -> bool:
-        """See `PartitionHost.is_alive`: neither fenced nor shutting down (KIP-841)."""
+        """See `MetadataCache.is_alive`: neither fenced nor shutting down (KIP-841)."""
         return self.image.is_active(broker)
 
     def _take(self, state: PartitionRegistration) -> None:
