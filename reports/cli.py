@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "run",
     "sweep",
     "replay",
+    "shrink",
     "draw",
     "compare",
     "coverage",

@@ -22,6 +22,7 @@ F = TypeVar("F", bound="Callable[..., Any] | click.Command")
 SEED_END: Final = 2**63
 """Seeds are below this; rows hold them as signed 64 bits."""
 _SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
+_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[sm]?)", re.ASCII)
 
 
 class Command(click.Command):
@@ -262,6 +263,18 @@ def seed(text: str) -> int:
     if number >= SEED_END:
         raise InputError(f"seed {text!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x")
     return number
+
+
+def duration(option: str, text: str) -> float:
+    """Read a time such as ``30s`` or ``2m``, in seconds; without a unit it is in seconds, too.
+
+    Raises:
+        InputError: it is none, or it is 0.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or float(found["number"]) == 0:
+        raise InputError(f"{option} {text!r} is not valid: a time is needed, such as 30s or 2m")
+    return float(found["number"]) * (60 if found["unit"] == "m" else 1)
 
 
 def seed_range(text: str) -> tuple[int, int]:

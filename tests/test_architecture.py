@@ -70,7 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios",),
     ("scenarios.format",),
     ("scenarios.single",),
-    ("scenarios.sweep",),
+    ("scenarios.shrinking", "scenarios.sweep"),
     ("reports",),
     ("reports.analysis", "reports.evidence", "reports.kafka"),
     ("reports.drawing",),

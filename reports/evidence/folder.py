@@ -38,7 +38,8 @@ PARTITION: Final = f"{TOPIC}-0"
 SEGMENT: Final = "00000000000000000000.log.txt"
 EPOCHS: Final = "leader-epoch-checkpoint"
 ROW: Final = "row.json"
-FILES: Final = (ROW, "plan.json", "trace.jsonl", "history.txt", "describe.txt", "metrics.json")
+PLAN: Final = "plan.json"
+FILES: Final = (ROW, PLAN, "trace.jsonl", "history.txt", "describe.txt", "metrics.json", "scenario.toml")
 CHECKPOINTS: Final = (
     "replication-offset-checkpoint",
     "recovery-point-offset-checkpoint",
@@ -132,7 +133,7 @@ def write(place: Place, scenario: Scenario, result: RunResult) -> None:
 
     with paths.directory(place.root, *place.parts) as folder:
         folder.write(ROW, _json({"schema_version": rows.SCHEMA_VERSION, **result.row}))
-        folder.write("plan.json", recording.to_text(recording.to_json(scenario, result)))
+        folder.write(PLAN, recording.to_text(recording.to_json(scenario, result)))
         folder.write("trace.jsonl", _lines(_trace(result)))
         folder.write("history.txt", _lines(history(result)))
         folder.write("describe.txt", kafka_text.describe(topic(scenario, result)))

@@ -56,10 +56,10 @@ class Origin:
     digests: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
-    def place(self, output: Path | None, seed: int, mode: str) -> Place:
+    def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> Place:
         """Where the replay of a seed in a mode goes; below `output` if the user names one."""
         above = self.parts if output is None else ()
-        return Place(output or self.root, (*above, "seeds", f"{seed}-{mode}"))
+        return Place(output or self.root, (*above, part, f"{seed}-{mode}"))
 
     def only_mode(self, name: str | None) -> Mode:
         """The mode that a user named, or the only one that there is.

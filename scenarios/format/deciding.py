@@ -27,12 +27,12 @@ def idle(
     """
     asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in rules or ()}
     asked |= {f"setting {key}": KEYS[key].where for key in settings}
-    in_force = [(mode, list(_in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
+    brokers_of = [(mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
     lines = []
     for what, where in asked.items():
-        decides = {mode.name for mode, brokers in in_force if not unmet(where, brokers)}
+        decides = {mode.name for mode, brokers in brokers_of if not unmet(where, brokers)}
         reasons: dict[str, dict[str, None]] = {}
-        for mode, brokers in in_force:
+        for mode, brokers in brokers_of:
             if mode.name not in decides:
                 (reason,) = (f"{name}={'|'.join(values)}" for name, values in unmet(where, brokers))
                 reasons.setdefault(reason, {})[mode.name] = None
@@ -42,7 +42,7 @@ def idle(
     return lines
 
 
-def _in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:
+def in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:
     """The rules of all brokers, those included that they may begin with."""
     older = scenario.upgraded_from if scenario.recorded is None else scenario.recorded.older.values()
     for one in (mode, *map(mode_named, (*scenario.broker_modes.values(), *older))):

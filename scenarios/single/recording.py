@@ -87,6 +87,11 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
     }
 
 
+def of_run(scenario: Scenario, result: RunResult) -> Recording:
+    """A drawn run as it would be read again."""
+    return _recording(json.loads(json.dumps(to_json(scenario, result))), ())
+
+
 def to_text(data: Mapping[str, Any]) -> str:
     """Plain data as JSON with a line for each setting, batch and fault."""
     return _block(data, "") + "\n"

@@ -17,28 +17,13 @@ from multiprocessing import get_context
 
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Scenario
+from scenarios.shrinking.cause import later_values
 from scenarios.single.rows import Row
 from scenarios.single.run import prepare_process
-from sim.protocol.modes import MODES
-from sim.protocol.rules import RULES
+from sim.protocol.modes import mode as mode_named
 from tests.named import run_row
 
 CHUNK = 250
-NO_REPAIRS = ("control_plane", "elr", "hw_needs_min_isr", "unclean_recovery")
-"""Rules that are no repair of a bug: with another value another world is simulated, or something else is promised, so
-that they would cure anything.
-"""
-
-
-def repairs(mode: str) -> list[tuple[str, str]]:
-    """All later values of the rules of a mode, but for `NO_REPAIRS`: (rule, value)."""
-    rules = MODES[mode].rules.as_dict()
-    return [
-        (name, value)
-        for name, spec in RULES.items()
-        if name not in NO_REPAIRS
-        for value in spec.values[spec.values.index(rules[name]) + 1 :]
-    ]
 
 
 def inside(row: Row) -> set[str]:
@@ -49,7 +34,7 @@ def inside(row: Row) -> set[str]:
 def cures(scenario: Scenario, mode: str, seed: int, kinds: set[str], rules: dict[str, str], depth: int) -> list[str]:
     """Repairs after which none of the kinds is left: one rule, or one and what cures what it brought to light."""
     found = []
-    for rule, value in repairs(mode):
+    for rule, value in later_values(mode_named(mode)):
         if rule in rules:
             continue
         repaired = {**rules, rule: value}

@@ -1,0 +1,133 @@
+"""``highwater shrink``: the smallest run that fails in the same way for the same cause."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reports import exits, options
+from reports.evidence import folder as evidence
+from reports.evidence import outcome as single
+from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reports.console import Ui
+    from reports.evidence.replay import Origin
+    from scenarios.shrinking.case import Case
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+SCHEMA_VERSION: Final = 1
+NOTE_SECONDS: Final = 2
+"""Between two notes about progress."""
+
+
+@click.command("shrink", cls=Command)
+@click.argument("source", metavar="DIR|SCENARIO", required=False)
+@click.option(
+    "--plan", metavar="FILE", type=click.Path(path_type=Path), help="Shrink a recorded run, what replay writes."
+)
+@click.option("--seed", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
+@click.option("--mode", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
+@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
+@click.option("--kind", metavar="KIND", help="The violation to keep; the first inside the promise when not given.")
+@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take, as 30s or 2m.")
+@rule_option
+@set_option
+@strict_option
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets shrunk/<seed>-<mode>/.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    source: str | None,
+    plan: Path | None,
+    seed: str | None,
+    mode: str | None,
+    scenario: str | None,
+    kind: str | None,
+    budget: str,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    strict: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Make a failed run small: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+
+    Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
+    the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
+    """
+    from reports.evidence import replay, small
+
+    seconds = options.duration("--budget", budget)
+    number = None if seed is None else options.seed(seed)
+    if plan is not None:
+        if scenario is not None:
+            raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
+        origin, own = small.of_plan(plan, source, rules, settings, strict=strict)
+        number = own if number is None else number
+    elif source is None:
+        raise InputError("what to shrink is missing: a sweep's folder, a scenario, or a recorded run: --plan FILE")
+    if number is None:
+        raise InputError("--seed is missing: which run is to be shrunk?")
+    if plan is None:
+        origin = replay.origin(str(source), number, scenario, rules, settings, strict=strict)
+    chosen = _mode(origin, mode)
+    for warning in origin.warnings:
+        ui.warn(f"highwater: {warning}")
+    place = origin.place(output, number, chosen.name, small.PART)
+    with_progress = _progress(ui)
+    found, took = small.shrunk(small.failed_run(origin, chosen, number), kind, seconds, with_progress)
+    evidence.prepare(place)
+    case = small.as_found(found, place.path / evidence.PLAN)
+    result = case.run(trace=True)
+    evidence.write(place, case.scenario, result)
+    if as_json:
+        ui.json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                **small.as_json(found),
+                "folder": str(place.path),
+                **single.as_json(result),
+                "exit_code": exits.EXPECTED,
+            }
+        )
+        return exits.EXPECTED
+    single.show(ui, case.scenario, result)
+    ui.line()
+    ui.line(small.said(found, took), style="bold")
+    side = "inside" if found.symptom.inside else "outside"
+    ui.line(f"Kept: {found.symptom.kind}, {side} the promise. {small.cause(found)}")
+    if not found.whole:
+        ui.line("The budget is used up: it may not be the smallest")
+    ui.line(f"written to {place.path}")
+    return exits.EXPECTED
+
+
+def _mode(origin: Origin, name: str | None) -> Mode:
+    """The one mode that is run."""
+    modes = options.modes(origin.scenario, [name] if name else [one.name for one in origin.modes], own=origin.modes)
+    if len(modes) > 1:
+        raise InputError(f"one run is shrunk; choose one with --mode: {', '.join(one.name for one in modes)}")
+    return modes[0]
+
+
+def _progress(ui: Ui) -> Callable[[Case, int], None]:
+    """A note now and then about how far it is."""
+    last = time.monotonic()
+
+    def tell(case: Case, runs: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= NOTE_SECONDS:
+            last = time.monotonic()
+            ui.note(f"{len(case.faults)} faults, {len(case.sends)} batches after {runs} runs")
+
+    return tell

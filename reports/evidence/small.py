@@ -1,0 +1,133 @@
+"""A shrunk run for a reader: what it violates, what cures it, and how much smaller it has become."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from reports import options
+from reports.evidence import replay
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.keeping import OutOfTimeError, Trials, symptom
+from scenarios.shrinking.shrink import shrink
+from scenarios.single import recording
+from scenarios.single.run import prepare_process
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from reports.evidence.replay import Origin
+    from scenarios.shrinking.shrink import Shrunk
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+PART: Final = "shrunk"
+"""The folder beside ``seeds`` that shrunk runs go to."""
+
+
+def of_plan(
+    file: Path, word: str | None, rules: Mapping[str, str], settings: Mapping[str, Value], *, strict: bool
+) -> tuple[Origin, int | None]:
+    """What a plan's file is a run of, and its seed, if it says so.
+
+    Args:
+        file: what ``replay`` writes.
+        word: the scenario that it is for; needed where it holds faults and no run.
+        rules: rules to override.
+        settings: settings to override.
+        strict: early warnings count, whether or not they did then.
+
+    Raises:
+        InputError: it is none, or one of another scenario.
+    """
+    named = None if word is None else options.scenario(word, settings, strict=strict)
+    found = recording.read(file, named)
+    scenario = found.scenario
+    if found.mode is not None:
+        options.check_settings(scenario, settings)
+        scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
+    modes = options.modes(scenario, [found.mode] if found.mode else ())
+    unchanged = found.mode is not None and found.digest and not (rules or settings or strict)
+    digests = {str(found.mode): str(found.digest)} if unchanged else {}
+    rules = {**(found.rules or {}), **rules}
+    return replay.Origin(scenario, modes, replay.STORE, (scenario.name,), rules, digests), found.seed
+
+
+def failed_run(origin: Origin, mode: Mode, seed: int) -> Case:
+    """The run that is to be shrunk.
+
+    Raises:
+        InputError: it is scripted, or its digest is not the one that is known.
+    """
+    what = f"{origin.scenario.name}, mode {mode.name}, seed {seed}"
+    if not origin.scenario.drawn:
+        raise InputError(
+            f"{origin.scenario.name} is a script, and none of its lines is drawn: only drawn runs are shrunk"
+        )
+    result = Case(origin.scenario, mode, seed, origin.rules).run()
+    digest, expected = result.row["digest"], origin.digests.get(mode.name)
+    if expected not in (None, digest):
+        raise InputError(f"{what}: the digest is {digest}, and was {expected}: other code ran then, or it was edited")
+    found = recording.of_run(origin.scenario, result)
+    return Case(found.scenario, mode, seed, origin.rules)
+
+
+def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]) -> tuple[Shrunk, float]:
+    """Shrink a run, and tell how many seconds it took.
+
+    Args:
+        case: the run.
+        kind: the violation to keep; None: the first.
+        budget_s: seconds that it may take.
+        tell: is called with each smaller case, and the number of runs until then.
+
+    Raises:
+        InputError: it does not fail so, or the budget is too small to find the cause.
+    """
+    prepare_process()
+    begin = time.monotonic()
+    trials = Trials(lambda: time.monotonic() - begin > budget_s)
+    kept = symptom(case.row(), kind)
+    try:
+        found = shrink(case, kept, trials, tell)
+    except OutOfTimeError:
+        raise InputError(f"--budget: {budget_s:g} s were over before the cause was known: more is needed") from None
+    return found, time.monotonic() - begin
+
+
+def as_found(found: Shrunk, plan: Path) -> Case:
+    """The shrunk run as its plan's file will tell it: it is expected to violate what it violates."""
+    case = found.case
+    kinds = tuple(case.row()["violations"].split(","))
+    recorded = replace(case.recorded, kinds=kinds, words=("--plan", str(plan)))
+    return case.with_scenario(recorded=recorded)
+
+
+def said(found: Shrunk, seconds: float) -> str:
+    """How much smaller it has become, in one line."""
+    before, after = found.before, found.after
+    parts = [f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in ("faults", "batches", "events")]
+    return f"{', '.join(parts)}, {found.runs} runs, {seconds:.1f} s"
+
+
+def cause(found: Shrunk) -> str:
+    """What cures it, in one sentence."""
+    if found.cause:
+        return f"Cured by each of: {', '.join(map(str, found.cause))} (of {found.asked} repairs that decide anything)"
+    return f"No single repair cures it, of {found.asked} that decide anything"
+
+
+def as_json(found: Shrunk) -> dict[str, Any]:
+    """The same as one JSON-able object."""
+    return {
+        **asdict(found.symptom),
+        "cause": [str(repair) for repair in found.cause],
+        "repairs_asked": found.asked,
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        "runs": found.runs,
+        "whole": found.whole,
+    }

@@ -1,0 +1,131 @@
+"""A run that may be shrunk: a recorded run whose parts can be replaced, and what of it can be counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from faults.kinds import KINDS
+from faults.plan import Fault, Plan
+from scenarios.format.scenario import Recorded, Scenario
+from scenarios.single import run as single
+from sim.config import refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scenarios.single.rows import Row
+    from scenarios.single.run import RunResult
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+Send = tuple[int, int, int, int]
+"""First record, records, acks, due in us: see `scenarios.format.scenario.Recorded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is run.
+
+    Attributes:
+        scenario: a recorded run.
+        mode: in which mode.
+        seed: what latencies are drawn from.
+        rules: rules that are overridden.
+    """
+
+    scenario: Scenario
+    mode: Mode
+    seed: int
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> Recorded:
+        """Plan, batches and horizon."""
+        assert self.scenario.recorded is not None
+        return self.scenario.recorded
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The plan."""
+        return self.recorded.plan.faults
+
+    @property
+    def sends(self) -> tuple[Send, ...]:
+        """The producer's batches, in order of time."""
+        assert self.recorded.sends is not None
+        return self.recorded.sends
+
+    @property
+    def horizon_us(self) -> int:
+        """When all is healed."""
+        assert self.recorded.horizon_us is not None
+        return self.recorded.horizon_us
+
+    def with_faults(self, faults: tuple[Fault, ...]) -> Case:
+        """With another plan."""
+        return self._recording(plan=Plan(faults))
+
+    def with_sends(self, sends: tuple[Send, ...]) -> Case:
+        """With other batches."""
+        return self._recording(sends=sends)
+
+    def with_horizon(self, horizon_us: int) -> Case:
+        """Healed at another time; what would strike or be sent later is left out, and no fault waits for longer."""
+        faults = tuple(_until(fault, horizon_us) for fault in self.faults if fault.at_us < horizon_us)
+        sends = tuple(send for send in self.sends if send[3] < horizon_us)
+        return self._recording(plan=Plan(faults), sends=sends, horizon_us=horizon_us)
+
+    def with_older(self, older: Mapping[int, str]) -> Case:
+        """With other brokers that begin in an older mode."""
+        return self._recording(older=older)
+
+    def with_scenario(self, **changes: Any) -> Case:
+        """With other fields of the scenario."""
+        return replace(self, scenario=replace(self.scenario, **changes))
+
+    def with_settings(self, settings: Mapping[str, Value]) -> Case:
+        """With other values of some settings."""
+        return self.with_scenario(config={**self.scenario.config, **settings})
+
+    def with_rule(self, name: str, value: str) -> Case:
+        """With another value of one rule."""
+        return replace(self, rules={**self.rules, name: value})
+
+    def _recording(self, **changes: Any) -> Case:
+        return self.with_scenario(recorded=replace(self.recorded, **changes))
+
+    @property
+    def key(self) -> str:
+        """Equal for cases that are the same run."""
+        about = self.scenario
+        per_broker = about.broker_config, about.broker_modes
+        return repr((self.recorded, about.brokers, about.first, about.config, per_broker, self.seed, self.rules))
+
+    @property
+    def fits(self) -> bool:
+        """Whether all that is named is there, and Kafka would start with these settings."""
+        about = self.scenario
+        named = [about.first, int(about.config["default.replication.factor"])]
+        named += [*about.broker_config, *about.broker_modes, *self.recorded.older]
+        for fault in self.faults:
+            named += [*fault.targets, *fault.replicas]
+            if KINDS[fault.kind].problem(fault.targets, fault.value):
+                return False
+        own = [{**about.config, **keys} for keys in about.broker_config.values()]
+        return max(named) <= about.brokers and not any(refusals(config, {}) for config in (about.config, *own))
+
+    def row(self) -> Row:
+        """Run it, and keep the row."""
+        return single.run_row(self.scenario, self.mode, self.seed, self.rules)
+
+    def run(self, *, trace: bool = False) -> RunResult:
+        """Run it, and keep everything."""
+        return single.run(self.scenario, self.mode, self.seed, self.rules, trace=trace)
+
+
+def _until(fault: Fault, horizon_us: int) -> Fault:
+    trigger = fault.trigger
+    if trigger is None or trigger.until_us <= horizon_us:
+        return fault
+    return fault.waiting(replace(trigger, until_us=horizon_us))

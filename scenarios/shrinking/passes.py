@@ -1,0 +1,262 @@
+"""Ways to make a case smaller. Each proposes cases, the simplest first; who asks decides which of them are taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from faults.kinds import LINKS
+from faults.plan import AGAIN, FOLLOWERS, THERE, Fault
+from scenarios.shrinking.cause import FACTOR
+from sim.config import KEYS, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from scenarios.shrinking.case import Case, Send
+    from sim.config import Value
+
+Realised = dict[str, object]
+MS: Final = 1_000
+SECOND: Final = 1_000_000
+ROUND_US: Final = (10 * SECOND, SECOND, 100 * MS, 10 * MS, MS)
+"""Units of round times, the roundest first."""
+SHORT_US: Final = (SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SECOND, 60 * SECOND)
+"""How long something lasts in a story that is told by a person."""
+FIRST_US: Final = 2 * SECOND
+"""When the first thing happens: brokers are up, and clients have begun."""
+SPARE: Final = "sim.spare.brokers"
+SHAPE: Final = (FACTOR, SPARE)
+"""Settings of which `smaller_clusters` takes care."""
+
+
+def moments(case: Case) -> list[int]:
+    """When faults and batches are due."""
+    return sorted({fault.at_us for fault in case.faults} | {due_us for _, _, _, due_us in case.sends})
+
+
+# Settings.
+
+
+def changed_settings(case: Case) -> tuple[str, ...]:
+    """Keys whose values are not the default ones."""
+    defaults = resolve()
+    return tuple(key for key in KEYS if case.scenario.config[key] != defaults[key] and key not in SHAPE)
+
+
+def only_settings(case: Case, keys: Sequence[str]) -> Case:
+    """With the default values of all settings but these and those of the cluster's shape."""
+    config = case.scenario.config
+    kept: dict[str, Value] = {key: config[key] for key in (*SHAPE, *keys)}
+    return case.with_scenario(config=resolve(kept))
+
+
+# Brokers.
+
+
+def smaller_clusters(case: Case) -> Iterator[Case]:
+    """With fewer brokers and replicas, the smallest cluster first."""
+    config, brokers = case.scenario.config, case.scenario.brokers
+    factor = int(config[FACTOR])
+    named = sorted({broker for fault in case.faults for broker in (*fault.targets, *fault.replicas) if broker > 0})
+    for fewer in range(1, factor + 1):
+        for count in range(fewer, brokers + 1):
+            spare = count - fewer
+            if (fewer, count) == (factor, brokers) and spare == config[SPARE]:
+                continue
+            smaller = case.with_scenario(
+                brokers=count,
+                first=min(case.scenario.first, count),
+                config={**config, FACTOR: fewer, SPARE: spare},
+                broker_config={one: keys for one, keys in case.scenario.broker_config.items() if one <= count},
+                broker_modes={one: mode for one, mode in case.scenario.broker_modes.items() if one <= count},
+            ).with_older({one: mode for one, mode in case.recorded.older.items() if one <= count})
+            yield smaller
+            if named and named[-1] > count >= len(named):
+                yield _renumbered(smaller, {broker: number for number, broker in enumerate(named, start=1)})
+
+
+def _renumbered(case: Case, numbers: dict[int, int]) -> Case:
+    def changed(brokers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(numbers.get(broker, broker) for broker in brokers)
+
+    return case.with_faults(
+        tuple(replace(fault, targets=changed(fault.targets), replicas=changed(fault.replicas)) for fault in case.faults)
+    )
+
+
+# Batches.
+
+
+def simpler_sends(case: Case) -> Iterator[Case]:
+    """One record in each batch, acks=all, ids from 0: all at once, then one by one."""
+    sends = case.sends
+    for change in (_one_record, _all_acks):
+        yield case.with_sends(tuple(map(change, sends)))
+        if len(sends) > 1:
+            for place, send in enumerate(sends):
+                yield case.with_sends((*sends[:place], change(send), *sends[place + 1 :]))
+    counted, next_id = [], 0
+    for _, count, acks, due_us in sends:
+        counted.append((next_id, count, acks, due_us))
+        next_id += count
+    yield case.with_sends(tuple(counted))
+
+
+def _one_record(send: Send) -> Send:
+    return (send[0], 1, *send[2:])
+
+
+def _all_acks(send: Send) -> Send:
+    return (*send[:2], -1, send[3])
+
+
+# Faults.
+
+
+def simpler_faults(fault: Fault, realised: Sequence[Realised]) -> Iterator[Fault]:
+    """A fault that does less, or says more plainly what it does.
+
+    Args:
+        fault: of a plan.
+        realised: what happened in the run, as `faults.injection.Injection.to_json` tells it.
+    """
+    yield from _plainer(fault, [entry for entry in realised if entry["kind"] == fault.kind])
+    if len(fault.targets) > 1 and fault.kind not in LINKS:
+        yield from (_without_target(fault, place) for place in range(len(fault.targets)))
+    if fault.delays_us:
+        yield replace(fault, delays_us=())
+    if fault.both_ways:
+        yield replace(fault, both_ways=False)
+
+
+def _without_target(fault: Fault, place: int) -> Fault:
+    left = fault.targets[:place] + fault.targets[place + 1 :]
+    delays_us = fault.delays_us[:place] + fault.delays_us[place + 1 :]
+    sooner = tuple(delay_us - delays_us[0] for delay_us in delays_us)
+    return replace(fault, targets=left, delays_us=sooner if any(sooner) else ())
+
+
+def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
+    """At a fixed time, and at brokers that are named."""
+    if fault.trigger is None and min(fault.targets) >= 0:
+        return
+    times = [int(str(entry["at_us"])) for entry in struck]
+    if fault.targets == (FOLLOWERS,):
+        brokers = tuple(broker for entry in struck for broker in _brokers(entry))
+        if brokers and len(set(brokers)) == len(brokers):
+            delays_us = tuple(at_us - times[0] for at_us in times)
+            found = replace(fault, targets=brokers, delays_us=delays_us if any(delays_us) else ())
+            yield from _at_times(found, times[:1])
+        return
+    for entry, at_us in zip(struck, times, strict=True):
+        found = replace(fault, targets=_brokers(entry)) if len(fault.targets) == len(_brokers(entry)) else fault
+        yield from _at_times(found, [at_us])
+    if fault.trigger is not None and not {THERE, AGAIN} & set(fault.targets):
+        yield from _at_times(fault, times)
+
+
+def _at_times(fault: Fault, times: Sequence[int]) -> Iterator[Fault]:
+    if fault.trigger is None:
+        yield fault
+        return
+    for at_us in times:
+        # What strikes at a step comes after it in the same microsecond.
+        yield replace(fault, at_us=at_us, trigger=None)
+        yield replace(fault, at_us=at_us + 1, trigger=None)
+
+
+def _brokers(entry: Realised) -> tuple[int, ...]:
+    targets = entry["targets"]
+    assert isinstance(targets, list)
+    return tuple(targets)
+
+
+# Times.
+
+
+def rounder(us: int, *, least_us: int = 0) -> Iterator[int]:
+    """Rounder times near one, the roundest first."""
+    for unit in ROUND_US:
+        below = us // unit * unit
+        if below == us:
+            return
+        yield from (near for near in (below, below + unit) if near >= least_us)
+
+
+def shorter(us: int) -> Iterator[int]:
+    """Shorter or rounder times."""
+    yield from (short for short in SHORT_US if short < us)
+    if us not in SHORT_US:
+        yield from rounder(us, least_us=MS)
+
+
+def shorter_faults(fault: Fault) -> Iterator[Fault]:
+    """That last for shorter or rounder times, wait so, and are less bad."""
+    if fault.lasts_us > 0:
+        yield from (replace(fault, lasts_us=us) for us in shorter(fault.lasts_us))
+    for place, delay_us in enumerate(fault.delays_us):
+        for us in (0, *rounder(delay_us)):
+            if us != delay_us:
+                yield replace(fault, delays_us=(*fault.delays_us[:place], us, *fault.delays_us[place + 1 :]))
+    trigger = fault.trigger
+    if trigger is not None:
+        for us in (0, *rounder(trigger.after_us)):
+            if us != trigger.after_us:
+                yield replace(fault, trigger=replace(trigger, after_us=us))
+        yield from (replace(fault, trigger=replace(trigger, until_us=us)) for us in rounder(trigger.until_us))
+        yield from (
+            replace(fault, trigger=replace(trigger, occurrence=number)) for number in range(1, trigger.occurrence)
+        )
+
+
+def compressed(case: Case) -> Iterator[Callable[[Case], Case | None]]:
+    """What comes later comes sooner: one gap after the other, each as short as can be."""
+    for number in range(len(moments(case))):
+        for gap_us in SHORT_US:
+
+            def sooner(now: Case, number: int = number, gap_us: int = gap_us) -> Case | None:
+                return _with_gap(now, number, gap_us)
+
+            yield sooner
+
+
+def _with_gap(case: Case, number: int, gap_us: int) -> Case | None:
+    """With so long a time before one of the `moments`; None if it is not longer."""
+    times = moments(case)
+    if number >= len(times):
+        return None
+    before_us = FIRST_US - SECOND if number == 0 else times[number - 1]
+    by_us = times[number] - before_us - gap_us
+    return _earlier(case, times[number], by_us) if by_us > 0 else None
+
+
+def _earlier(case: Case, from_us: int, by_us: int) -> Case:
+    faults = []
+    for fault in case.faults:
+        if fault.at_us >= from_us:
+            fault = replace(fault, at_us=fault.at_us - by_us)
+            if fault.trigger is not None:
+                fault = replace(fault, trigger=replace(fault.trigger, until_us=fault.trigger.until_us - by_us))
+        faults.append(fault)
+    sends = [(*send[:3], send[3] - by_us if send[3] >= from_us else send[3]) for send in case.sends]
+    moved = case.with_faults(tuple(faults)).with_sends(tuple(sends))
+    return moved.with_horizon(case.horizon_us - by_us)
+
+
+def shorter_horizons(case: Case) -> Iterator[Case]:
+    """Healed sooner after the last thing that happens."""
+    last_us = max(moments(case), default=0)
+    whole_us = -(-last_us // SECOND) * SECOND
+    for more_us in SHORT_US:
+        if whole_us + more_us < case.horizon_us:
+            yield case.with_horizon(whole_us + more_us)
+    for us in rounder(case.horizon_us):
+        if us > last_us:
+            yield case.with_horizon(us)
+
+
+def prefixes(case: Case) -> tuple[int, ...]:
+    """Horizons at which one more thing has happened each."""
+    return tuple((first + second) // 2 for first, second in pairwise([*moments(case), case.horizon_us]))

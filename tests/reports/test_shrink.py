@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scenarios.single import recording
+from tests.scenarios.shrinking.failing import failing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scenarios.shrinking.case import Case
+    from tests.reports.conftest import Call
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SEED = ("sessions", "--mode", "kip320", "--seed", "50001")
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return failing("sessions", "kip320", 50_001)
+
+
+@pytest.fixture
+def plan(case: Case, tmp_path: Path) -> Path:
+    return written(tmp_path, recording.to_json(case.scenario, case.run()))
+
+
+def written(folder: Path, data: dict[str, Any], **changes: object) -> Path:
+    file = folder / "a-plan.json"
+    file.write_text(json.dumps({**data, **changes}))
+    return file
+
+
+def test_a_seed_becomes_a_plan_that_runs_by_itself(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("shrink", *SEED, "--output", tmp_path)
+    assert call.code == 0
+    folder = tmp_path / "shrunk" / "50001-kip320"
+    lines = call.out.splitlines()
+    assert " faults, " in lines[-3]
+    assert " -> 1 batches, " in lines[-3]
+    assert lines[-2].startswith("Kept: committed-loss, outside the promise. Cured by each of: log.flush.interval.mess")
+    assert lines[-1] == f"written to {folder}"
+    assert f"Replay: highwater run --plan {folder / 'plan.json'} --mode kip320 --seed 50001" in lines
+    digest = json.loads((folder / "plan.json").read_text())["digest"]
+    again = highwater("run", "--plan", folder / "plan.json")
+    assert again.code == 0
+    assert digest in again.out
+    assert "digest as recorded" in again.err
+    assert (folder / "history.txt").is_file()
+
+
+def test_a_plan_is_shrunk_and_the_result_is_told_as_json(
+    highwater: Callable[..., Call], plan: Path, tmp_path: Path
+) -> None:
+    call = highwater("shrink", "--plan", plan, "--output", tmp_path, "--kind", "committed-loss", "--json")
+    assert call.code == call.json["exit_code"] == 0
+    assert call.json["kind"] == "committed-loss"
+    assert call.json["inside"] is False
+    assert call.json["cause"] == ["log.flush.interval.messages=1"]
+    assert call.json["after"]["faults"] < call.json["before"]["faults"]
+    assert call.json["whole"] is True
+    assert call.json["row"]["expected"] is True
+    assert Path(call.json["folder"], "plan.json").is_file()
+
+
+def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    sweep = ("sweep", "sessions", "--modes", "kip320", "--seeds", "50001..50002", "--output", store, "--local", "1")
+    assert highwater(*sweep, "-q").code == 0
+    call = highwater("shrink", store, "--seed", "50001")
+    assert call.code == 0
+    assert (store / "shrunk" / "50001-kip320" / "plan.json").is_file()
+    assert highwater("doctor", store).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "what to shrink is missing"),
+        (("sessions", "--mode", "kip320"), "--seed is missing"),
+        (("sessions", "--seed", "50001"), "choose one with --mode"),
+        (("sessions", "--mode", "kip320", "--seed", "50002"), "sessions, mode kip320, seed 50002 violates nothing"),
+        ((*SEED, "--kind", "divergence"), "has no violation 'divergence'; one of: committed-loss"),
+        ((*SEED, "--kind", "\x1b[1m[red]"), r"has no violation '\x1b[1m[red]'"),
+        ((*SEED, "--budget", "soon"), "--budget 'soon' is not valid: a time is needed, such as 30s or 2m"),
+        ((*SEED, "--budget", "0"), "--budget '0' is not valid"),
+        ((*SEED, "--budget", "0.001"), "--budget: 0.001 s were over before the cause was known"),
+        (("canary", "--seed", "0", "--mode", "hw"), "canary is a script"),
+        (("nowhere", "--seed", "0"), "nowhere"),
+        (("--plan", "nowhere.json"), "nowhere.json"),
+        (("--plan", "nowhere.json", "--scenario", "x"), "--scenario chooses"),
+    ],
+)
+def test_what_cannot_be_shrunk_is_told_in_one_line(
+    highwater: Callable[..., Call], words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    call = highwater("shrink", *words, "--output", tmp_path)
+    assert call.code == 2
+    assert said in call.err
+    assert len(call.err.splitlines()) == 1
+    assert call.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_folder_is_none_of_a_sweep(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("shrink", tmp_path, "--seed", "0")
+    assert call.code == 2
+    assert len(call.err.splitlines()) == 1
+
+
+def test_a_run_of_other_code_is_refused(highwater: Callable[..., Call], plan: Path, case: Case, tmp_path: Path) -> None:
+    data = json.loads(plan.read_text())
+    call = highwater("shrink", "--plan", written(tmp_path, data, digest="0" * 32))
+    assert call.code == 2
+    assert f"and was {'0' * 32}: other code ran then, or it was edited" in call.err
+    assert len(call.err.splitlines()) == 1
+
+
+def test_a_plan_of_faults_alone_needs_its_scenario(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
+    data = json.loads(plan.read_text())
+    faults = written(tmp_path, data["plan"])
+    assert "name the scenario that it is for" in highwater("shrink", "--plan", faults).err
+    call = highwater("shrink", *SEED, "--plan", faults, "--output", tmp_path / "out", "--json")
+    assert call.code == 0
+    assert call.json["before"]["faults"] == len(data["plan"]["faults"])
+
+
+def test_a_store_of_another_version_is_told(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    stores = sorted(FIXTURES.glob("store-v*"))
+    call = highwater("shrink", stores[0], "--seed", "0", "--mode", "hw", "--output", tmp_path)
+    assert call.code == 2
+    assert "Traceback" not in call.err

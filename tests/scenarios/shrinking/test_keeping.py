@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.cause import NO_REPAIRS, Repair, later_values, repairs
+from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Symptom, Trials, symptom
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+from tests.scenarios.shrinking.failing import failing
+
+
+def row(violations: str = "", inside: str = "", verdict: str = "violation") -> dict[str, Any]:
+    return {
+        "scenario": "power",
+        "mode": "hw",
+        "seed": 3,
+        "verdict": verdict,
+        "violations": violations,
+        "violations_inside": inside,
+        "error": "",
+    }
+
+
+def test_the_first_kind_inside_the_promise_is_kept() -> None:
+    assert symptom(row("committed-loss,divergence", "divergence")) == Symptom("divergence", inside=True)
+    assert symptom(row("committed-loss,divergence")) == Symptom("committed-loss", inside=False)
+    assert symptom(row("committed-loss,divergence", "divergence"), "committed-loss").inside is False
+
+
+def test_a_run_that_does_not_fail_so_is_refused() -> None:
+    with pytest.raises(InputError, match=r"power, mode hw, seed 3 violates nothing \(verdict ok\)"):
+        symptom(row(verdict="ok"))
+    with pytest.raises(InputError, match="no violation 'divergenc'; did you mean 'divergence'"):
+        symptom(row("divergence"), "divergenc")
+    with pytest.raises(InputError, match="ends with an error: KeyError: 1"):
+        symptom({**row(verdict="error"), "error": "KeyError: 1\nat x"})
+
+
+def test_a_symptom_has_its_side_of_the_promise() -> None:
+    inside, outside = Symptom("divergence", inside=True), Symptom("divergence", inside=False)
+    assert inside.shown_by(row("divergence", "divergence"))
+    assert not inside.shown_by(row("divergence"))
+    assert outside.shown_by(row("divergence"))
+    assert not outside.shown_by(row("divergence", "divergence"))
+    assert not outside.shown_by(row("committed-loss"))
+
+
+def test_what_did_not_end_is_not_cured() -> None:
+    kind = Symptom("divergence", inside=True)
+    assert kind.cured_in(row("divergence"))
+    assert not Symptom("divergence", inside=False).cured_in(row("divergence", "divergence"))
+    assert kind.cured_in(row(verdict="ok"))
+    assert not kind.cured_in(row(verdict="exhausted"))
+    assert not kind.cured_in(row(verdict="error"))
+
+
+def test_a_case_is_run_once_and_not_when_the_time_is_over() -> None:
+    over = False
+    trials = Trials(lambda: over)
+    case = failing("power", "hw")
+    first = trials.row(case)
+    over = True
+    assert trials.row(case.with_faults(case.faults)) is first
+    assert trials.runs == 1
+    with pytest.raises(OutOfTimeError):
+        trials.row(case.with_faults(()))
+
+
+def test_what_goes_round_is_given_up_early() -> None:
+    case = failing("power", "hw")
+    trials = Trials()
+    trials.row(case)
+    busy = case.with_sends(tuple((number, 1, -1, 1_000_000 + number) for number in range(20_000)))
+    assert trials.row(busy)["verdict"] == "exhausted"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_repairs_of_rules_are_later_values(mode: str) -> None:
+    case = failing("power", "hw")
+    known = later_values(MODES[mode])
+    found = [(repair.name, repair.value) for repair in repairs(Case(case.scenario, MODES[mode], 0)) if repair.is_rule]
+    assert set(found) <= set(known)
+    assert not {name for name, _ in known} & set(NO_REPAIRS)
+
+
+def test_a_rule_that_is_overridden_is_repaired_from_there() -> None:
+    case = failing("power", "hw").with_rule("isr_join", "leader-epoch-start")
+    assert "isr_join" not in [repair.name for repair in repairs(case)]
+
+
+def test_settings_are_repaired_where_they_are_not_as_told() -> None:
+    case = failing("power", "hw").with_sends(((0, 1, 1, 5_000_000),))
+    bad = {"min.insync.replicas": 1, "default.replication.factor": 3, "unclean.leader.election.enable": True}
+    bad |= {"log.flush.interval.messages": 10}
+    found = {str(repair): repair for repair in repairs(case.with_settings(bad)) if not repair.is_rule}
+    words = ("acks=all", "min.insync.replicas=2", "log.flush.interval.messages=1")
+    assert [*found] == [*words, "unclean.leader.election.enable=false"]
+    assert found["acks=all"].apply(case).sends == ((0, 1, -1, 5_000_000),)
+    good = {"min.insync.replicas": 3, "unclean.leader.election.enable": False, "log.flush.interval.messages": 1}
+    safe = case.with_sends(()).with_settings({**bad, **good})
+    assert not [repair for repair in repairs(safe) if not repair.is_rule]
+
+
+def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
+    case = failing("power", "hw", 50_028, "divergence")
+    trials = Trials()
+    keeper = Keeper(trials, case, symptom(trials.row(case), "divergence"))
+    cured = [repair for repair in repairs(case) if "divergence" not in repair.apply(case).row()["violations_inside"]]
+    assert sorted(cured) == list(keeper.cause) == list(keeper.cause_of(case))
+    assert Repair("follower_truncation", "leader-epoch", is_rule=True) in keeper.cause
+    assert len(keeper.cause) < keeper.asked < len(list(repairs(case)))
+
+
+def test_another_bug_of_the_same_kind_is_not_kept() -> None:
+    case = failing("power", "hw", 50_028, "divergence")
+    trials = Trials()
+    kept = Keeper(trials, case, symptom(trials.row(case), "divergence"))
+    assert kept.holds(case)
+    assert kept.confirms(case)
+    kept.cause = (*kept.cause, Repair("isr_join", "leader-epoch-start", is_rule=True))
+    assert not kept.holds(case)
+    kept.cause = kept.cause[:1]
+    assert kept.holds(case)
+    assert not kept.confirms(case)
+    kept.is_strict = True
+    assert not kept.holds(case)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Trials, symptom
+from scenarios.shrinking.shrink import Shrunk, shrink
+from scenarios.single import recording
+from tests.scenarios.shrinking.failing import failing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scenarios.shrinking.case import Case
+
+FAILURES = [
+    ("power", "kip101", 50_000, "committed-loss"),
+    ("sessions", "kip320", 50_000, "committed-loss"),
+    ("elr-chaos", "elr", 50_000, "committed-loss"),
+]
+
+
+def shrunk(case: Case, kind: str) -> Shrunk:
+    trials = Trials()
+    return shrink(case, symptom(trials.row(case), kind), trials)
+
+
+@pytest.mark.parametrize(("scenario", "mode", "first", "kind"), FAILURES)
+def test_a_failure_becomes_small_and_stays_what_it_is(
+    scenario: str, mode: str, first: int, kind: str, tmp_path: Path
+) -> None:
+    case = failing(scenario, mode, first, kind)
+    found = shrunk(case, kind)
+    assert found.whole
+    assert found.symptom.shown_by(found.case.row())
+    trials = Trials()
+    keeper = Keeper(trials, case, found.symptom)
+    assert found.cause == keeper.cause == keeper.cause_of(found.case)
+    # Small, and 1-minimal.
+    assert found.after.faults <= 3
+    assert found.after.batches <= 5
+    assert found.after.events < found.before.events
+    keeper.is_strict = keeper.is_thorough = True
+    assert keeper.holds(found.case)
+    for place in range(len(found.case.faults)):
+        assert not keeper.holds(found.case.with_faults(found.case.faults[:place] + found.case.faults[place + 1 :]))
+    for place in range(len(found.case.sends)):
+        assert not keeper.holds(found.case.with_sends(found.case.sends[:place] + found.case.sends[place + 1 :]))
+    # Its plan runs by itself.
+    result = found.case.run()
+    file = tmp_path / "plan.json"
+    file.write_text(recording.to_text(recording.to_json(found.case.scenario, result)))
+    again = recording.read(file)
+    assert again.digest == result.row["digest"]
+    assert found.case.row()["digest"] == again.digest
+
+
+def test_shrinking_is_deterministic() -> None:
+    case = failing("sessions", "kip320", 50_000, "committed-loss")
+    first, second = shrunk(case, "committed-loss"), shrunk(case, "committed-loss")
+    assert first == second
+
+
+def test_what_is_small_stays_as_it_is() -> None:
+    once = shrunk(failing("sessions", "kip320", 50_000, "committed-loss"), "committed-loss")
+    twice = shrunk(once.case, "committed-loss")
+    assert twice.case.key == once.case.key
+    assert twice.cause == once.cause
+
+
+@pytest.mark.parametrize("budget", [30, 60, 120])
+def test_when_the_time_is_over_the_smallest_until_then_is_what_came_out(budget: int) -> None:
+    case = failing("sessions", "kip320", 50_000, "committed-loss")
+    trials = Trials(lambda: trials.runs >= budget)
+    sizes: list[int] = []
+    found = shrink(
+        case,
+        symptom(trials.row(case), "committed-loss"),
+        trials,
+        lambda smaller, _runs: sizes.append(len(smaller.faults) + len(smaller.sends)),
+    )
+    assert not found.whole
+    assert found.after.faults + found.after.batches in (sizes[0], *sizes)
+    assert Keeper(trials, case, found.symptom).cause_of(found.case) == found.cause
+
+
+def test_a_budget_may_be_too_small_for_the_cause() -> None:
+    case = failing("sessions", "kip320", 50_000, "committed-loss")
+    trials = Trials(lambda: trials.runs >= 2)
+    with pytest.raises(OutOfTimeError):
+        shrink(case, symptom(trials.row(case)), trials)
