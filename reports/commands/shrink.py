@@ -90,12 +90,16 @@ def command(
     case = small.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
     evidence.write(place, case.scenario, result)
+    script, unscripted = small.script(found)
+    if script:
+        evidence.write_scenario(place, script)
     if as_json:
         ui.json(
             {
                 "schema_version": SCHEMA_VERSION,
                 **small.as_json(found),
                 "folder": str(place.path),
+                "scenario": script or None,
                 **single.as_json(result),
                 "exit_code": exits.EXPECTED,
             }
@@ -108,6 +112,7 @@ def command(
     ui.line(f"Kept: {found.symptom.kind}, {side} the promise. {small.cause(found)}")
     if not found.whole:
         ui.line("The budget is used up: it may not be the smallest")
+    ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
     ui.line(f"written to {place.path}")
     return exits.EXPECTED
 

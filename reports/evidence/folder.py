@@ -38,8 +38,9 @@ PARTITION: Final = f"{TOPIC}-0"
 SEGMENT: Final = "00000000000000000000.log.txt"
 EPOCHS: Final = "leader-epoch-checkpoint"
 ROW: Final = "row.json"
+SCENARIO: Final = "scenario.toml"
 PLAN: Final = "plan.json"
-FILES: Final = (ROW, PLAN, "trace.jsonl", "history.txt", "describe.txt", "metrics.json", "scenario.toml")
+FILES: Final = (ROW, PLAN, "trace.jsonl", "history.txt", "describe.txt", "metrics.json", SCENARIO)
 CHECKPOINTS: Final = (
     "replication-offset-checkpoint",
     "recovery-point-offset-checkpoint",
@@ -140,6 +141,17 @@ def write(place: Place, scenario: Scenario, result: RunResult) -> None:
         folder.write("metrics.json", _json(_metrics(result)))
         for replica in result.replicas:
             _write_broker(folder, f"broker-{replica.broker}", replica)
+
+
+def write_scenario(place: Place, text: str) -> None:
+    """Write the scenario that a run was made into.
+
+    Raises:
+        InputError: the folder has been replaced by something else.
+        StorageError: the folder cannot be written.
+    """
+    with paths.directory(place.root, *place.parts) as folder:
+        folder.write(SCENARIO, text)
 
 
 def write_trace(file: Path, result: RunResult) -> None:

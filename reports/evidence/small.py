@@ -10,6 +10,7 @@ from reports import options
 from reports.evidence import replay
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.keeping import OutOfTimeError, Trials, symptom
+from scenarios.shrinking.scripted import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
@@ -104,6 +105,14 @@ def as_found(found: Shrunk, plan: Path) -> Case:
     kinds = tuple(case.row()["violations"].split(","))
     recorded = replace(case.recorded, kinds=kinds, words=("--plan", str(plan)))
     return case.with_scenario(recorded=recorded)
+
+
+def script(found: Shrunk) -> tuple[str, str]:
+    """The shrunk run as a scenario file, or nothing and the reason why it cannot be one."""
+    try:
+        return to_toml(found.case, found.symptom), ""
+    except NotScriptedError as error:
+        return "", str(error)
 
 
 def said(found: Shrunk, seconds: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from faults.kinds import LINKS
+from faults.kinds import KINDS, LINKS
 from faults.plan import AGAIN, FOLLOWERS, THERE, Fault
 from scenarios.shrinking.cause import FACTOR
 from sim.config import KEYS, resolve
@@ -140,7 +140,8 @@ def _without_target(fault: Fault, place: int) -> Fault:
 
 def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
     """At a fixed time, and at brokers that are named."""
-    if fault.trigger is None and min(fault.targets) >= 0:
+    implied = not KINDS[fault.kind].strikes.params
+    if fault.trigger is None and (implied or min(fault.targets) >= 0):
         return
     times = [int(str(entry["at_us"])) for entry in struck]
     if fault.targets == (FOLLOWERS,):
@@ -151,7 +152,8 @@ def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
             yield from _at_times(found, times[:1])
         return
     for entry, at_us in zip(struck, times, strict=True):
-        found = replace(fault, targets=_brokers(entry)) if len(fault.targets) == len(_brokers(entry)) else fault
+        is_named = not implied and len(fault.targets) == len(_brokers(entry))
+        found = replace(fault, targets=_brokers(entry)) if is_named else fault
         yield from _at_times(found, [at_us])
     if fault.trigger is not None and not {THERE, AGAIN} & set(fault.targets):
         yield from _at_times(fault, times)

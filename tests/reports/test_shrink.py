@@ -40,9 +40,9 @@ def test_a_seed_becomes_a_plan_that_runs_by_itself(highwater: Callable[..., Call
     assert call.code == 0
     folder = tmp_path / "shrunk" / "50001-kip320"
     lines = call.out.splitlines()
-    assert " faults, " in lines[-3]
-    assert " -> 1 batches, " in lines[-3]
-    assert lines[-2].startswith("Kept: committed-loss, outside the promise. Cured by each of: log.flush.interval.mess")
+    assert " faults, " in lines[-4]
+    assert " -> 1 batches, " in lines[-4]
+    assert lines[-3].startswith("Kept: committed-loss, outside the promise. Cured by each of: log.flush.interval.mess")
     assert lines[-1] == f"written to {folder}"
     assert f"Replay: highwater run --plan {folder / 'plan.json'} --mode kip320 --seed 50001" in lines
     digest = json.loads((folder / "plan.json").read_text())["digest"]
@@ -51,6 +51,10 @@ def test_a_seed_becomes_a_plan_that_runs_by_itself(highwater: Callable[..., Call
     assert digest in again.out
     assert "digest as recorded" in again.err
     assert (folder / "history.txt").is_file()
+    assert lines[-2] == f"As a script: {folder / 'scenario.toml'}"
+    script = highwater("run", folder / "scenario.toml")
+    assert script.code == 0
+    assert "violation (committed-loss, exposed-loss), as expected" in script.out
 
 
 def test_a_plan_is_shrunk_and_the_result_is_told_as_json(

@@ -1,0 +1,208 @@
+"""A shrunk run as a scripted scenario, as a person would have written it: TOML with story and expectation.
+
+That takes a run whose faults strike at fixed times and name their brokers. A script draws nothing but latencies, so the
+scenario is run before it is handed out, and only one that violates what the run did is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.kind import LINK
+from faults.kinds import KINDS
+from scenarios.shrinking.cause import FACTOR
+from scenarios.shrinking.passes import SPARE, changed_settings
+from scenarios.single.run import CLIENTS_BEGIN_US, PAUSE_US, run
+from sim.config import shown
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from faults.plan import Fault
+    from scenarios.format.scenario import Scenario
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.keeping import Symptom
+    from scenarios.single.run import RunResult
+
+Line = tuple[int, dict[str, Any]]
+"""When, and what a line of the script says besides."""
+TOLD: Final[Mapping[str, tuple[str, ...]]] = {
+    "ack": ("batch",),
+    **dict.fromkeys(("kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "halt", "exit"), ("broker",)),
+    "elected": ("broker", "leader_epoch"),
+    "lead": ("broker", "offset"),
+    "truncate": ("broker", "offset"),
+}
+"""Steps that make a story, and the fields that tell them."""
+STORY_MAX: Final = 20
+"""Probes of a story, at most."""
+
+
+class NotScriptedError(Exception):
+    """A script cannot say what a run is; the text says why."""
+
+
+def to_toml(case: Case, symptom: Symptom) -> str:
+    """A shrunk run as a scenario file.
+
+    Args:
+        case: the run.
+        symptom: what it violates.
+
+    Raises:
+        NotScriptedError: a script cannot say it, or violates something else.
+    """
+    if case.rules:
+        raise NotScriptedError("scenarios know modes and no rules")
+    if case.recorded.older:
+        raise NotScriptedError("brokers are upgraded when they start again")
+    lines = sorted(_lines(case), key=lambda line: line[0])
+    silent = _text(case, symptom, lines)
+    result = _run(silent, case)
+    if not symptom.shown_by(result.row):
+        raise NotScriptedError(f"as a script it ends with {result.row['violations'] or result.row['verdict']}")
+    told = "".join([silent, *_story(case, result), *_also(case, symptom, result)])
+    again = _run(told, case)
+    if not again.row["expected"]:
+        raise NotScriptedError(f"its story cannot be told: {again.row['error'] or again.row['violations']}")
+    return told
+
+
+def _run(text: str, case: Case) -> RunResult:
+    from scenarios.format.schema import read  # Imports pydantic.
+
+    try:
+        scenario: Scenario = read(text, "the script")
+    except InputError as error:
+        raise NotScriptedError(error.problems[0]) from None
+    return run(scenario, case.mode, 0, trace=True)
+
+
+# Lines.
+
+
+def _lines(case: Case) -> Iterator[Line]:
+    for number, (_, records, acks, due_us) in enumerate(case.sends, start=1):
+        params: dict[str, Any] = {"batch": f"m{number}"}
+        if records > 1:
+            params["records"] = records
+        if acks != -1:
+            params["acks"] = str(acks)
+        yield due_us, {"do": "produce", **params}
+    for fault in case.faults:
+        yield from _of_fault(fault)
+
+
+def _of_fault(fault: Fault) -> Iterator[Line]:
+    """A line for each target; each is tried by reading it back."""
+    kind = KINDS[fault.kind]
+    if fault.trigger is not None:
+        raise NotScriptedError(f"a {fault.kind} waits for a step")
+    one_line = kind.strikes is LINK or ("brokers" in kind.strikes.params and not fault.delays_us)
+    parts = [fault.targets] if one_line else [(target,) for target in fault.targets]
+    delays_us = fault.delays_us or (0,) * len(parts)
+    for targets, delay_us in zip(parts, delays_us, strict=True):
+        params = _params(fault, targets)
+        if kind.scripted(params, fault.at_us) != replace(fault, targets=targets, delays_us=()):
+            raise NotScriptedError(f"no line says what this {fault.kind} is")
+        yield fault.at_us + delay_us, {"do": fault.kind, **params}
+
+
+def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
+    """What `faults.kind.Kind.scripted` would have to be given."""
+    kind = KINDS[fault.kind]
+    params: dict[str, Any] = {}
+    for name in kind.params():
+        if name in ("broker", "node"):
+            params[name] = targets[0] or "control"
+        elif name == "brokers":
+            params[name] = list(targets)
+        elif name in ("from", "to"):
+            params[name] = targets[name == "to"] or "control"
+        elif name == "both_ways":
+            params[name] = fault.both_ways
+        elif name == "replicas":
+            params[name] = list(fault.replicas)
+        elif kind.amount is not None and name == kind.amount.param:
+            params[name] = fault.value // kind.amount.scale
+        elif fault.lasts_us >= 0:
+            params[name] = fault.lasts_us // 1_000
+    return params
+
+
+# The file.
+
+
+def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
+    """The file without its story."""
+    about, config = case.scenario, case.scenario.config
+    struck = ", ".join(dict.fromkeys(fault.kind for fault in case.faults)) or "no fault"
+    brokers = min(about.brokers, int(config[FACTOR]) + int(config[SPARE]))
+    parts = [
+        "schema = 1\n",
+        f'name = "{about.name}-{case.seed}-{case.mode.name}"\n',
+        f'title = "{symptom.kind} in mode {case.mode.name} after {struck}"\n',
+        f'description = """\nShrunk from a run of {about.name}, seed {case.seed}.\n"""\n',
+        f"brokers.count = {brokers}\n",
+        f"brokers.first = {about.first}\n" if about.first != 1 else "",
+        'control = "real"\n',
+        f"settle_ms = {about.settle_us // 1_000}\n" if about.settle_us else "",
+        "\n[config]\n",
+    ]
+    parts += [f"{line}\n" for line in _pairs({key: config[key] for key in (FACTOR, *changed_settings(case))})]
+    for broker in sorted({*about.broker_config, *about.broker_modes}):
+        mode = {"mode": about.broker_modes[broker]} if broker in about.broker_modes else {}
+        own = {**mode, **about.broker_config.get(broker, {})}
+        parts.append("\n".join(["", f"[brokers.{broker}]", *_pairs(own), ""]))
+    parts += _script(case, lines)
+    parts.append(f'\n[expect]\n{case.mode.name} = "violates:{symptom.kind}"\n')
+    return "".join(parts)
+
+
+def _script(case: Case, lines: list[Line]) -> Iterator[str]:
+    """The lines, each so long after the one before, and a wait until all is healed."""
+    before_us = 0
+    end = (case.horizon_us - PAUSE_US, {"do": "wait"})
+    for at_us, params in (*lines, end):
+        after_us = at_us - before_us
+        if after_us > 0 or params is not end[1]:
+            after = {"after_us": after_us} if after_us % 1_000 else {"after_ms": after_us // 1_000}
+            yield "\n".join(["", "[[script]]", *_pairs(after if after_us else {}), *_pairs(params), ""])
+            before_us = at_us
+
+
+def _value(value: Any) -> str:
+    """As TOML writes it, which for words, numbers and lists of them is as JSON does."""
+    return f'"{word}"' if isinstance(value, int) and (word := shown(value)) == "never" else json.dumps(value)
+
+
+def _story(case: Case, result: RunResult) -> Iterator[str]:
+    """Who was acknowledged what, who ended, who led, and who truncated."""
+    ids = accumulate((records for _, records, _, _ in case.sends), initial=0)
+    names = {first_id: f"m{number}" for number, first_id in enumerate(ids, start=1) if number <= len(case.sends)}
+    probes = 0
+    for step in result.trace or ():
+        fields = TOLD.get(step["step"], ())
+        told = {**step, "batch": names.get(step.get("record", -1))}
+        told = {name: told[name] for name in fields if told[name] is not None}
+        nothing = step["step"] == "truncate" and not step["removed"]
+        if told and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
+            probes += 1
+            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *_pairs(told), ""])
+
+
+def _also(case: Case, symptom: Symptom, result: RunResult) -> Iterator[str]:
+    """What else is violated."""
+    for kind, inside in sorted({(entry["kind"], entry["inside"]) for entry in result.violations}):
+        if kind != symptom.kind:
+            label = "inside" if inside else "outside"
+            also = {"kind": kind, "modes": [case.mode.name], "label": label, "reason": f"it comes with {symptom.kind}"}
+            yield "\n".join(["", "[[also]]", *_pairs(also), ""])
+
+
+def _pairs(fields: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name} = {_value(value)}" for name, value in fields.items())
