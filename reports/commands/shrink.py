@@ -12,16 +12,13 @@ from reports import exits, options
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reports.console import Ui
-    from reports.evidence.replay import Origin
     from scenarios.shrinking.case import Case
     from sim.config import Value
-    from sim.protocol.modes import Mode
 
 SCHEMA_VERSION: Final = 1
 NOTE_SECONDS: Final = 2
@@ -65,27 +62,14 @@ def command(
     Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
     the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
     """
-    from reports.evidence import replay, small
+    from reports.evidence import small
 
     seconds = options.duration("--budget", budget)
-    number = None if seed is None else options.seed(seed)
-    if plan is not None:
-        if scenario is not None:
-            raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
-        origin, own = small.of_plan(plan, source, rules, settings, strict=strict)
-        number = own if number is None else number
-    elif source is None:
-        raise InputError("what to shrink is missing: a sweep's folder, a scenario, or a recorded run: --plan FILE")
-    if number is None:
-        raise InputError("--seed is missing: which run is to be shrunk?")
-    if plan is None:
-        origin = replay.origin(str(source), number, scenario, rules, settings, strict=strict)
-    chosen = _mode(origin, mode)
+    origin, chosen, number = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
     place = origin.place(output, number, chosen.name, small.PART)
-    with_progress = _progress(ui)
-    found, took = small.shrunk(small.failed_run(origin, chosen, number), kind, seconds, with_progress)
+    found, took = small.shrunk(small.failed_run(origin, chosen, number), kind, seconds, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
@@ -117,15 +101,7 @@ def command(
     return exits.EXPECTED
 
 
-def _mode(origin: Origin, name: str | None) -> Mode:
-    """The one mode that is run."""
-    modes = options.modes(origin.scenario, [name] if name else [one.name for one in origin.modes], own=origin.modes)
-    if len(modes) > 1:
-        raise InputError(f"one run is shrunk; choose one with --mode: {', '.join(one.name for one in modes)}")
-    return modes[0]
-
-
-def _progress(ui: Ui) -> Callable[[Case, int], None]:
+def progress(ui: Ui) -> Callable[[Case, int], None]:
     """A note now and then about how far it is."""
     last = time.monotonic()
 

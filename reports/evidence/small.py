@@ -57,6 +57,41 @@ def of_plan(
     return replay.Origin(scenario, modes, replay.STORE, (scenario.name,), rules, digests), found.seed
 
 
+def find(
+    source: str | None,
+    plan: Path | None,
+    seed: str | None,
+    mode: str | None,
+    scenario: str | None,
+    rules: Mapping[str, str],
+    settings: Mapping[str, Value],
+    *,
+    strict: bool,
+) -> tuple[Origin, Mode, int]:
+    """What the words of a command line ask for: where it comes from, its mode and its seed.
+
+    Raises:
+        InputError: it is not one run of something that is there.
+    """
+    number = None if seed is None else options.seed(seed)
+    if plan is not None:
+        if scenario is not None:
+            raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
+        origin, own = of_plan(plan, source, rules, settings, strict=strict)
+        number = own if number is None else number
+    elif source is None:
+        raise InputError("what to shrink is missing: a sweep's folder, a scenario, or a recorded run: --plan FILE")
+    if number is None:
+        raise InputError("--seed is missing: which run is to be shrunk?")
+    if plan is None:
+        origin = replay.origin(str(source), number, scenario, rules, settings, strict=strict)
+    names = [mode] if mode else [one.name for one in origin.modes]
+    modes = options.modes(origin.scenario, names, own=origin.modes)
+    if len(modes) > 1:
+        raise InputError(f"one run is shrunk; choose one with --mode: {', '.join(one.name for one in modes)}")
+    return origin, modes[0], number
+
+
 def failed_run(origin: Origin, mode: Mode, seed: int) -> Case:
     """The run that is to be shrunk.
 

@@ -100,7 +100,8 @@ class Case:
         """Equal for cases that are the same run."""
         about = self.scenario
         per_broker = about.broker_config, about.broker_modes
-        return repr((self.recorded, about.brokers, about.first, about.config, per_broker, self.seed, self.rules))
+        cluster = about.brokers, about.first, about.settle_us, about.config, per_broker
+        return repr((self.recorded, cluster, self.mode.name, self.seed, self.rules))
 
     @property
     def fits(self) -> bool:

@@ -48,6 +48,10 @@ class Repair:
     def __str__(self) -> str:
         return f"{self.name}={shown(self.value)}"
 
+    def is_possible(self, case: Case) -> bool:
+        """Whether there are enough replicas: with fewer than min ISR nothing is acknowledged, and so nothing lost."""
+        return self.name != MIN_ISR or int(self.value) <= int(case.scenario.config[FACTOR])
+
     def apply(self, case: Case) -> Case:
         """The case with it."""
         if self.is_rule:

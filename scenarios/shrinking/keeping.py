@@ -141,6 +141,7 @@ class Keeper:
         self.is_thorough = False
         self._trials = trials
         self._idle: set[Repair] = set()
+        trials.row(case)  # First, since it says how many events are too many.
         found = {repair: self._cures(case, repair) for repair in repairs(case)}
         self.cause = tuple(sorted(repair for repair, cures in found.items() if cures))
         self.asked = len(found) - len(self._idle)
@@ -158,12 +159,12 @@ class Keeper:
         return not any(self._cures(case, repair) for repair in others)
 
     def cause_of(self, case: Case) -> tuple[Repair, ...]:
-        """All repairs that cure a case, whatever decided anything before."""
-        return tuple(sorted(repair for repair in repairs(case) if self._cures(case, repair)))
+        """All repairs that cure a case, whatever decided anything before; those of the run are tried in any case."""
+        return tuple(sorted(repair for repair in {*repairs(case), *self.cause} if self._cures(case, repair)))
 
     def _cures(self, case: Case, repair: Repair) -> bool:
         repaired = repair.apply(case)
-        if not repaired.fits:
+        if not (repaired.fits and repair.is_possible(case)):
             return False
         row = self._trials.row(repaired)
         if row["digest"] == self._trials.row(case)["digest"]:

@@ -24,8 +24,8 @@ ROUND_US: Final = (10 * SECOND, SECOND, 100 * MS, 10 * MS, MS)
 """Units of round times, the roundest first."""
 SHORT_US: Final = (SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SECOND, 60 * SECOND)
 """How long something lasts in a story that is told by a person."""
-FIRST_US: Final = 2 * SECOND
-"""When the first thing happens: brokers are up, and clients have begun."""
+EARLIEST_US: Final = SECOND
+"""Nothing happens before: brokers are up, and clients have begun."""
 SPARE: Final = "sim.spare.brokers"
 SHAPE: Final = (FACTOR, SPARE)
 """Settings of which `smaller_clusters` takes care."""
@@ -229,7 +229,7 @@ def _with_gap(case: Case, number: int, gap_us: int) -> Case | None:
     times = moments(case)
     if number >= len(times):
         return None
-    before_us = FIRST_US - SECOND if number == 0 else times[number - 1]
+    before_us = EARLIEST_US if number == 0 else times[number - 1]
     by_us = times[number] - before_us - gap_us
     return _earlier(case, times[number], by_us) if by_us > 0 else None
 

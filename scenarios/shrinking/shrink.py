@@ -207,10 +207,12 @@ class _Shrinker:
             self._take(sooner(self.case))
         for place in range(len(self.case.faults)):
             self._replace(place, passes.shorter_faults(self.case.faults[place]))
-            at_us = self.case.faults[place].at_us
-            self._replace(place, (replace(self.case.faults[place], at_us=us) for us in passes.rounder(at_us)))
+            fault = self.case.faults[place]
+            rounder = passes.rounder(fault.at_us, least_us=passes.EARLIEST_US)
+            self._replace(place, (replace(fault, at_us=us) for us in rounder))
         for place in range(len(self.case.sends)):
-            self._first(self._with_time(place, us) for us in passes.rounder(self.case.sends[place][3]))
+            rounder = passes.rounder(self.case.sends[place][3], least_us=passes.EARLIEST_US)
+            self._first(self._with_time(place, us) for us in rounder)
         self._first(passes.shorter_horizons(self.case))
 
     def _with_time(self, place: int, due_us: int) -> Case:

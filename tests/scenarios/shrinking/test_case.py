@@ -37,7 +37,9 @@ def test_equal_runs_have_equal_keys() -> None:
         case.with_settings({"acks": "1"}),
         case.with_rule("isr_join", "leader-epoch-start"),
         case.with_older({1: "hw"}),
+        case.with_scenario(settle_us=1),
         replace(case, seed=case.seed + 1),
+        replace(case, mode=mode_named("kip101")),
     ]
     assert len({case.key, *(other.key for other in others)}) == len(others) + 1
 

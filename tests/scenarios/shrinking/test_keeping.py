@@ -114,6 +114,12 @@ def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
     assert len(keeper.cause) < keeper.asked < len(list(repairs(case)))
 
 
+def test_more_min_isr_than_replicas_cures_nothing() -> None:
+    case = failing("sessions", "kip320", 50_001).with_settings({"default.replication.factor": 2})
+    assert Repair("min.insync.replicas", 2, is_rule=False).is_possible(case)
+    assert not Repair("min.insync.replicas", 3, is_rule=False).is_possible(case)
+
+
 def test_another_bug_of_the_same_kind_is_not_kept() -> None:
     case = failing("power", "hw", 50_028, "divergence")
     trials = Trials()
