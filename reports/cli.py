@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "sweep",
     "replay",
     "shrink",
+    "explain",
     "draw",
     "compare",
     "coverage",

@@ -138,3 +138,31 @@ def test_a_store_of_another_version_is_told(highwater: Callable[..., Call], tmp_
     call = highwater("shrink", stores[0], "--seed", "0", "--mode", "hw", "--output", tmp_path)
     assert call.code == 2
     assert "Traceback" not in call.err
+
+
+def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    call = highwater("explain", *SEED, "--output", tmp_path)
+    assert call.code == 0
+    lines = call.out.splitlines()
+    assert lines[0] == "sessions, mode kip320, seed 50001: committed-loss, outside the promise"
+    titles = ["Story", "Necessary", "What would have kept it, each by itself, under the same plan"]
+    assert [line for line in lines if line in titles] == titles
+    assert "loses power; 1 batch had not been written to disk." in call.out
+    assert "setting  log.flush.interval.messages=1" in call.out
+    assert (tmp_path / "shrunk" / "50001-kip320" / "trace.jsonl").is_file()
+
+
+def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
+    found = highwater("explain", "--plan", plan, "--output", tmp_path, "--json").json
+    assert found["kind"] == "committed-loss"
+    assert {"what": "setting", "change": "log.flush.interval.messages=1", "keeps": True, "decides": True} in found[
+        "remedies"
+    ]
+    assert all(sentence.keys() == {"at_us", "text", "line"} for sentence in found["story"])
+
+
+def test_what_did_not_fail_cannot_be_explained(highwater: Callable[..., Call]) -> None:
+    call = highwater("explain", "sessions", "--mode", "kip320", "--seed", "50002")
+    assert (call.code, len(call.err.splitlines())) == (2, 1)

@@ -1,0 +1,72 @@
+"""What would have kept the data: one change at a time, under which the same plan lacks the violation, or does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from scenarios.format import mixing
+from scenarios.shrinking.cause import FACTOR, Repair, repairs
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.keeping import Symptom, Trials
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One change.
+
+    Attributes:
+        what: ``rule``, ``setting`` or ``mode``.
+        change: as a command line would say it.
+        keeps: whether the violation is gone with it.
+        decides: whether anything is other with it.
+    """
+
+    what: str
+    change: str
+    keeps: bool
+    decides: bool
+
+
+def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
+    """Try each rule, setting and newer mode.
+
+    A newer mode may promise more; what it violates on either side of its promise counts.
+
+    Args:
+        case: the run.
+        symptom: what it violates.
+        trials: run what is tried.
+    """
+    digest = trials.row(case)["digest"]
+    found = []
+    for what, change, changed in _changes(case):
+        if not changed.fits:
+            continue
+        row = trials.row(changed)
+        kept = symptom if what != "mode" else replace(symptom, inside=False)
+        found.append(Remedy(what, change, kept.cured_in(row), row["digest"] != digest))
+    return found
+
+
+def _changes(case: Case) -> Iterator[tuple[str, str, Case]]:
+    for repair in repairs(case):
+        if repair.is_possible(case):
+            yield "rule" if repair.is_rule else "setting", str(repair), repair.apply(case)
+    factor = int(case.scenario.config[FACTOR])
+    larger = case.with_scenario(brokers=max(case.scenario.brokers, factor + 1))
+    more = Repair(FACTOR, factor + 1, is_rule=False)
+    yield "setting", str(more), more.apply(larger)
+    for mode in MODES.values():
+        if mode.place > case.mode.place and not mode.follows:
+            try:
+                mixing.check(case.scenario, [mode])
+            except InputError:
+                continue
+            yield "mode", mode.name, replace(case, mode=mode)
