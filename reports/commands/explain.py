@@ -31,8 +31,8 @@ SCHEMA_VERSION: Final = 1
 @click.option(
     "--plan", metavar="FILE", type=click.Path(path_type=Path), help="Explain a recorded run, what replay writes."
 )
-@click.option("--seed", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
-@click.option("--mode", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
+@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
+@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long shrinking may take.")
@@ -68,11 +68,11 @@ def command(
     from scenarios.shrinking.remedies import remedies
 
     limit = options.duration("--budget", budget)
-    origin, chosen, number = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
+    origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
-    place = origin.place(output, number, chosen.name, small.PART)
-    found, took = small.shrunk(small.failed_run(origin, chosen, number), kind, limit, progress(ui))
+    place = origin.place(output, origin.seed, chosen.name, small.PART)
+    found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
@@ -93,7 +93,8 @@ def command(
         return exits.EXPECTED
     side = "inside" if found.symptom.inside else "outside"
     ui.line(
-        f"{case.scenario.name}, mode {chosen.name}, seed {number}: {found.symptom.kind}, {side} the promise", "bold"
+        f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {found.symptom.kind}, {side} the promise",
+        "bold",
     )
     ui.line(small.said(found, took))
     _show_story(ui, story)

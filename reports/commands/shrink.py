@@ -30,8 +30,8 @@ NOTE_SECONDS: Final = 2
 @click.option(
     "--plan", metavar="FILE", type=click.Path(path_type=Path), help="Shrink a recorded run, what replay writes."
 )
-@click.option("--seed", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
-@click.option("--mode", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
+@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
+@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--kind", metavar="KIND", help="The violation to keep; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take, as 30s or 2m.")
@@ -65,11 +65,11 @@ def command(
     from reports.evidence import small
 
     seconds = options.duration("--budget", budget)
-    origin, chosen, number = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
+    origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
-    place = origin.place(output, number, chosen.name, small.PART)
-    found, took = small.shrunk(small.failed_run(origin, chosen, number), kind, seconds, progress(ui))
+    place = origin.place(output, origin.seed, chosen.name, small.PART)
+    found, took = small.shrunk(small.failed_run(origin, chosen), kind, seconds, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)

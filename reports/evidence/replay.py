@@ -137,7 +137,7 @@ def origin(
     from scenarios.sweep.folder import open_folder
 
     if word.endswith(".json"):
-        return _of_plan(word, seed, rules, settings, strict=strict)
+        return of_plan(Path(word), None, seed, rules, settings, strict=strict)
     folder = open_folder(word)
     if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
         if rules:
@@ -157,22 +157,42 @@ def _needed(word: str, seed: str | None) -> int:
     return options.seed(seed)
 
 
-def _of_plan(
-    word: str, seed: str | None, rules: Mapping[str, str], settings: Mapping[str, Value], *, strict: bool
+def of_plan(
+    file: Path,
+    word: str | None,
+    seed: str | None,
+    rules: Mapping[str, str],
+    settings: Mapping[str, Value],
+    *,
+    strict: bool = False,
 ) -> Origin:
+    """What a recorded run starts from.
+
+    Args:
+        file: what ``replay`` writes as ``plan.json``.
+        word: the scenario that it is for; needed where it holds faults and no run.
+        seed: the seed; None: its own.
+        rules: rules to override.
+        settings: settings to override.
+        strict: early warnings count, whether or not they did then.
+
+    Raises:
+        InputError: it is none, one of another scenario, or it has no seed.
+        StorageError: it cannot be read.
+    """
     from scenarios.single import recording
 
-    found = recording.read(Path(word))
-    assert found.mode is not None
-    assert found.seed is not None
+    found = recording.read(file, None if word is None else options.scenario(word, settings, strict=strict))
     scenario = found.scenario
-    options.check_settings(scenario, settings)
-    scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
-    number = found.seed if seed is None else options.seed(seed)
-    changed = bool(rules or settings) or number != found.seed or strict > found.scenario.strict
-    digests = {} if changed or found.digest is None else {found.mode: found.digest}
-    modes = (mode_named(found.mode),)
-    return Origin(word, scenario, number, modes, STORE, (scenario.name,), {**(found.rules or {}), **rules}, digests)
+    number = _needed(str(file), seed or (None if found.seed is None else str(found.seed)))
+    if found.mode is not None:
+        options.check_settings(scenario, settings)
+        scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
+    changed = rules or settings or number != found.seed or strict > found.scenario.strict
+    digests = {found.mode: found.digest} if found.mode and found.digest and not changed else {}
+    modes = tuple(map(mode_named, [found.mode] if found.mode else scenario.expect))
+    rules = {**(found.rules or {}), **rules}
+    return Origin(str(file), scenario, number, modes, STORE, (scenario.name,), rules, digests)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:

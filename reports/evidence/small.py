@@ -6,7 +6,6 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reports import options
 from reports.evidence import replay
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.keeping import OutOfTimeError, Trials, symptom
@@ -29,34 +28,6 @@ PART: Final = "shrunk"
 """The folder beside ``seeds`` that shrunk runs go to."""
 
 
-def of_plan(
-    file: Path, word: str | None, rules: Mapping[str, str], settings: Mapping[str, Value], *, strict: bool
-) -> tuple[Origin, int | None]:
-    """What a plan's file is a run of, and its seed, if it says so.
-
-    Args:
-        file: what ``replay`` writes.
-        word: the scenario that it is for; needed where it holds faults and no run.
-        rules: rules to override.
-        settings: settings to override.
-        strict: early warnings count, whether or not they did then.
-
-    Raises:
-        InputError: it is none, or one of another scenario.
-    """
-    named = None if word is None else options.scenario(word, settings, strict=strict)
-    found = recording.read(file, named)
-    scenario = found.scenario
-    if found.mode is not None:
-        options.check_settings(scenario, settings)
-        scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
-    modes = options.modes(scenario, [found.mode] if found.mode else ())
-    unchanged = found.mode is not None and found.digest and not (rules or settings or strict)
-    digests = {str(found.mode): str(found.digest)} if unchanged else {}
-    rules = {**(found.rules or {}), **rules}
-    return replay.Origin(scenario, modes, replay.STORE, (scenario.name,), rules, digests), found.seed
-
-
 def find(
     source: str | None,
     plan: Path | None,
@@ -67,48 +38,40 @@ def find(
     settings: Mapping[str, Value],
     *,
     strict: bool,
-) -> tuple[Origin, Mode, int]:
-    """What the words of a command line ask for: where it comes from, its mode and its seed.
+) -> tuple[Origin, Mode]:
+    """What the words of a command line ask for: where it comes from, and its mode.
 
     Raises:
         InputError: it is not one run of something that is there.
     """
-    number = None if seed is None else options.seed(seed)
     if plan is not None:
         if scenario is not None:
             raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
-        origin, own = of_plan(plan, source, rules, settings, strict=strict)
-        number = own if number is None else number
+        origin = replay.of_plan(plan, source, seed, rules, settings, strict=strict)
     elif source is None:
         raise InputError("what to shrink is missing: a sweep's folder, a scenario, or a recorded run: --plan FILE")
-    if number is None:
-        raise InputError("--seed is missing: which run is to be shrunk?")
-    if plan is None:
-        origin = replay.origin(str(source), number, scenario, rules, settings, strict=strict)
-    names = [mode] if mode else [one.name for one in origin.modes]
-    modes = options.modes(origin.scenario, names, own=origin.modes)
-    if len(modes) > 1:
-        raise InputError(f"one run is shrunk; choose one with --mode: {', '.join(one.name for one in modes)}")
-    return origin, modes[0], number
+    else:
+        origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
+    return origin, origin.only_mode(mode)
 
 
-def failed_run(origin: Origin, mode: Mode, seed: int) -> Case:
+def failed_run(origin: Origin, mode: Mode) -> Case:
     """The run that is to be shrunk.
 
     Raises:
         InputError: it is scripted, or its digest is not the one that is known.
     """
-    what = f"{origin.scenario.name}, mode {mode.name}, seed {seed}"
+    what = f"{origin.scenario.name}, mode {mode.name}, seed {origin.seed}"
     if not origin.scenario.drawn:
         raise InputError(
             f"{origin.scenario.name} is a script, and none of its lines is drawn: only drawn runs are shrunk"
         )
-    result = Case(origin.scenario, mode, seed, origin.rules).run()
+    result = Case(origin.scenario, mode, origin.seed, origin.rules).run()
     digest, expected = result.row["digest"], origin.digests.get(mode.name)
     if expected not in (None, digest):
         raise InputError(f"{what}: the digest is {digest}, and was {expected}: other code ran then, or it was edited")
     found = recording.of_run(origin.scenario, result)
-    return Case(found.scenario, mode, seed, origin.rules)
+    return Case(found.scenario, mode, origin.seed, origin.rules)
 
 
 def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]) -> tuple[Shrunk, float]:

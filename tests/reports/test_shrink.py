@@ -85,7 +85,7 @@ def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path)
     ("words", "said"),
     [
         ((), "what to shrink is missing"),
-        (("sessions", "--mode", "kip320"), "--seed is missing"),
+        (("sessions", "--mode", "kip320"), "choose one with --seed N"),
         (("sessions", "--seed", "50001"), "choose one with --mode"),
         (("sessions", "--mode", "kip320", "--seed", "50002"), "sessions, mode kip320, seed 50002 violates nothing"),
         ((*SEED, "--kind", "divergence"), "has no violation 'divergence'; one of: committed-loss"),
