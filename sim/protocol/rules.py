@@ -353,13 +353,14 @@ class Rules:
         ),
     ]
     reassignment_completes: Annotated[
-        Literal["adding-in-isr", "targets-in-isr", "min-isr"],
+        Literal["adding-in-isr", "targets-in-isr", "targets-if-fewer", "min-isr"],
         RuleSpec(
             "When a reassignment completes: once the replicas that it adds are in the ISR, which may be left with one "
-            "member; or once all replicas of the new assignment are; or (the text of KIP-966) once those that it adds "
-            "are and the ISR has min.insync.replicas members, which a cancellation needs, too.",
-            "PartitionReassignmentReplicas.maybeCompleteReassignment to 3.7; KAFKA-15665 (3.8); KIP-966 other "
-            "behaviors 4",
+            "member; or once all replicas of the new assignment are; or once those that it adds are, and all, too, if "
+            "it adds fewer than it removes; or (the text of KIP-966) once those that it adds are and the ISR has "
+            "min.insync.replicas members, which a cancellation needs, too.",
+            "PartitionReassignmentReplicas.maybeCompleteReassignment to 3.7; KAFKA-15665 (3.8); KAFKA-19975 (4.3); "
+            "KIP-966 other behaviors 4",
             KRAFT,
         ),
     ]
@@ -373,11 +374,13 @@ class Rules:
         ),
     ]
     last_known_elr: Annotated[
-        Literal["leader", "ejected-members"],
+        Literal["leader", "lost-leader", "ejected-members"],
         RuleSpec(
-            "Who is remembered once ISR and ELR are empty: the last leader, until there is another; or also ELR "
+            "Who is remembered for an election when ISR and ELR are empty, until there is a leader: who led when the "
+            "last member left the ISR, which may have been nobody; or the first leader that was lost; or also ELR "
             "members that registered after an unclean shutdown, until the ISR has min ISR members again.",
-            "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0); KIP-966 other behaviors 6a",
+            "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0); MINOR PR 20629 (4.1.1, 4.2); KIP-966 other "
+            "behaviors 6a",
             ELR,
         ),
     ]

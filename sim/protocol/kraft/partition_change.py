@@ -57,6 +57,7 @@ class Terms:
         "marks_recovery",
         "reached",
         "remembers_ejected",
+        "remembers_lost",
         "rules",
     )
 
@@ -68,6 +69,7 @@ class Terms:
         self.bumps_on_shrink = rules.isr_shrink_epoch == "bumped"
         self.completion = rules.reassignment_completes
         self.remembers_ejected = rules.last_known_elr == "ejected-members"
+        self.remembers_lost = rules.last_known_elr == "lost-leader"
         self.last_known_must_live = rules.last_known_leader == "unfenced"
         self.elects_last_known = rules.unclean_recovery == "election"
 
@@ -134,13 +136,14 @@ class PartitionChange:
         unclean = unclean and bumps
         if unclean:
             self.isr = (leader,)
-            self.recovering = self._terms.marks_recovery or state.recovering
+            if not state.recovering:
+                self.recovering = self._terms.marks_recovery
         if unclean or not self._terms.elr:
             self._forget_elr()
         if not self.isr and not self._terms.elr:
             self.isr = state.isr  # Without ELR the last member stays: it is waited for.
         bumps = bumps or self.drops_replica() or self.shrink_bumps()
-        self._remember_last_leader(leader)
+        self._remember_last_leader(leader, bumps=bumps)
         return self._changed(leader, bumps=bumps)
 
     def _complete_reassignment(self) -> None:
@@ -154,6 +157,8 @@ class PartitionChange:
         completes = {
             "adding-in-isr": set(self.adding) <= set(isr),
             "targets-in-isr": set(replicas) <= set(isr),
+            "targets-if-fewer": set(self.adding) <= set(isr)
+            and (len(self.adding) >= len(self.removing) or set(replicas) <= set(isr)),
             # Whoever was added and is to go again is waited for in vain.
             "min-isr": set(without(self.adding, self.removing)) <= set(isr)
             and len(isr) >= min(self._min_isr, len(replicas)),
@@ -214,9 +219,8 @@ class PartitionChange:
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
-        """Whether its election would be clean."""
-        candidates = self.isr or (self.elr if self._terms.elr else ())
-        return broker in candidates and self._acceptable(broker)
+        """Whether its election would be clean; an ELR from before the feature was switched off still counts."""
+        return broker in (self.isr or self.elr) and self._acceptable(broker)
 
     def _is_last_known_elected(self) -> bool:
         """Whether the last leader may lead again since neither ISR nor ELR has a member."""
@@ -258,17 +262,27 @@ class PartitionChange:
         if self._terms.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
             self.elr = self.last_known_elr = ()
 
-    def _remember_last_leader(self, leader: int) -> None:
-        """PartitionChangeBuilder.maybeUpdateLastKnownLeader; with ejected members it is one of them."""
+    def _remember_last_leader(self, leader: int, *, bumps: bool) -> None:
+        """PartitionChangeBuilder.maybeUpdateLastKnownLeader; with ejected members it is one of them.
+
+        What was remembered when the feature was switched off stays.
+        """
         state, terms = self.state, self._terms
-        if terms.remembers_ejected or not terms.elr:
+        if terms.remembers_ejected:
             return
-        if leader != NO_LEADER:
-            self.last_known_elr = ()
-        elif state.isr and not self.isr and state.leader != NO_LEADER:
-            self.last_known_elr = (state.leader,)
+        self.last_known_elr = state.last_known_elr
+        if not terms.elr:
+            return
+        if terms.remembers_lost:
+            remembers = bumps and leader == NO_LEADER and not state.last_known_elr
+            forgets = bumps and leader != NO_LEADER
         else:
-            self.last_known_elr = state.last_known_elr
+            remembers = bool(state.isr) and not self.isr and state.last_known_elr != (state.leader,)
+            forgets = leader != NO_LEADER
+        if remembers:
+            self.last_known_elr = (state.leader,)
+        elif forgets:
+            self.last_known_elr = ()
 
     def _changed(self, leader: int, *, bumps: bool) -> PartitionRegistration | None:
         state = self.state

@@ -292,16 +292,19 @@ class ReplicationControl:
     def set(self, key: str, value: Value) -> str:
         """A dynamic configuration value, or the level of the feature ``eligible.leader.replicas.version``.
 
-        Nothing is elected: a leaderless partition waits for the next event, or for `check_unclean`. Partitions whose
-        ELR is out of date get a new one with their next change, except as rule ``min_isr_change`` says.
+        What is set already is not set again. Nothing is elected: a leaderless partition waits for the next event, or
+        for `check_unclean`. Partitions whose ELR is out of date get a new one with their next change, except as rule
+        ``min_isr_change`` says while the feature is on.
 
         Returns:
             `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.
         """
         if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._has_elr)):
             return INVALID_UPDATE_VERSION
+        if self.image.settings.get(key) == value:
+            return NONE
         records: list[Record] = [Setting(key, value)]
-        if key == MIN_ISR:
+        if key == MIN_ISR and self.elr_enabled:
             for state in self.image.partitions.values():
                 if state.elr or state.last_known_elr:
                     self._terms.decides("min_isr_change")

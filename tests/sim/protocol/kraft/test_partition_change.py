@@ -113,7 +113,12 @@ def test_without_elr_the_last_member_is_waited_for() -> None:
 
 def test_what_is_left_of_the_elr_goes_once_it_is_off() -> None:
     before = state(isr=(1,), elr=(2,), last_known_elr=(3,))
-    assert Made(before, ALL, elr=False).lists == (1, (1,), (), ())
+    assert Made(before, ALL, elr=False).lists == (1, (1,), (), (3,))
+
+
+def test_what_is_left_of_the_elr_is_elected_from_once_it_is_off() -> None:
+    made = Made(state(isr=(1,), elr=(2,)), (2, 3), elr=False, isr=())
+    assert made.lists == (2, (2,), (), ())
 
 
 def test_a_member_of_the_elr_leads_cleanly_when_the_isr_is_empty() -> None:
@@ -125,6 +130,38 @@ def test_a_member_of_the_elr_leads_cleanly_when_the_isr_is_empty() -> None:
 
 
 # Who is remembered.
+
+
+@pytest.mark.parametrize(("rule", "known"), [("leader", (0,)), ("lost-leader", ())])
+def test_nobody_may_be_the_last_leader(rule: str, known: tuple[int, ...]) -> None:
+    """The last member leaves the ISR of a partition that had no leader then."""
+    made = Made(state(0, isr=(1,)), (), ELR.override({"last_known_elr": rule}), isr=(), unclean=(1,))
+    assert made.lists == (0, (), (), known)
+
+
+@pytest.mark.parametrize(("rule", "known"), [("leader", ()), ("lost-leader", (1,))])
+def test_a_leader_is_lost_while_a_member_stays(rule: str, known: tuple[int, ...]) -> None:
+    made = Made(state(isr=(1, 2)), (), ELR.override({"last_known_elr": rule}), isr=(2,))
+    assert made.lists == (0, (2,), (1,), known)
+
+
+@pytest.mark.parametrize(
+    ("adding", "removing", "isr", "completes"),
+    [
+        ((4,), (1,), (2, 4), True),
+        ((4,), (1,), (2, 3), False),
+        ((4,), (1, 2), (2, 4), False),
+        ((4,), (1, 2), (2, 3, 4), True),
+        ((4,), (2, 4), (1, 4), False),
+    ],
+)
+def test_who_adds_as_many_as_it_removes_waits_for_those_alone(
+    adding: tuple[int, ...], removing: tuple[int, ...], isr: tuple[int, ...], completes: bool
+) -> None:
+    """KAFKA-19975; what is added and is to go again never gets there."""
+    rules = ELR.override({"reassignment_completes": "targets-if-fewer"})
+    made = Made(state(isr[0], isr=isr, adding=adding, removing=removing), ALL, rules, min_isr=1, isr=isr)
+    assert (made.after is not None) == completes
 
 
 def test_the_last_leader_is_remembered_until_there_is_another() -> None:

@@ -300,18 +300,33 @@ def test_the_feature_is_switched_off_and_on() -> None:
     assert controller.set(ELR_FEATURE, 0) == NONE
     assert not controller.elr_enabled
     assert quorum.lists() == (1, (1,), (2,), ())
+    quorum.controller.set(MIN_ISR, 2)
+    assert quorum.lists() == (1, (1,), (2,), ()), "nothing is cleared while it is off"
     quorum.fence(1)
-    assert quorum.lists() == (0, (1,), (), ())
-    quorum.unfence(1)
+    assert quorum.lists() == (2, (2,), (), ()), "who was in the ELR is elected still"
+    quorum.fence(2)
+    assert quorum.lists() == (0, (2,), (), ())
+    quorum.unfence(2)
     assert controller.set(ELR_FEATURE, 1) == NONE
-    assert quorum.lists() == (1, (1,), (), ())
-    quorum.fence(1)
-    assert quorum.lists() == (0, (), (1,), (1,))
+    assert quorum.lists() == (2, (2,), (), ())
+    quorum.fence(2)
+    assert quorum.lists() == (0, (), (2,), (2,))
     quorum.fail_over()
     assert quorum.controller.elr_enabled
     assert controller.set(ELR_FEATURE, 2) == INVALID_UPDATE_VERSION
     assert three(KRAFT).controller.set(ELR_FEATURE, 1) == INVALID_UPDATE_VERSION
     assert not Quorum(ELR, {ELR_FEATURE: 0}).controller.elr_enabled
+
+
+def test_the_min_isr_that_is_set_already_clears_nothing() -> None:
+    quorum = three()
+    quorum.controller.set(MIN_ISR, 2)
+    quorum.fence(3)
+    assert quorum.alter(1) == NONE
+    before = quorum.controller.image.offset
+    assert quorum.controller.set(MIN_ISR, 2) == NONE
+    assert quorum.controller.image.offset == before
+    assert quorum.lists() == (1, (1,), (2,), ())
 
 
 def test_min_isr_is_no_more_than_there_are_replicas() -> None:
