@@ -45,7 +45,7 @@ class Kafka:
         path = ":".join(map(str, (classes, *jars)))
         self._work = tempfile.TemporaryDirectory(dir=_memory(), prefix="oracle-")
         command = [str(releases.java_command()), *JAVA_OPTIONS, f"-Djava.io.tmpdir={self._work.name}"]
-        command += [*subject.options, "-cp", path, "highwater.Main", f"highwater.{subject.java}"]
+        command += [*subject.options, "-cp", path, "highwater.Main", subject.java]
         self._log = (cache_folder() / "kafka" / f"{subject.name}-{release}.log").open("w+", encoding="utf-8")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
@@ -120,17 +120,17 @@ def _memory() -> str | None:
 
 
 def sources(subject: Subject, release: str) -> list[Path]:
-    """The harness for a release: in the folder of the newest release that is no newer than it.
+    """The harness for a release: what fits all, and the folder of the newest release that is no newer than it.
 
     Raises:
         InputError: the release is older than all.
     """
     folder = SOURCES / subject.name.replace("-", "_")
-    fitting = [path for path in folder.iterdir() if _place(path.name) <= _place(release)]
+    fitting = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
     if not fitting:
         raise InputError(f"{subject.name} has no harness for Kafka {release}")
     newest = max(fitting, key=lambda path: _place(path.name))
-    return sorted([*SOURCES.glob("common/*.java"), *newest.glob("*.java")])
+    return sorted([*SOURCES.glob("common/*.java"), *folder.glob("*.java"), *newest.glob("*.java")])
 
 
 def _place(release: str) -> tuple[int, ...]:

@@ -14,10 +14,12 @@ RULES: Final[dict[str, Rules]] = {
     "2.6.0": MODES["kip320"].rules,
     "3.9.0": MODES["kraft"].rules,
     "4.1.0": MODES["elr"].rules,
-    "4.2.1": MODES["elr"].rules,
-    "4.3.1": MODES["elr"].rules,
+    "4.2.1": MODES["elr"].rules.override({"last_known_elr": "lost-leader"}),
+    "4.3.1": MODES["elr"].rules.override(
+        {"last_known_elr": "lost-leader", "reassignment_completes": "targets-if-fewer"}
+    ),
 }
-"""For what a broker does with its log, 4.2.1 and 4.3.1 are as 4.1.0; their controllers have no mode yet."""
+"""4.2.1 and 4.3.1 have no mode."""
 
 
 def rules(*releases: str) -> dict[str, Rules]:

@@ -22,12 +22,13 @@ class Subject:
 
     Attributes:
         name: ``[a-z-]+``; its Java sources are in the folder of that name, with underscores.
-        java: its class there.
+        java: its class there, by its full name.
         rules: release -> the rules under which the core is to do as it does.
         draw: makes a case for a release; any of its operations may be left out, and the rest is a case still.
         run: the core's side. Imitates the listed differences that are named (`tests.oracle.differences`).
         quick: cases of a release with ``QUICK=1``; so for `usual` and `deep`.
         options: of Java.
+        whole: of a subject of which everything is tried, the case of a seed; None has one drawn.
     """
 
     name: str
@@ -39,9 +40,12 @@ class Subject:
     usual: int
     deep: int
     options: tuple[str, ...] = ()
+    whole: Callable[[int, str], Case | None] | None = None
 
     def case(self, release: str, seed: int) -> Case:
         """The case of a seed."""
+        if self.whole is not None and (case := self.whole(seed, release)) is not None:
+            return case
         return self.draw(Random(f"{self.name}/{release}/{seed}"), release)
 
     def core(self, case: Case, release: str, imitated: Collection[str] = ()) -> Seen:
