@@ -70,8 +70,8 @@ class KraftController(ReplicationControl):
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
         It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
-        session of the former is valid; a fenced broker has none (BrokerHeartbeatManager.hasValidSession). Where
-        clean shutdowns are told apart (4.1), one that is shutting down may be replaced at once.
+        session of the former is valid, be it shutting down or not; a fenced broker has none
+        (BrokerHeartbeatManager.hasValidSession, 3.9).
 
         Args:
             broker: its id.
@@ -83,8 +83,7 @@ class KraftController(ReplicationControl):
             return self._registered(broker, incarnation, [], unclean=False)
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
-        replaceable = self._reads_shutdown and known.shutting_down
-        if not known.fenced and self._has_session(broker) and not replaceable:
+        if not known.fenced and self._has_session(broker):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
@@ -171,7 +170,7 @@ class KraftController(ReplicationControl):
             return self._relieved(known)
         if state == SHUTDOWN_NOW:
             self._host.reached(probes.BROKER_MAY_STOP)
-            return [] if known.fenced else self._fenced(known)
+            return self._fenced(known) if not known.fenced or self._is_in_sync(known.broker) else []
         return self._fenced(known) if state == FENCED else self._unfenced(known)
 
     def has_read(self, broker: int, metadata_offset: int) -> None:
@@ -221,6 +220,10 @@ class KraftController(ReplicationControl):
                 return change
         change.isr = without(state.isr, (broker,))
         return change
+
+    def _is_in_sync(self, broker: int) -> bool:
+        """Whether a broker is in an ISR: a new incarnation may be, where it was not taken out when it registered."""
+        return any(broker in state.isr for state in self.image.partitions.values())
 
     def _leads(self, broker: int) -> bool:
         return any(state.leader == broker for state in self.image.partitions.values())

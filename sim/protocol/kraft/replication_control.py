@@ -29,6 +29,7 @@ from sim.protocol.messages import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
@@ -224,7 +225,11 @@ class ReplicationControl:
     # Reassignment.
 
     def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
-        """An administrator wants another assignment (changePartitionReassignment); returns an error."""
+        """An administrator wants another assignment (changePartitionReassignment); returns an error.
+
+        Kafka looks up the log directory of whom it would elect in the old assignment, and fails if a member of the ELR
+        comes back to it that way (LeaderAcceptor).
+        """
         state = self.image.partitions.get(name)
         if state is None:
             return UNKNOWN_TOPIC_OR_PARTITION
@@ -232,9 +237,14 @@ class ReplicationControl:
             return INVALID_REPLICA_ASSIGNMENT
         change = self._change(state)
         reassignment.begin(change, replicas)
-        if change.adding:
+        adds = bool(change.adding)
+        records: list[Record] = []
+        after = self._add(records, change)
+        if after is not None and after.leader not in (NO_LEADER, *state.replicas):
+            return UNKNOWN_SERVER_ERROR
+        if adds:
             self._host.reached(probes.REASSIGNMENT_BEGINS)
-        self._commit_change(change)
+        self._commit(records)
         return NONE
 
     def cancel_reassignment(self, name: str) -> str:

@@ -26,6 +26,7 @@ from sim.protocol.messages import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
@@ -65,13 +66,38 @@ def test_a_new_incarnation_waits_for_the_end_of_the_session() -> None:
     assert quorum.controller.register(2, 1, -1).detected_unclean
 
 
-@pytest.mark.parametrize(("rules", "error"), [(ELR, NONE), (KRAFT, DUPLICATE_BROKER_REGISTRATION)])
-def test_who_is_shutting_down_may_be_replaced_in_4_1(rules: Rules, error: str) -> None:
+@pytest.mark.parametrize("rules", [ELR, KRAFT])
+def test_who_is_shutting_down_is_replaced_when_its_session_is_over(rules: Rules) -> None:
     quorum = three(rules)
     quorum.controller.heartbeat(1, quorum.image.brokers[1].broker_epoch, quorum.image.offset, want_shut_down=True)
     assert quorum.image.brokers[1].shutting_down
     assert not quorum.image.brokers[1].fenced
-    assert quorum.controller.register(1, 1, -1).error == error
+    assert quorum.controller.register(1, 1, -1).error == DUPLICATE_BROKER_REGISTRATION
+    quorum.sessions.discard(1)
+    assert quorum.controller.register(1, 1, -1).error == NONE
+
+
+def test_a_new_incarnation_that_stops_at_once_leaves_the_isr() -> None:
+    quorum = three(KRAFT)
+    quorum.sessions.discard(1)
+    quorum.register(1)
+    assert quorum.lists() == (1, (1, 2, 3), (), ())
+    quorum.controller.heartbeat(1, quorum.image.brokers[1].broker_epoch, quorum.image.offset, want_shut_down=True)
+    assert quorum.lists() == (2, (2, 3), (), ())
+
+
+def test_a_former_replica_of_the_elr_cannot_come_back_as_leader() -> None:
+    """Its log directory is looked up in the assignment that it is not in."""
+    quorum = three(min_isr=3)
+    quorum.fence(3)
+    assert quorum.controller.reassign("p", (1,)) == NONE
+    quorum.fence(1)
+    assert quorum.lists() == (0, (), (1, 2, 3), (1,))
+    before = quorum.state
+    assert quorum.controller.reassign("p", (2, 1)) == UNKNOWN_SERVER_ERROR
+    assert quorum.state is before
+    quorum.unfence(1)
+    assert quorum.controller.reassign("p", (2, 1)) == NONE
 
 
 @pytest.mark.parametrize(("rules", "clean"), [(ELR, True), (SNAPSHOT, False)])
