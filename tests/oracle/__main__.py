@@ -94,6 +94,7 @@ def _tell(subject: Subject, release: str, outcome: Outcome, seconds: float) -> N
     said += f"{outcome.unlisted:,} differ" if outcome.unlisted else "no difference"
     said += "".join(f"; {count:,} by {name}" for name, count in sorted(outcome.explained.items()))
     lines = [said, *(line for found in outcome.found for line in found.lines())]
+    lines += [f"  to be repaired: {entry.name}: {entry.effect}" for entry in outcome.to_repair]
     lines += [f"  listed, but occurs no more: {entry.name}" for entry in outcome.gone]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

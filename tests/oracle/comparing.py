@@ -17,27 +17,38 @@ SHOWN: Final = 5
 """So many differences are made small and shown."""
 
 
+def first_difference(kafka: Seen, core: Seen) -> int:
+    """The first operation after which both sides do not show the same."""
+    return next((at for at, (one, other) in enumerate(zip(kafka, core, strict=False)) if one != other), 0)
+
+
+def signature(case: Case, kafka: Seen, core: Seen) -> tuple[Any, ...]:
+    """The operation after which they differ, and in which parts of what it shows."""
+    place = first_difference(kafka, core)
+    one, other = kafka[place], core[place]
+    if not isinstance(one, list) or not isinstance(other, list):
+        return case[place][0], one, other
+    return case[place][0], *(at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+
+
 @dataclass(slots=True)
 class Found:
     """A difference that is not listed.
 
     Attributes:
         seed: of the case that showed it.
+        look: differences that look alike have the same cause, more often than not.
         case: made small.
         kafka: what Kafka shows; so for `core`.
         place: the first operation after which they differ.
     """
 
     seed: int
+    look: tuple[Any, ...]
     case: Case
     kafka: Seen
     core: Seen
     place: int
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        """Differences that look alike have the same cause, more often than not: the operations by name."""
-        return tuple(operation[0] for operation in self.case)
 
     def lines(self) -> list[str]:
         """For a reader."""
@@ -56,6 +67,7 @@ class Outcome:
         found: the first of those that do not look alike, made small.
         explained: by the name of a listed difference, in how many cases it occurred.
         gone: listed differences that occur no more, or are not what makes their case differ.
+        to_repair: listed differences that have to go.
     """
 
     cases: int = 0
@@ -64,11 +76,12 @@ class Outcome:
     found: list[Found] = field(default_factory=list)
     explained: Counter[str] = field(default_factory=Counter)
     gone: list[Difference] = field(default_factory=list)
+    to_repair: list[Difference] = field(default_factory=list)
 
     @property
     def agrees(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.unlisted and not self.gone
+        return not (self.unlisted or self.gone or self.to_repair)
 
 
 class Comparison:
@@ -92,6 +105,7 @@ class Comparison:
             shown = self._kafka.run(entry.case)[0]
             if shown == self._core(entry.case) or shown != self._core(entry.case, entry.name):
                 outcome.gone.append(entry)
+        outcome.to_repair += [entry for entry in self._listed if entry.to_repair]
 
     def go(self, first: int, count: int, outcome: Outcome) -> Iterator[Outcome]:
         """Compare the cases of so many seeds; yields from time to time, with what was found by then."""
@@ -120,10 +134,9 @@ class Comparison:
             outcome.explained[" + ".join(names)] += 1
             return
         outcome.unlisted += 1
-        if len(outcome.found) < SHOWN:
-            found = self._made_small(seed, case, names)
-            if found.signature not in {known.signature for known in outcome.found}:
-                outcome.found.append(found)
+        look = signature(case, kafka, self._core(case, *names))
+        if len(outcome.found) < SHOWN and look not in {known.look for known in outcome.found}:
+            outcome.found.append(self._made_small(seed, case, names))
 
     def _made_small(self, seed: int, case: Case, imitated: Sequence[str]) -> Found:
         def first_differing(cases: Sequence[Case]) -> int | None:
@@ -131,7 +144,7 @@ class Comparison:
             differing = (at for at, case in enumerate(cases) if self._core(case, *imitated) != answers[at])
             return next(differing, None)
 
-        case = minimise(case, first_differing)
+        look = signature(case, self._kafka.run(case)[0], self._core(case, *imitated))
+        case = minimise(case, first_differing, numbers=not self._subject.names_brokers)
         kafka, core = self._kafka.run(case)[0], self._core(case, *imitated)
-        place = next((at for at in range(len(case)) if kafka[at : at + 1] != core[at : at + 1]), 0)
-        return Found(seed, case, kafka, core, place)
+        return Found(seed, look, case, kafka, core, first_difference(kafka, core))

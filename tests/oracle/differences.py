@@ -3,7 +3,8 @@
 An entry has a name, the subject and the releases in which it occurs, its smallest case, the reason why the core does
 otherwise, and its effect on verdicts. The subject's driver knows the name, and imitates Kafka there when it is told
 to: a case may differ if imitating makes it agree. An entry whose own case agrees without that occurs no more, and has
-to go.
+to go. An entry that is to be repaired (`to_repair`) does not count among the ten, and the oracle fails on it as long as
+it is there: it is imitated so that what lies behind it shows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Difference:
     case: Case
     reason: str
     effect: str
+    to_repair: bool = False
 
 
 def listed(subject: str | None = None, release: str | None = None, file: Path = FILE) -> list[Difference]:
@@ -37,7 +39,8 @@ def listed(subject: str | None = None, release: str | None = None, file: Path = 
     content = json.loads(file.read_text(encoding="utf-8"))
     assert content["schema_version"] == _SCHEMA_VERSION
     entries = [Difference(**{**entry, "releases": tuple(entry["releases"])}) for entry in content["differences"]]
-    assert len(entries) <= MOST, f"{len(entries)} differences are listed, {MOST} are allowed"
+    on_purpose = [entry for entry in entries if not entry.to_repair]
+    assert len(on_purpose) <= MOST, f"{len(on_purpose)} differences are listed, {MOST} are allowed"
     return [
         entry
         for entry in entries

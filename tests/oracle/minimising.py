@@ -10,14 +10,15 @@ LOWERED: int = 64
 """Numbers are lowered in cases of no more operations than this."""
 
 
-def minimise(case: Case, differing: Callable[[Sequence[Case]], int | None]) -> Case:
+def minimise(case: Case, differing: Callable[[Sequence[Case]], int | None], *, numbers: bool = True) -> Case:
     """A case that cannot be made smaller in one step.
 
     Args:
         case: one that differs.
         differing: the place of the first of some cases that differs, None if none does.
+        numbers: whether numbers may be lowered, too: not where they name brokers.
     """
-    for candidates in (_without, _lowered):
+    for candidates in (_without, _lowered) if numbers else (_without,):
         going = True
         while going:
             going = False

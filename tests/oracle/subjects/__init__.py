@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.oracle.subjects import epoch_cache, partition_change
+from tests.oracle.subjects import epoch_cache, kraft_controller, partition_change
 
 if TYPE_CHECKING:
     from tests.oracle.subject import Subject
 
 SUBJECTS: Final[dict[str, Subject]] = {
-    module.SUBJECT.name: module.SUBJECT for module in (epoch_cache, partition_change)
+    module.SUBJECT.name: module.SUBJECT for module in (epoch_cache, partition_change, kraft_controller)
 }

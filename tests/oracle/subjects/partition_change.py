@@ -178,5 +178,6 @@ SUBJECT: Final = Subject(
     quick=20_000,
     usual=300_000,
     deep=1_500_000,
+    names_brokers=True,
     whole=whole,
 )

@@ -1,0 +1,294 @@
+"""A KRaft controller: Kafka's managers of replication, cluster, configuration and features against `KraftController`.
+
+Operations: ``register broker clean`` (a new incarnation; whether it names the epoch of the former), ``again broker``
+(the same one registers again; not drawn), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
+committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
+``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
+topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
+``balance``, ``check-unclean``, ``fail-over``. Each takes 1 ms. To be seen are the answer, the brokers and the
+partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, Image, Record, Value
+from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
+from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION
+from tests.oracle.releases import since
+from tests.oracle.subject import Case, Seen, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from random import Random
+
+    from sim.protocol.rules import Rules
+
+FENCED_SESSIONS: Final = "fenced-sessions"
+SESSION_MS: Final = 9_000
+TOPICS: Final = ("a", "b")
+CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
+
+
+class Host:
+    """The core's controller, and the node that it lives in."""
+
+    def __init__(self, rules: Rules, *, fenced_sessions: bool) -> None:
+        self._rules = rules
+        self._fenced_sessions = fenced_sessions
+        self._committed: list[Record] = []
+        self._heard_ms: dict[int, int] = {}
+        self._incarnation = 100
+        self.now_ms = 0
+        self.ends: list[int] = []
+        self.controller = KraftController(Image(), rules, self, CONFIG)
+
+    # What the controller asks.
+
+    def append(self, records: list[Record]) -> None:
+        """See `ReplicationHost`."""
+        self._committed += records
+
+    def has_session(self, broker: int) -> bool:
+        """See `KraftControllerHost`."""
+        heard_ms = self._heard_ms.get(broker)
+        return heard_ms is not None and heard_ms + SESSION_MS >= self.now_ms
+
+    def ask_log_info(self, broker: int, name: str) -> None:
+        """See `RecoveryHost`."""
+
+    def recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `ReplicationHost`."""
+
+    def recovery_due(self, timer: int, after_us: int) -> None:
+        """See `RecoveryHost`."""
+
+    def reached(self, probe: int) -> None:
+        """See `RecoveryHost`."""
+
+    # Operations.
+
+    def register(self, broker: int, clean: int) -> Any:
+        known = self.controller.image.brokers.get(broker)
+        if self._fenced_sessions and known is not None and known.fenced and self.has_session(broker):
+            return DUPLICATE_BROKER_REGISTRATION
+        self._incarnation += 1
+        previous = known.broker_epoch if known and clean else -1
+        reply = self.controller.register(broker, self._incarnation, previous)
+        if not reply.error:
+            self._heard_ms.pop(broker, None)
+        return reply.error
+
+    def again(self, broker: int) -> Any:
+        known = self.controller.image.brokers.get(broker)
+        if known is None:
+            return "unknown"
+        return self.controller.register(broker, known.incarnation, -1).error
+
+    def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
+        known = self.controller.image.brokers.get(broker)
+        if known is None:
+            return "unknown"
+        read = self.controller.image.offset if ago == 0 else 0 if ago > len(self.ends) else self.ends[-ago]
+        self._heard_ms[broker] = self.now_ms
+        reply = self.controller.heartbeat(
+            broker, known.broker_epoch, read, want_fence=bool(want_fence), want_shut_down=bool(want_shut_down)
+        )
+        return reply.error or [reply.is_caught_up, reply.is_fenced, reply.should_shut_down]
+
+    def time(self, ms: int) -> Any:
+        until_ms = self.now_ms + ms
+        while self._heard_ms:
+            broker = min(self._heard_ms, key=lambda one: self._heard_ms[one])
+            over_ms = self._heard_ms[broker] + SESSION_MS + 1
+            if over_ms > until_ms:
+                break
+            del self._heard_ms[broker]
+            self.now_ms = max(self.now_ms, over_ms)
+            self.controller.fence(broker)
+        self.now_ms = until_ms
+        return ""
+
+    def create(self, topic: str, replicas: list[int]) -> Any:
+        return self.controller.create_partition(topic, tuple(replicas))
+
+    def alter(self, topic: str, isr: list[int], sender: int, leader_epoch: int, partition_epoch: int) -> Any:
+        brokers = self.controller.image.brokers
+        state = self.controller.image.partitions.get(topic)
+        if state is None or not (sender or state.leader) or (sender or state.leader) not in brokers:
+            return "unknown"
+        sender = sender or state.leader
+        wanted = Change(
+            Proposer(topic),
+            tuple(isr),
+            state.leader_epoch + leader_epoch,
+            state.partition_epoch + partition_epoch,
+            {member: brokers[member].broker_epoch if member in brokers else -1 for member in isr},
+        )
+        error, results = self.controller.alter_partition(sender, brokers[sender].broker_epoch, [wanted])
+        return error or results[topic][0]
+
+    def elect(self, topic: str, kind: str) -> Any:
+        return self.controller.elect(topic, kind)
+
+    def reassign(self, topic: str, replicas: list[int]) -> Any:
+        return self.controller.reassign(topic, tuple(replicas))
+
+    def cancel(self, topic: str) -> Any:
+        return self.controller.cancel_reassignment(topic)
+
+    def set(self, key: str, value: Value) -> Any:
+        return self.controller.set(key, value) if self.controller.image.partitions else "unknown"
+
+    def elr(self, level: int) -> Any:
+        return self.controller.set(ELR_FEATURE, level)
+
+    def balance(self) -> Any:
+        self.controller.balance()
+        return ""
+
+    def check_unclean(self) -> Any:
+        self.controller.check_unclean()
+        return ""
+
+    def fail_over(self) -> Any:
+        image = Image()
+        for record in self._committed:
+            image.replay(record)
+        self.controller = KraftController(image, self._rules, self, CONFIG)
+        self.controller.activate()
+        self._heard_ms = {broker: self.now_ms for broker, known in image.brokers.items() if not known.fenced}
+        return ""
+
+    def shown(self) -> list[Any]:
+        """Brokers and partitions."""
+        image = self.controller.image
+        brokers = [[one, image.brokers[one].fenced, image.brokers[one].shutting_down] for one in sorted(image.brokers)]
+        partitions = [
+            [
+                topic,
+                state.leader,
+                state.leader_epoch,
+                list(state.isr),
+                sorted(state.elr),
+                sorted(state.last_known_elr),
+                state.partition_epoch,
+                list(state.replicas),
+                list(state.adding),
+                list(state.removing),
+                state.recovering,
+            ]
+            for topic in TOPICS
+            if (state := image.partitions.get(topic)) is not None
+        ]
+        return [brokers, partitions]
+
+
+class Proposer:
+    """Stands where a leader's partition is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def isr_persisted(self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1) -> None:
+        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+
+    def isr_refused(self, error: str, now_us: int) -> None:
+        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+
+
+def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
+    """See `Subject.run`."""
+    host = Host(rules, fenced_sessions=FENCED_SESSIONS in imitated)
+    seen: Seen = []
+    for name, *values in case:
+        host.now_ms += 1
+        answer = getattr(host, name.replace("-", "_"))(*values)
+        host.ends.append(host.controller.image.offset)
+        seen.append([answer or "NONE", *host.shown()])
+    return seen
+
+
+def draw(rng: Random, release: str) -> Case:
+    """A cluster is set up, then lives."""
+    size = rng.choice((3, 3, 4, 5))
+    brokers = list(range(1, size + 1))
+    case: Case = [["register", broker, 0] for broker in brokers]
+    case += [["heartbeat", broker, 0, 0, 0] for broker in brokers if rng.random() < 0.9]
+    replicas = {topic: rng.sample(brokers, rng.choice((1, 2, 3, 3))) for topic in TOPICS[: rng.choice((1, 1, 2))]}
+    case += [["create", topic, list(some)] for topic, some in replicas.items()]
+    case.append(["set", MIN_ISR, rng.choice((1, 2, 2, 3))])
+    if rng.random() < 0.3:
+        case.append(["set", UNCLEAN_ELECTION, True])
+    weights = {name: weight for name, weight in _WEIGHTS.items() if name != "elr" or release != "3.9.0"}
+    for _ in range(rng.randint(5, 40)):
+        name = rng.choices(list(weights), list(weights.values()))[0]
+        case += _drawn(rng, name, brokers, replicas)
+    return case
+
+
+_WEIGHTS: Final = {
+    "heartbeat": 30,
+    "register": 10,
+    "time": 8,
+    "alter": 20,
+    "elect": 4,
+    "reassign": 4,
+    "cancel": 2,
+    "set": 3,
+    "elr": 1,
+    "balance": 2,
+    "check-unclean": 2,
+    "fail-over": 1,
+}
+
+
+def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[int]]) -> Case:
+    broker, topic = rng.choice(brokers), rng.choice(list(replicas))
+    match name:
+        case "heartbeat":
+            fence, stop = rng.choice(((0, 0), (0, 0), (0, 0), (1, 0), (0, 1), (0, 1), (1, 1)))
+            return [[name, broker, rng.choice((0, 0, 0, 0, 1, 3, 99)), fence, stop]]
+        case "register":
+            return [[name, broker, rng.randint(0, 1)], *[["heartbeat", broker, 0, 0, 0]] * rng.randint(0, 1)]
+        case "time":
+            kept = [["heartbeat", one, 0, 0, 0] for one in brokers if rng.random() < 0.6]
+            return [[name, rng.choice((100, 4_000, 5_000))], *kept, [name, rng.choice((10, 4_100, 5_000))]]
+        case "alter":
+            isr = [one for one in replicas[topic] if rng.random() < 0.75]
+            wrong = rng.random() < 0.15
+            sender = broker if wrong else 0
+            epochs = [rng.choice((-1, 0, 0, 1)) if wrong else 0 for _ in range(2)]
+            return [[name, topic, isr, sender, *epochs]]
+        case "elect":
+            return [[name, topic, rng.choice(("PREFERRED", "UNCLEAN"))]]
+        case "reassign":
+            wanted = rng.sample(brokers, rng.choice((1, 2, 3, 3)))
+            replicas[topic] = [*wanted, *(one for one in replicas[topic] if one not in wanted)]
+            return [[name, topic, wanted]]
+        case "cancel":
+            return [[name, topic]]
+        case "set":
+            key = rng.choice((MIN_ISR, MIN_ISR, UNCLEAN_ELECTION))
+            return [[name, key, rng.choice((1, 2, 3)) if key == MIN_ISR else rng.random() < 0.5]]
+        case "elr":
+            return [[name, rng.choice((0, 1))]]
+        case "fail-over":
+            return [[name], *(["heartbeat", one, 0, 0, 0] for one in brokers)]
+    return [[name]]
+
+
+SUBJECT: Final = Subject(
+    "kraft-controller",
+    "org.apache.kafka.controller.KraftController",
+    since("3.9.0"),
+    draw,
+    run,
+    quick=1_000,
+    usual=10_000,
+    deep=40_000,
+    names_brokers=True,
+)
