@@ -96,9 +96,9 @@ class KraftController(ReplicationControl):
         """What a new incarnation changes before it is registered (handleBrokerShutdown)."""
         records: list[Record] = []
         for state in self.image.partitions.values():
-            if broker in state.isr or (not clean and broker in state.elr):
+            if broker in state.isr or (not clean and self.elr_enabled and broker in state.elr):
                 self._terms.decides("unclean_registration")
-                if self._transitions and clean:
+                if self._transitions and (clean or not self.elr_enabled):
                     self._add(records, self._without(state, broker))
                 elif self._transitions:
                     self._add(records, self._without_unclean(state, broker))
