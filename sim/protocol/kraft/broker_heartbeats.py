@@ -14,6 +14,7 @@ FENCED: Final = "fenced"
 UNFENCED: Final = "unfenced"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
 SHUTDOWN_NOW: Final = "shutdown now"
+NOT_TOLD: Final = -1
 _FAR: Final = 1 << 62
 
 
@@ -79,22 +80,25 @@ class BrokerHeartbeats:
 
     def has_read(self, broker: int, metadata_offset: int) -> None:
         """Heartbeats that changed nothing told how far a broker has read."""
-        self._read[broker] = max(self._read.get(broker, 0), metadata_offset)
+        self._read[broker] = max(self._read.get(broker, NOT_TOLD), metadata_offset)
 
-    def heard(self, broker: int, metadata_offset: int, state: str) -> None:
-        """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker."""
-        self._read[broker] = metadata_offset
+    def heard(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
+        """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker.
+
+        How far a broker has read that was just unfenced counts from its next heartbeat on: replaying its record has
+        forgotten what this one told (BrokerHeartbeatManager.register).
+        """
+        self._read[broker] = NOT_TOLD if was_fenced and state == UNFENCED else metadata_offset
         if state == CONTROLLED_SHUTDOWN:
             self._shutdown_offsets.setdefault(broker, self._image.offset)
         elif state != UNFENCED:
             self.fenced(broker)
 
     def _lowest_read(self) -> int:
-        """How far the slowest active broker has read."""
-        active = (
-            one for one in self._image.brokers if self._image.is_active(one) and one not in self._shutdown_offsets
-        )
-        return min((self._read.get(one, 0) for one in active), default=_FAR)
+        """How far the slowest active broker has read; a new controller does not know who waits to stop."""
+        brokers = self._image.brokers
+        active = (one for one, known in brokers.items() if not known.fenced and one not in self._shutdown_offsets)
+        return min((self._read.get(one, NOT_TOLD) for one in active), default=_FAR)
 
 
 def accepted(state: str, *, caught_up: bool) -> Heartbeat:

@@ -161,7 +161,7 @@ class KraftController(ReplicationControl):
             self._host.reached(probes.BROKER_MUST_WAIT)
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
-        self._heartbeats.heard(broker, metadata_offset, after)
+        self._heartbeats.heard(broker, metadata_offset, after, was_fenced=before == FENCED)
         return broker_heartbeats.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:

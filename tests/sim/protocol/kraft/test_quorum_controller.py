@@ -344,6 +344,29 @@ def test_the_feature_is_switched_off_and_on() -> None:
     assert not Quorum(ELR, {ELR_FEATURE: 0}).controller.elr_enabled
 
 
+def test_an_unclean_registration_leaves_the_elr_of_a_feature_that_is_off() -> None:
+    quorum = three()
+    quorum.fence(3, 2)
+    assert quorum.controller.set(ELR_FEATURE, 0) == NONE
+    elr = quorum.state.elr
+    quorum.register(2)
+    assert quorum.state.elr == elr
+    assert 2 in elr
+
+
+def test_how_far_a_broker_has_read_is_not_known_when_it_is_unfenced() -> None:
+    """Another one that waits to stop goes on waiting until it tells."""
+    quorum = three(KRAFT)
+    quorum.fence(3)
+    controller, epochs = quorum.controller, {one: known.broker_epoch for one, known in quorum.image.brokers.items()}
+    controller.heartbeat(1, epochs[1], quorum.image.offset, want_shut_down=True)
+    controller.heartbeat(2, epochs[2], quorum.image.offset)
+    controller.heartbeat(3, epochs[3], quorum.image.offset)
+    assert not controller.heartbeat(1, epochs[1], quorum.image.offset, want_shut_down=True).should_shut_down
+    controller.heartbeat(3, epochs[3], quorum.image.offset)
+    assert controller.heartbeat(1, epochs[1], quorum.image.offset, want_shut_down=True).should_shut_down
+
+
 def test_the_min_isr_that_is_set_already_clears_nothing() -> None:
     quorum = three()
     quorum.controller.set(MIN_ISR, 2)
