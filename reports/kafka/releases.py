@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ _PINS: Final = Path(__file__).with_name("releases.json")
 _SCHEMA_VERSION: Final = 1
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
 _COMPILER: Final = "compiler"
+_OFFLINE: Final = re.compile(
+    r"Host \S+ not found|UnknownHostException|Network is unreachable|Connection refused|timed out"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +193,7 @@ def _reason(said: str) -> str:
     """In one line, why Ivy failed."""
     if "PKIX path" in said or "SSLHandshakeException" in said:
         return f"this Java does not know the certificate of the network's proxy; set {TRUST}"
-    for sign in ("UnknownHostException", "Network is unreachable", "Connection refused", "timed out"):
-        if sign in said:
-            return f"no network ({sign})"
+    if sign := _OFFLINE.search(said):
+        return f"no network ({sign[0]})"
     missing = [line.strip(" \t:") for line in said.splitlines() if "not found" in line]
     return missing[0] if missing else f"set {SETTINGS} if another repository has to be asked"

@@ -57,9 +57,7 @@ def _chosen(name: str | None, release: str | None) -> list[tuple[Subject, str]]:
     subjects = [SUBJECTS[name]] if name else list(SUBJECTS.values())
     pairs = [(subject, each) for subject in subjects for each in subject.rules if release in (None, each)]
     if not pairs:
-        raise InputError(
-            f"RELEASE {release} has nothing to compare {name} with{did_you_mean('', SUBJECTS[name or ''].rules)}"
-        )
+        raise InputError(f"RELEASE {release} has no {name}{did_you_mean('', subjects[0].rules)}")
     return pairs
 
 
