@@ -948,6 +948,10 @@ class Ack(Step):
         for listener in listeners:
             listener.on_ack(self)
 
+    def moments(self) -> Iterable[tuple[str, int]]:
+        """See `Step.moments`: it is no broker's."""
+        return [("ack", 0)]
+
     def fields(self) -> Shown:
         """See `Step.fields`."""
         return {
