@@ -11,13 +11,15 @@ such messages neither wait for others of their connection nor hold them up
 (`sim.environment.network.Channel.send_beside`), and of what happens at the same microsecond, they and their timers come
 first (`sim.kernel.scheduler.Kernel.call_first`).
 
-Latencies that are left out count as the median of their link. With ``sim.elision = false`` everything is simulated, and
-with ``sim.network.latency = fixed`` both give equal histories.
+Messages of a round are alike (`sim.kernel.message.ALIKE`), so each round of a fetch takes as long as the one before;
+pings take the median of their link. With ``sim.elision = false`` everything is simulated, and histories are equal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
+
+from sim.kernel.message import REPLY
 
 if TYPE_CHECKING:
     from sim.environment.network import Channel
@@ -74,7 +76,18 @@ class Fetch:
         asker: whose it is.
     """
 
-    __slots__ = ("_arrived_us", "_back", "_request", "_result", "_there", "_wait_us", "asker", "server")
+    __slots__ = (
+        "_arrived_us",
+        "_back",
+        "_back_us",
+        "_request",
+        "_result",
+        "_there",
+        "_there_us",
+        "_wait_us",
+        "asker",
+        "server",
+    )
 
     def __init__(
         self,
@@ -91,7 +104,9 @@ class Fetch:
         self._request = request
         self._result = result
         self._there = there
+        self._there_us = there.latency_us(request.about())
         self._back = back
+        self._back_us = back.latency_us(REPLY + request.about())
         self._arrived_us = arrived_us
         self._wait_us = wait_us
 
@@ -103,7 +118,7 @@ class Fetch:
             answered: whether the server is about to answer it, if it waits.
         """
         server, request = self.server, self._request
-        there_us, back_us, wait_us = self._there.usual_us, self._back.usual_us, self._wait_us
+        there_us, back_us, wait_us = self._there_us, self._back_us, self._wait_us
         period_us = wait_us + back_us + there_us
         rounds, phase_us = divmod(now_us - self._arrived_us, period_us)
         arrived_us = self._arrived_us + rounds * period_us

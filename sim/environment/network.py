@@ -1,10 +1,12 @@
 """Directed links between nodes, and the connections that live on them.
 
-A link lasts for the whole run: it has latency, loss and cuts. A connection (`Channel`) belongs to two incarnations and
-dies with either; what was under way on it is gone. Messages of one connection never overtake each other, but for those
-that may be left out (`Channel.send_beside`). A message that arrives while its link is cut is lost; who waits for an
-answer notices by its own timeout. A paused process runs nothing: its timers and what arrives for it are held, and
-handed over in their order when it resumes. Of one that waits for something only that part is held which needs it.
+A link lasts for the whole run: it has latency, loss and cuts. How long a message takes on it is a function of the seed,
+the link and what the message is about (`sim.kernel.message.Message.about`), not of what else is sent. A connection
+(`Channel`) belongs to two incarnations and dies with either; what was under way on it is gone. Messages of one
+connection never overtake each other, but for those that may be left out (`Channel.send_beside`). A message that arrives
+while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs nothing: its
+timers and what arrives for it are held, and handed over in their order when it resumes. Of one that waits for something
+only that part is held which needs it.
 """
 
 from __future__ import annotations
@@ -13,11 +15,18 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from sim.environment.elision import Idle
+from sim.kernel.message import ALIKE, Message
+from sim.kernel.mixing import BITS, mixed
 from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, push, refuse
 from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
+_QUANTILE: Final = BITS - 8
+"""The upper 8 bits of the number that is mixed for a message choose its latency."""
+_CHANCE: Final = 20
+_CHANCES: Final = (1 << _CHANCE) - 1
+"""The lower 20 bits decide whether it is lost, the 20 bits above them whether it arrives again."""
 USUAL: Final = 128
 """Index of the median."""
 FIXED_STEPS_US: Final = (7, 11)
@@ -164,11 +173,15 @@ class Link:
         resent: of a thousand requests in `RESENT`, those that arrive again.
         table: latency quantiles in us, 256 of them.
         channel: the present connection.
+        key: what makes its chances its own.
+        sent: how many messages were sent that were about the same, but for those that are `ALIKE`.
     """
 
-    __slots__ = ("channel", "cuts", "loss", "resent", "table")
+    __slots__ = ("channel", "cuts", "key", "loss", "resent", "sent", "table")
 
-    def __init__(self, loss: int, table: tuple[int, ...]) -> None:
+    def __init__(self, key: int, loss: int, table: tuple[int, ...]) -> None:
+        self.key = key
+        self.sent: dict[int, int] = {}
         self.cuts = 0
         self.loss = loss
         self.resent = 0
@@ -186,25 +199,13 @@ class Channel(Gate, Generic[Target]):
         usual_us: median of its latency.
     """
 
-    __slots__ = (
-        "_bits",
-        "_calls",
-        "_chance",
-        "_kernel",
-        "_last_us",
-        "_life",
-        "_link",
-        "_queue",
-        "source",
-        "target",
-        "usual_us",
-    )
+    __slots__ = ("_calls", "_kernel", "_last_us", "_life", "_link", "_queue", "source", "target", "usual_us")
 
     def __init__(self, network: Network, link: Link, source: int, target: Target, life: Gate) -> None:
         self.source = source
         self.owner = life.owner
         self._life = life
-        self._kernel, self._queue, self._calls, self._bits, self._chance = network.wiring
+        self._kernel, self._queue, self._calls = network.wiring
         self._link = link
         self._last_us = -1
         self.target = target
@@ -219,48 +220,76 @@ class Channel(Gate, Generic[Target]):
         self.open = held is None and not cut
         self.held = None if cut else held
 
-    def send(self, handler: Handler, message: Any) -> None:
-        """Deliver `handler(message)` at the other end after a drawn latency, if it arrives.
-
-        The latency is drawn before any fault is looked at, and losses have a stream of their own.
-        """
+    def send(self, handler: Handler, message: Message) -> None:
+        """Deliver `handler(message)` at the other end after its latency, if it arrives."""
         link = self._link
         kernel = self._kernel
         now_us = kernel.now_us
-        arrival_us = now_us + link.table[self._bits(8)]
-        if link.loss and self._chance() * 1_000 < link.loss:
+        about = message.about()
+        number = mixed(link.key, about)
+        if about < ALIKE:
+            before = link.sent.get(about, 0)
+            link.sent[about] = before + 1
+            if before:
+                number = mixed(number, before)
+        arrival_us = now_us + link.table[number >> _QUANTILE]
+        if link.loss and self._is_lost(number, about):
             return
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
-        if link.resent and getattr(handler, "__name__", "") in RESENT and self._chance() * 1_000 < link.resent:
-            # It comes over another connection, so others may come between. Answers to the copy match no request.
-            again_us = arrival_us + 1 + int(self._chance() * RESEND_US)
-            kernel.call_at(again_us, self, handler, message.again())
+        if link.resent and getattr(handler, "__name__", "") in RESENT:
+            self._resend(arrival_us, number, handler, message)
         queue = self._queue
         if queue is None:
             kernel.call_at(arrival_us, self, handler, message)
         elif arrival_us < now_us:
             refuse(arrival_us, now_us, self, handler)
         else:
-            number = kernel.number
-            kernel.number = number + 1
-            key: Key = (arrival_us << SHIFT) + number
+            rank = kernel.number
+            kernel.number = rank + 1
+            key: Key = (arrival_us << SHIFT) + rank
             push(queue, key)
             self._calls[key] = (self, handler, message)
 
-    def send_beside(self, handler: Handler, message: Any) -> None:
-        """`send` what may be left out (`sim.environment.elision`): it waits for no other message and holds none up."""
-        link = self._link
-        arrival_us = self._kernel.now_us + link.table[self._bits(8)]
-        if not link.loss or self._chance() * 1_000 >= link.loss:
-            self.deliver_at(arrival_us, handler, message)
+    def _is_lost(self, number: int, about: int) -> bool:
+        """Whether the message of a mixed number is lost; of those that are alike each time another one."""
+        if about >= ALIKE:
+            number = mixed(number, self._kernel.now_us)
+        return (number & _CHANCES) * 1_000 < self._link.loss << _CHANCE
 
-    def send_usually(self, handler: Handler, message: Any) -> None:
-        """`send_beside` what is never worth a drawn latency."""
+    def _resend(self, arrival_us: int, number: int, handler: Handler, message: Any) -> None:
+        """Deliver a request that is repeated as it was once more, if it is.
+
+        It comes over another connection, so others may come between. Answers to the copy match no request.
+        """
+        if (number >> _CHANCE & _CHANCES) * 1_000 < self._link.resent << _CHANCE:
+            later_us = (mixed(number, 0) & _CHANCES) * RESEND_US >> _CHANCE
+            self._kernel.call_at(arrival_us + 1 + later_us, self, handler, message.again())
+
+    def latency_us(self, about: int) -> int:
+        """How long messages take that are about this, and `ALIKE`."""
         link = self._link
-        if not link.loss or self._chance() * 1_000 >= link.loss:
-            self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
+        return link.table[mixed(link.key, about) >> _QUANTILE]
+
+    def send_beside(self, handler: Handler, message: Message) -> None:
+        """`send` what is `ALIKE` and may be left out (`sim.environment.elision`): it waits for no other message and
+        holds none up.
+        """
+        link = self._link
+        about = message.about()
+        number = mixed(link.key, about)
+        if not link.loss or not self._is_lost(number, about):
+            self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], handler, message)
+
+    def send_usually(self, handler: Handler, message: Message) -> None:
+        """`send_beside` what takes the median, whatever it is about."""
+        link = self._link
+        if link.loss:
+            about = message.about()
+            if self._is_lost(mixed(link.key, about), about):
+                return
+        self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
 
     def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
         """Deliver what may be left out, and arrives at that time."""
@@ -302,8 +331,8 @@ class Network:
         self.loss = loss
         self._fixed = fixed
         self.idle = Idle(elides=elides)
-        self._streams = streams
-        self.wiring = (kernel, *kernel.plain_queue(), streams("network").getrandbits, self._chance)
+        self._key = streams.key("network")
+        self.wiring = (kernel, *kernel.plain_queue())
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[tuple[int, Callable[[], int], Gate, Handler, Any]] = []
         self.nodes: dict[int, Node] = {}
@@ -313,7 +342,8 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            link = self._links[source, target] = Link(self.loss, self._table(source, target))
+            key = mixed(mixed(self._key, source), target)
+            link = self._links[source, target] = Link(key, self.loss, self._table(source, target))
         return link
 
     def _table(self, source: int, target: int) -> tuple[int, ...]:
@@ -321,9 +351,6 @@ class Network:
             return LATENCY_US
         source_us, target_us = FIXED_STEPS_US
         return (LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89,) * 256
-
-    def _chance(self) -> float:
-        return self._streams("loss").random()
 
     def join(self, node: Node) -> None:
         """A process starts."""

@@ -22,6 +22,7 @@ from sim.hosts.following import Following
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_controller import nothing
+from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -235,7 +236,7 @@ class Broker(Following):
 
     # The control plane.
 
-    def to_control(self, handler: str, message: object) -> None:
+    def to_control(self, handler: str, message: Message) -> None:
         """Send something to the control plane."""
         channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None

@@ -20,6 +20,7 @@ from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.peers import Heartbeating
 from sim.hosts.settings import quorum_settings
+from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
 from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
@@ -158,7 +159,7 @@ class Quorum(ControlPlane):
         self.log.lag(broker, by_us)
         return True
 
-    def _send(self, broker: int, handler: str, message: object) -> None:
+    def _send(self, broker: int, handler: str, message: Message) -> None:
         channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
             channel.send(getattr(channel.target, handler), message)

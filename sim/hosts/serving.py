@@ -14,6 +14,7 @@ from sim.environment.elision import Asker, Fetch, Server
 from sim.environment.network import Channel, Node
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
+from sim.kernel.message import REPLY, Message
 from sim.kernel.scheduler import Backlog, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.log.epochs import UNDEFINED
@@ -220,8 +221,9 @@ class Serving(Node):
         if there is None or back is None:
             return False
         wait_us = self._wait_us(request)
-        answer_us = wait_us + back.usual_us
-        if not asker.waits_for(self.node, request.parked_us + answer_us, there.usual_us + answer_us):
+        about = request.about()
+        answer_us = wait_us + back.latency_us(REPLY + about)
+        if not asker.waits_for(self.node, request.parked_us + answer_us, there.latency_us(about) + answer_us):
             return False
         idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True
@@ -344,7 +346,7 @@ class Serving(Node):
         reply = MetadataReply(request, *self.known_leader)
         self._reply(request.node, "on_metadata_reply", reply)
 
-    def _reply(self, node: int, handler: str, reply: Any) -> None:
+    def _reply(self, node: int, handler: str, reply: Message) -> None:
         channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(getattr(channel.target, handler), reply)

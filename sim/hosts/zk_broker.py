@@ -14,8 +14,20 @@ from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.peers import Controlled, ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_controller import ControllerModule
-from sim.hosts.zk_messages import ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.hosts.zk_messages import (
+    NOTIFY_ISR,
+    WRITE_ISR,
+    ZOOKEEPER,
+    Decision,
+    Notice,
+    Ping,
+    Register,
+    Registered,
+    Request,
+    SessionExpired,
+)
 from sim.hosts.zk_shutdown import ShutdownTries
+from sim.kernel.message import ABOUT
 from sim.protocol import probes
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -173,9 +185,9 @@ class ZooKeeperBroker(Broker):
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())
         self.kernel.call_first(next_us, self.life, self._ping, None)
 
-    def on_session_expired(self, broker_epoch: int) -> None:
+    def on_session_expired(self, expired: SessionExpired) -> None:
         """The session is gone: no longer controller; register anew."""
-        if broker_epoch != self.zookeeper.session or self.zombie:
+        if expired.broker_epoch != self.zookeeper.session or self.zombie:
             return
         self.reached(probes.EXPIRY_HEARD)
         self.zookeeper.expired()
@@ -282,10 +294,10 @@ class ZooKeeperBroker(Broker):
                 self.stop_fetching()
         return error
 
-    def on_script(self, decision: tuple[LeaderAndIsr, dict[int, int]]) -> None:
+    def on_script(self, decision: Decision) -> None:
         """A script decides in place of a controller."""
-        self._know(*decision)
-        self._take(decision[0])
+        self._know(decision.state, decision.live)
+        self._take(decision.state)
 
     def _check_control(self, request: ControlRequest) -> str:
         if request.broker_epoch < self.broker_epoch:
@@ -340,7 +352,10 @@ class ZooKeeperBroker(Broker):
         if self.rules.isr_eligibility == "registered":
             followers = partition.followers.states
             members = {member: followers[member].broker_epoch for member in isr if member in followers}
-        self.zookeeper.ask(lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, lasting=True)
+        concerns = (WRITE_ISR << ABOUT) + partition.partition_epoch
+        self.zookeeper.ask(
+            lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, concerns, lasting=True
+        )
         if partition.state.locked:
             self._wait(waits=True)
 
@@ -372,7 +387,9 @@ class ZooKeeperBroker(Broker):
             return
         self._isr_changed_us = -1
         self._isr_announced_us = now_us
-        self.zookeeper.ask(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, lasting=True)
+        assert self.partition is not None
+        concerns = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
+        self.zookeeper.ask(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, concerns, lasting=True)
 
     # Controlled shutdown.
 

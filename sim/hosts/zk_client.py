@@ -43,18 +43,21 @@ class ZooKeeperClient:
         self.session = -1
         self.pending = deque(request for request in self.pending if request.lasting)
 
-    def ask(self, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool = False) -> None:
+    def ask(
+        self, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool = False
+    ) -> None:
         """Have something done.
 
         Args:
             operation: what is done, with ZooKeeper as its argument.
             done: called with the result.
+            concerns: see `Request`.
             lasting: asked again also in the next session.
         """
         broker = self._broker
         if broker is None:
             return
-        request = Request(broker.node, operation, done, lasting=lasting)
+        request = Request(broker.node, operation, done, concerns, lasting=lasting)
         self.pending.append(request)
         self._send(request)
         idle, now_us = broker.network.idle, broker.kernel.now_us

@@ -13,7 +13,8 @@ from typing import Any, Final
 from sim.environment.network import Channel, Node
 from sim.hosts.peers import Controlled
 from sim.hosts.settings import BrokerSettings
-from sim.hosts.zk_messages import MOVED
+from sim.hosts.zk_messages import ELECT, MOVED, STEP
+from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import (
     ControlBatch,
@@ -105,7 +106,7 @@ class ControllerModule:
         if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
             broker = self._node.node
-            self._at_zookeeper(lambda zookeeper: zookeeper.elect(broker), self._elected)
+            self._at_zookeeper(lambda zookeeper: zookeeper.elect(broker), self._elected, ELECT << ABOUT)
 
     def _elected(self, epoch: int) -> None:
         self._electing = False
@@ -136,7 +137,8 @@ class ControllerModule:
             else:
                 self.controller.answered(result)
 
-        self._at_zookeeper(operation, done, lasting=self._lasting)
+        concerns = (STEP << ABOUT) + self.controller.context.state.partition_epoch
+        self._at_zookeeper(operation, done, concerns, lasting=self._lasting)
 
     def active(self, epoch: int) -> None:  # noqa: ARG002 - ZooKeeper has noted it
         """See `ControllerHost.active`."""

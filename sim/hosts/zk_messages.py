@@ -7,15 +7,32 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.hosts.control_plane import CONTROL
+from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
+from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.election import BrokerInfo
 
 ZOOKEEPER: Final = CONTROL
 """Node id of ZooKeeper."""
 SCRIPT: Final = -1
 """Holder of the controller's seat while a script decides."""
+REGISTER: Final = 64 << KIND
+PING: Final = ALIKE + (65 << KIND)
+NOTICE: Final = 66 << KIND
+EXPIRED: Final = 67 << KIND
+REQUEST: Final = 68 << KIND
+DECISION: Final = 69 << KIND
+
+ELECT: Final = 1
+STEP: Final = 2
+WRITE_ISR: Final = 3
+NOTIFY_ISR: Final = 4
+FIND_CONTROLLER: Final = 5
+"""Kinds of requests (`Request.concerns`): a run for the controller's seat, a step of the controller, and those of
+leaders and of brokers that stop.
+"""
 
 
-class Register:
+class Register(Message):
     """A broker opens a session and registers in it."""
 
     __slots__ = ("broker", "info")
@@ -24,8 +41,12 @@ class Register:
         self.broker = broker
         self.info = info
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REGISTER + self.info.incarnation
 
-class Registered:
+
+class Registered(Message):
     """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
 
     `controller` is whose seat it is, 0 if nobody's; `config` is the dynamic configuration.
@@ -39,8 +60,12 @@ class Registered:
         self.controller = controller
         self.config = config
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.request.about()
 
-class Ping:
+
+class Ping(Message):
     """A sign of life of a session.
 
     Attributes:
@@ -58,21 +83,47 @@ class Ping:
         self.noticed = noticed
         self.partition_epoch = partition_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return PING
 
-class Notice:
-    """A watch fired: what to call at the broker, and with what. Numbered within its session."""
 
-    __slots__ = ("argument", "broker_epoch", "handler", "number", "sent_us")
+NOTICES: Final = (
+    "on_controller_gone",
+    "on_brokers_changed",
+    "on_topic_created",
+    "on_isr_changed",
+    "on_preferred_election",
+    "on_reassignment_asked",
+    "on_config_changed",
+)
+"""What a notice calls at the broker."""
 
-    def __init__(self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int) -> None:
+
+class Notice(Message):
+    """A watch fired: what to call at the broker, and with what. Numbered within its session.
+
+    `partition_epoch` is that of the state when it fired.
+    """
+
+    __slots__ = ("argument", "broker_epoch", "handler", "number", "partition_epoch", "sent_us")
+
+    def __init__(
+        self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int, partition_epoch: int
+    ) -> None:
         self.broker_epoch = broker_epoch
         self.number = number
         self.handler = handler
         self.argument = argument
         self.sent_us = sent_us
+        self.partition_epoch = partition_epoch
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return NOTICE + (NOTICES.index(self.handler) << ABOUT) + self.partition_epoch
 
 
-class Request:
+class Request(Message):
     """Something that a broker wants done at ZooKeeper.
 
     Attributes:
@@ -80,22 +131,55 @@ class Request:
         broker_epoch: in which session.
         operation: what is done, with ZooKeeper as its argument.
         done: called with the result, at the broker.
+        concerns: what kind of operation it is and what it is about, as one number: see `Message.about`.
         lasting: whether it outlives the session.
         result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
             it reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
     """
 
-    __slots__ = ("broker", "broker_epoch", "done", "lasting", "operation", "result")
+    __slots__ = ("broker", "broker_epoch", "concerns", "done", "lasting", "operation", "result")
 
     def __init__(
-        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], *, lasting: bool
+        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool
     ) -> None:
         self.broker = broker
         self.broker_epoch = -1
         self.operation = operation
         self.done = done
+        self.concerns = concerns
         self.lasting = lasting
         self.result: Any = PENDING
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REQUEST + self.concerns
+
+
+class SessionExpired(Message):
+    """A session is over."""
+
+    __slots__ = ("broker_epoch",)
+
+    def __init__(self, broker_epoch: int) -> None:
+        self.broker_epoch = broker_epoch
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return EXPIRED + self.broker_epoch
+
+
+class Decision(Message):
+    """A script's decision, and the registered brokers with their broker epochs."""
+
+    __slots__ = ("live", "state")
+
+    def __init__(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
+        self.state = state
+        self.live = live
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return DECISION + self.state.partition_epoch
 
 
 PENDING: Final = object()

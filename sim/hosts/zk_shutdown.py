@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sim.environment.network import Channel
 from sim.hosts.broker import SHUTDOWN
 from sim.hosts.peers import Controlled
-from sim.hosts.zk_messages import SCRIPT
+from sim.hosts.zk_messages import FIND_CONTROLLER, SCRIPT
+from sim.kernel.message import ABOUT
 from sim.protocol.messages import ControlledShutdown, ControlledShutdownReply
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ShutdownTries:
             return
         self._tries += 1
         self._request = ControlledShutdown(broker.node, broker.broker_epoch)
-        broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller)
+        broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller, FIND_CONTROLLER << ABOUT)
         broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._unheard, self._request)
 
     def _ask_controller(self, controller: int) -> None:

@@ -13,7 +13,20 @@ from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.control_plane import ControlPlane, Setup
 from sim.hosts.zk_broker import ZooKeeperBroker
-from sim.hosts.zk_messages import MOVED, PENDING, SCRIPT, ZOOKEEPER, Notice, Ping, Register, Registered, Request
+from sim.hosts.zk_messages import (
+    MOVED,
+    PENDING,
+    SCRIPT,
+    ZOOKEEPER,
+    Decision,
+    Notice,
+    Ping,
+    Register,
+    Registered,
+    Request,
+    SessionExpired,
+)
+from sim.kernel.message import Message
 from sim.protocol import probes
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import (
@@ -211,7 +224,7 @@ class ZooKeeper(ControlPlane):
 
     def tell_expired(self, broker: int, broker_epoch: int) -> None:
         """Tell a broker that its session has expired."""
-        self._send(broker, "on_session_expired", broker_epoch)
+        self._send(broker, "on_session_expired", SessionExpired(broker_epoch))
 
     def touch(self) -> None:
         """See `ControlPlane.touch`: all sessions get their full timeout."""
@@ -240,11 +253,12 @@ class ZooKeeper(ControlPlane):
         session = self.sessions.get(broker)
         if session is not None:
             session.noticed += 1
-            notice = Notice(session.broker_epoch, session.noticed, handler, argument, self._kernel.now_us)
+            now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
+            notice = Notice(session.broker_epoch, session.noticed, handler, argument, now_us, partition_epoch)
             session.notices.append(notice)
             self._send(broker, "on_notice", notice)
 
-    def _send(self, broker: int, handler: str, message: object) -> None:
+    def _send(self, broker: int, handler: str, message: Message) -> None:
         channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
             channel.send(getattr(channel.target, handler), message)
@@ -439,7 +453,7 @@ class ScriptedZooKeeper(ZooKeeper):
         session = self.sessions[broker]
         if process.incarnation == session.incarnation:
             live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
-            channel.send(process.on_script, (self.state, live))
+            channel.send(process.on_script, Decision(self.state, live))
 
     def on_register(self, request: Register) -> None:
         """See `ZooKeeper.on_register`."""

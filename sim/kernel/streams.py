@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
+from sim.kernel.mixing import key_of
+
 T = TypeVar("T")
 
 
@@ -34,6 +36,10 @@ class Streams:
             digest = blake2b(f"{self.seed}:{name}".encode(), digest_size=16).digest()
             stream = self._streams[name] = random.Random(int.from_bytes(digest, "little"))
         return stream
+
+    def key(self, name: str) -> int:
+        """A key for what needs no stream: see `sim.kernel.mixing.mixed`."""
+        return key_of(f"{self.seed}:{name}")
 
     def number(self, name: str) -> float:
         """A number from 0 to below 1, for what is drawn once: a stream costs twenty times as much."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 NONE: Final = ""
@@ -56,8 +57,17 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 """ListOffsets: the log start. A number from 0 on is a time: the first record that is not older."""
 
+PRODUCE: Final = 1 << KIND
+FETCH: Final = ALIKE + (2 << KIND)
+FETCHED: Final = 3 << KIND
+EPOCH_END: Final = ALIKE + (4 << KIND)
+LIST_OFFSETS: Final = 5 << KIND
+METADATA: Final = 6 << KIND
+CONTROL: Final = 7 << KIND
+CONTROLLED_SHUTDOWN: Final = 8 << KIND
 
-class ProduceRequest:
+
+class ProduceRequest(Message):
     """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
 
     `sequence` is that of an idempotent producer.
@@ -79,8 +89,12 @@ class ProduceRequest:
         """The same batch once more: answers to it match no other request."""
         return ProduceRequest(self.client, self.name, self.first_id, self.count, self.acks, self.sequence)
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return PRODUCE + self.first_id
 
-class ProduceReply:
+
+class ProduceReply(Message):
     """Answer to a produce request: an error, or the offset of the batch's first record.
 
     For checkers, and no field on the wire: when it was sent, and the persisted ISR if that was too small for a success.
@@ -95,12 +109,16 @@ class ProduceReply:
         self.answered_us = answered_us
         self.short_isr: tuple[int, ...] | None = None
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + (self.base_offset << ABOUT) + self.request.about()
+
 
 Position = tuple[str, int, int, int]
 """(partition, fetch offset, current leader epoch or `NO_EPOCH`, epoch of the last record or `NO_EPOCH`)"""
 
 
-class FetchRequest:
+class FetchRequest(Message):
     """A fetch of a follower or a consumer.
 
     Attributes:
@@ -147,6 +165,11 @@ class FetchRequest:
         self.parked_us = -1
         self.version = -1
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        _, offset, epoch, _ = self.positions[0]
+        return FETCH + (offset << ABOUT) + epoch
+
 
 Diverging = tuple[int, ...] | None
 """(diverging epoch, its end offset); `AGREES` where there is none, None from a leader that compares no epochs."""
@@ -160,7 +183,7 @@ version negotiation (ApiVersions).
 """
 
 
-class FetchReply:
+class FetchReply(Message):
     """Answer to a fetch, one result for each position."""
 
     __slots__ = ("request", "results")
@@ -169,12 +192,17 @@ class FetchReply:
         self.request = request
         self.results = results
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        batches = self.results[0][2]
+        return REPLY + (FETCHED + batches[0].first_id if batches else self.request.about())
+
 
 Ask = tuple[str, int, int]
 """(partition, current leader epoch or `NO_EPOCH`, epoch asked for)"""
 
 
-class EpochEndRequest:
+class EpochEndRequest(Message):
     """OffsetsForLeaderEpoch.
 
     Attributes:
@@ -192,12 +220,17 @@ class EpochEndRequest:
         self.leader_epochs = leader_epochs
         self.with_epoch = with_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        _, current_epoch, epoch = self.asks[0]
+        return EPOCH_END + (epoch << ABOUT) + current_epoch
+
 
 EpochEndResult = tuple[str, str, int, int]
 """(partition, error, epoch, end offset); -1 where undefined"""
 
 
-class EpochEndReply:
+class EpochEndReply(Message):
     """Answer to OffsetsForLeaderEpoch, one result for each ask."""
 
     __slots__ = ("request", "results")
@@ -206,8 +239,12 @@ class EpochEndReply:
         self.request = request
         self.results = results
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.request.about()
 
-class ListOffsetsRequest:
+
+class ListOffsetsRequest(Message):
     """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client."""
 
     __slots__ = ("leader_epoch", "name", "node", "replica", "timestamp")
@@ -219,8 +256,12 @@ class ListOffsetsRequest:
         self.timestamp = timestamp
         self.leader_epoch = leader_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return LIST_OFFSETS + (self.timestamp << ABOUT) + self.leader_epoch
 
-class ListOffsetsReply:
+
+class ListOffsetsReply(Message):
     """Answer to ListOffsets: an error, or an offset with the answering leader's epoch."""
 
     __slots__ = ("error", "leader_epoch", "offset", "request")
@@ -231,8 +272,12 @@ class ListOffsetsReply:
         self.offset = offset
         self.leader_epoch = leader_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + LIST_OFFSETS + (self.offset << ABOUT) + self.leader_epoch
 
-class MetadataRequest:
+
+class MetadataRequest(Message):
     """A client asks a broker who leads a partition."""
 
     __slots__ = ("name", "node")
@@ -241,8 +286,12 @@ class MetadataRequest:
         self.node = node
         self.name = name
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return METADATA
 
-class MetadataReply:
+
+class MetadataReply(Message):
     """What that broker last heard: the leader (0: none) and its epoch."""
 
     __slots__ = ("leader", "leader_epoch", "request")
@@ -251,6 +300,10 @@ class MetadataReply:
         self.request = request
         self.leader = leader
         self.leader_epoch = leader_epoch
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + METADATA + self.leader_epoch
 
 
 class LeaderAndIsr:
@@ -367,7 +420,7 @@ class StopReplicaRequest(ControlRequest):
         self.delete = delete
 
 
-class ControlBatch:
+class ControlBatch(Message):
     """Requests of a controller to one broker that belong together, in their order."""
 
     __slots__ = ("controller", "requests")
@@ -382,8 +435,13 @@ class ControlBatch:
         batch.requests = self.requests
         return batch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        state = self.requests[0].state
+        return CONTROL + (state.partition_epoch << ABOUT) + state.leader_epoch
 
-class ControlReply:
+
+class ControlReply(Message):
     """A broker's answer to a batch; errors are no reason for the controller to do anything."""
 
     __slots__ = ("batch", "broker")
@@ -392,8 +450,12 @@ class ControlReply:
         self.broker = broker
         self.batch = batch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.batch.about()
 
-class ControlledShutdown:
+
+class ControlledShutdown(Message):
     """A broker asks the controller to be relieved of its leaderships."""
 
     __slots__ = ("broker", "broker_epoch")
@@ -402,8 +464,12 @@ class ControlledShutdown:
         self.broker = broker
         self.broker_epoch = broker_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return CONTROLLED_SHUTDOWN + self.broker_epoch
 
-class ControlledShutdownReply:
+
+class ControlledShutdownReply(Message):
     """Answer to that: an error, and how many partitions the broker still leads."""
 
     __slots__ = ("error", "remaining", "request")
@@ -412,3 +478,7 @@ class ControlledShutdownReply:
         self.request = request
         self.error = error
         self.remaining = remaining
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.request.about()

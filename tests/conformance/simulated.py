@@ -12,6 +12,8 @@ from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send
 from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.zk_messages import Decision
+from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.messages import (
@@ -225,7 +227,7 @@ class Asker(StandsIn, Node):
         self.answers: list[ProduceReply | FetchReply | EpochEndReply] = []
         cluster.network.join(self)
 
-    def send(self, broker: int, handler: str, request: object) -> None:
+    def send(self, broker: int, handler: str, request: Message) -> None:
         """Send a request."""
         channel = self.reach(broker)
         assert channel is not None
@@ -289,7 +291,7 @@ class ScriptedBroker:
     def decide(self, leader: int, leader_epoch: int) -> None:
         """Hand over a LeaderAndIsr."""
         state = self._state(leader, leader_epoch)
-        self.process.on_script((state, dict.fromkeys(self._cluster.replicas, 1)))
+        self.process.on_script(Decision(state, dict.fromkeys(self._cluster.replicas, 1)))
         self.pass_time(SECOND_US // 10)
 
     def stop_replica(self, leader_epoch: int, *, delete: bool) -> str:
@@ -355,7 +357,7 @@ class FollowingBroker:
         decision = LeaderAndIsr(self.partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
         process = self._cluster.running[FOLLOWER]
         assert isinstance(process, ZooKeeperBroker)
-        process.on_script((decision, dict.fromkeys(brokers, 1)))
+        process.on_script(Decision(decision, dict.fromkeys(brokers, 1)))
         self._pass_time()
         return self._fetch() is not before
 

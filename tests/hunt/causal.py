@@ -23,9 +23,7 @@ but for the cut's own. A fault that waits for a step changes nothing before it s
 so because of the fault before, so in a plan with such a target no cut is `unmet`.
 
 ``python -m tests.hunt.causal`` tries many. ``--inside`` also leaves out the faults inside the past, one by one, and
-counts the violations that stay: a fault that is left out moves every latency that is drawn after it to another message.
-``redrawn`` tells how much of the difference is only that: all faults strike, but when this one does, a latency is drawn
-for nobody.
+counts the violations that stay.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
 from sim.checkers.registry import FINDINGS
-from sim.environment.network import LATENCY_US, Channel, Network
+from sim.environment.network import LATENCY_US, Channel
 from sim.protocol.modes import mode as mode_named
 from tests.hunt.elision import scenario_of
 
@@ -54,14 +52,11 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from sim.environment.network import Link
     from sim.history.trace import Shown
-    from sim.kernel.scheduler import Gate
-    from sim.kernel.streams import Streams
 
 LATER: Final = "later"
 IDLE: Final = "idle"
 UNMET: Final = "unmet"
 INSIDE: Final = "inside"
-REDRAWN: Final = "redrawn"
 _WARNINGS: Final = [kind for kind, finding in FINDINGS.items() if finding.is_warning]
 SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *_WARNINGS)
 LOSES: Final = ("power-loss", "corrupt-tail", "disk-replaced")
@@ -113,8 +108,8 @@ class Observed:
     end_us: int = 0
 
 
-def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn: int = -1) -> Observed:
-    """Run, perhaps without one fault of the plan, or with other latencies from one on."""
+def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Observed:
+    """Run, perhaps without one fault of the plan."""
     seen = Observed()
     links: list[tuple[int, Link]] = []
 
@@ -123,9 +118,6 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1, redrawn
         original_hit(injection, entry)
         assert isinstance(entry[0], _Numbered)
         number = entry[0].number
-        if number == redrawn and number not in seen.strikes:
-            bits: Callable[[int], int] = injection._cluster.network.wiring[3]
-            bits(8)
         for realised in injection.realised[struck:]:
             seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))
 
@@ -338,32 +330,10 @@ class Tally:
         for number in sorted(others):
             other = observe(scenario, mode, seed, without=number)
             self._count(INSIDE, set(seen.kinds) <= set(other.kinds))
-            other = observe(scenario, mode, seed, redrawn=number)
-            self._count(REDRAWN, set(seen.kinds) <= set(other.kinds))
 
     def _count(self, sort: str, kept: bool) -> None:
         self.tried[sort] += 1
         self.kept[sort] += kept
-
-
-@contextmanager
-def latency_of_each_link() -> Iterator[None]:
-    """Draw the latencies of each directed link from a stream of its own, to see what sharing one stream does."""
-    original: Callable[[Network, int, int], Link] = Network.link
-    streams: dict[Link, Any] = {}
-    init = Channel.__init__
-
-    def begin(channel: Channel[Any], network: Network, link: Link, source: int, target: Any, life: Gate) -> None:
-        init(channel, network, link, source, target, life)
-        if link not in streams:
-            nodes = next(nodes for nodes, one in network._links.items() if one is link)
-            drawn: Streams = network._streams
-            streams[link] = drawn(f"network:{nodes[0]}:{nodes[1]}").getrandbits
-        channel._bits = streams[link]
-
-    assert original is Network.link
-    with mock.patch.object(Channel, "__init__", begin):
-        yield
 
 
 def main() -> int:
@@ -374,7 +344,6 @@ def main() -> int:
     parser.add_argument("--failures", type=int, default=25, help="of each scenario in each mode, the first ones")
     parser.add_argument("--inside", action="store_true", help="leave out the faults inside the past, too")
     parser.add_argument("--fixed", action="store_true", help="all messages of a link take the same time")
-    parser.add_argument("--latency-of-each-link", action="store_true", help="a random stream for each link")
     options = parser.parse_args()
     prepare_process()
     failed = False
@@ -384,11 +353,7 @@ def main() -> int:
             tally = Tally()
             scenario, seed = scenario_of(name, all_kinds=False) if options.fixed else load(name), 0
             while tally.failures < options.failures:
-                if options.latency_of_each_link:
-                    with latency_of_each_link():
-                        tally.add(scenario, mode, seed, inside=options.inside)
-                else:
-                    tally.add(scenario, mode, seed, inside=options.inside)
+                tally.add(scenario, mode, seed, inside=options.inside)
                 seed += 1
             sys.stdout.write(f"{name} {mode}: {tally.failures} failures in {seed} seeds; kept of tried:")
             sys.stdout.write(", ".join(f" {sort} {tally.kept[sort]}/{n}" for sort, n in sorted(tally.tried.items())))

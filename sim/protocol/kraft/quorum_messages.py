@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
+from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -10,8 +13,16 @@ if TYPE_CHECKING:
     from sim.protocol.kraft.alter_partition import Change, Result
     from sim.protocol.kraft.metadata import Record
 
+BROKER_REGISTRATION: Final = 32 << KIND
+HEARTBEAT: Final = ALIKE + (33 << KIND)
+PARTITION_RECORD: Final = 34 << KIND
+BROKER_RECORD: Final = 35 << KIND
+SETTING_RECORD: Final = 36 << KIND
+ALTER_PARTITION: Final = 37 << KIND
+REPLICA_LOG_INFO: Final = 38 << KIND
 
-class BrokerRegistrationRequest:
+
+class BrokerRegistrationRequest(Message):
     """A broker's process wants to be known.
 
     Attributes:
@@ -27,8 +38,12 @@ class BrokerRegistrationRequest:
         self.incarnation = incarnation
         self.previous_broker_epoch = previous_broker_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return BROKER_REGISTRATION + self.incarnation
 
-class BrokerRegistrationReply:
+
+class BrokerRegistrationReply(Message):
     """Answer to that: an error, or the broker epoch."""
 
     __slots__ = ("broker_epoch", "error", "request")
@@ -38,8 +53,12 @@ class BrokerRegistrationReply:
         self.error = error
         self.broker_epoch = broker_epoch
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.request.about()
 
-class BrokerHeartbeat:
+
+class BrokerHeartbeat(Message):
     """A sign of life.
 
     Attributes:
@@ -61,8 +80,12 @@ class BrokerHeartbeat:
         self.want_fence = want_fence
         self.want_shut_down = want_shut_down
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return HEARTBEAT
 
-class BrokerHeartbeatReply:
+
+class BrokerHeartbeatReply(Message):
     """Answer to that: an error, or whether the broker is fenced, and may stop."""
 
     __slots__ = ("broker_epoch", "error", "is_fenced", "should_shut_down")
@@ -73,8 +96,12 @@ class BrokerHeartbeatReply:
         self.is_fenced = is_fenced
         self.should_shut_down = should_shut_down
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + HEARTBEAT
 
-class MetadataRecords:
+
+class MetadataRecords(Message):
     """Committed records, from the one with number `first` on, as a broker's fetch of the metadata log brings them."""
 
     __slots__ = ("first", "records")
@@ -83,8 +110,17 @@ class MetadataRecords:
         self.first = first
         self.records = records
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        record = self.records[0]
+        if isinstance(record, PartitionRegistration):
+            return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
+        if isinstance(record, BrokerRegistration):
+            return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
+        return SETTING_RECORD
 
-class AlterPartitionRequest:
+
+class AlterPartitionRequest(Message):
     """ISR changes that a broker's leaders want (KIP-497)."""
 
     __slots__ = ("broker", "broker_epoch", "changes")
@@ -94,8 +130,13 @@ class AlterPartitionRequest:
         self.broker_epoch = broker_epoch
         self.changes = changes
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        change = self.changes[0]
+        return ALTER_PARTITION + (change.partition_epoch << ABOUT) + change.leader_epoch
 
-class AlterPartitionReply:
+
+class AlterPartitionReply(Message):
     """Answer to that: an error of the request as a whole, or what became of each partition."""
 
     __slots__ = ("error", "request", "results")
@@ -105,8 +146,12 @@ class AlterPartitionReply:
         self.error = error
         self.results = results
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + self.request.about()
 
-class GetReplicaLogInfo:
+
+class GetReplicaLogInfo(Message):
     """The controller asks how far a broker's log of a partition goes (KIP-966, unclean recovery)."""
 
     __slots__ = ("broker", "name")
@@ -115,8 +160,12 @@ class GetReplicaLogInfo:
         self.broker = broker
         self.name = name
 
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLICA_LOG_INFO
 
-class ReplicaLogInfo:
+
+class ReplicaLogInfo(Message):
     """Answer to that.
 
     Attributes:
@@ -137,3 +186,7 @@ class ReplicaLogInfo:
         self.last_epoch = last_epoch
         self.leo = leo
         self.leader_epoch = leader_epoch
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return REPLY + REPLICA_LOG_INFO

@@ -192,7 +192,7 @@ def test_what_is_asked_over_a_slow_connection_is_repeated_with_a_ping(late_us: i
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []
-        small.process(leader.node).zookeeper.ask(lambda _: cluster.kernel.now_us, answers.append)  # noqa: B023
+        small.process(leader.node).zookeeper.ask(lambda _: cluster.kernel.now_us, answers.append, 0)  # noqa: B023
         small.run(10)
         assert len(answers) == 1
         found.append((answers, has_reached(small, probes.REQUEST_REPEATED), small.steps))

@@ -6,11 +6,30 @@ from typing import Any
 import pytest
 
 from sim.environment.network import LATENCY_US, Network, Node
+from sim.kernel.message import ALIKE, KIND, Message
+from sim.kernel.mixing import key_of
 from sim.kernel.scheduler import Backlog, Kernel, PastEventError, ShuffledKernel
 from sim.kernel.streams import Streams
 from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 
 END_US = 1_000_000
+
+
+class Said(Message):
+    """What one peer tells another one: a number or a word."""
+
+    def __init__(self, what: Any, *, alike: bool = False) -> None:
+        self.what = what
+        self.alike = alike
+
+    def about(self) -> int:
+        number = self.what if isinstance(self.what, int) else key_of(str(self.what)) % (1 << KIND)
+        return number + ALIKE * self.alike
+
+
+def words(message: Any) -> Any:
+    """What was said; a timer says it by itself."""
+    return message.what if isinstance(message, Said) else message
 
 
 class Peer(Node):
@@ -25,13 +44,13 @@ class Peer(Node):
         self.came: list[int] = []
 
     def take(self, message: Any) -> None:
-        self.got.append(message)
+        self.got.append(words(message))
         self.at_us.append(self.kernel.now_us)
 
-    def tell(self, peer: int, message: Any) -> bool:
+    def tell(self, peer: int, what: Any, *, alike: bool = False) -> bool:
         channel = self.reach(peer)
         if channel is not None:
-            channel.send(channel.target.take, message)
+            channel.send(channel.target.take, Said(what, alike=alike))
         return channel is not None
 
     def disconnected(self, peer: int) -> None:
@@ -306,7 +325,7 @@ class Fragile(Backlog):
     """Holds back what mentions glass."""
 
     def put(self, handler: Any, argument: Any) -> None:
-        if "glass" in argument:
+        if "glass" in words(argument):
             super().put(handler, argument)
         else:
             handler(argument)
@@ -325,7 +344,7 @@ def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
     net.two.perform(net.two.take, "stone")
     net.run()
     assert sorted(net.two.got) == ["before", "steel, by a connection that was opened meanwhile", "stone", "wood"]
-    assert [message for _, message in waits.calls] == ["glass", "timer of glass"]
+    assert [words(message) for _, message in waits.calls] == ["glass", "timer of glass"]
     assert net.network.steady(1, 2)
     net.network.wait(net.two, None)
     net.one.tell(2, "more glass")
@@ -344,7 +363,7 @@ def test_a_pause_holds_back_all_and_hands_over_what_still_has_to_wait() -> None:
     assert (net.two.got, len(waits.calls)) == ([], 0)
     net.network.resume(net.two)
     assert net.two.got == ["wood"]
-    assert [message for _, message in waits.calls] == ["glass"]
+    assert [words(message) for _, message in waits.calls] == ["glass"]
 
 
 def test_a_process_that_is_over_waits_for_nothing() -> None:
@@ -405,11 +424,14 @@ def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
     assert net.network.loss == 0
 
 
-class Request:
+class Request(Message):
     """Something that its sender repeats."""
 
     def __init__(self, copy_of: Request | None = None) -> None:
         self.copy_of = copy_of
+
+    def about(self) -> int:
+        return 1 << KIND
 
     def again(self) -> Request:
         return Request(self)
@@ -433,7 +455,7 @@ def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_t
     assert channel is not None
     request = Request()
     channel.send(two.on_produce, request)
-    channel.send(two.take, "a reply")
+    channel.send(two.take, Said("a reply"))
     kernel.run_until(2 * END_US)
     assert len(two.got) == 3
     assert two.got[0] is request
@@ -467,3 +489,49 @@ def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel
     network.slow(1, 2, -5_000)
     with pytest.raises(PastEventError, match=r"take of node 2 asks .* before now \(1000000 us\)"):
         one.tell(2, "early")
+
+
+# Latencies.
+
+
+def latencies(net: Net, said: list[tuple[Any, bool]]) -> dict[tuple[Any, int], int]:
+    """How long each message from 1 to 2 takes, one sent after the other; those about the same are numbered."""
+    found: dict[tuple[Any, int], int] = {}
+    for what, alike in said:
+        sent_us = net.kernel.now_us
+        net.one.tell(2, what, alike=alike)
+        net.run()
+        number = sum(key[0] == what for key in found)
+        found[what, number] = net.two.at_us[-1] - sent_us
+    return found
+
+
+def test_a_latency_depends_on_what_the_message_is_about_and_not_on_what_else_is_sent() -> None:
+    said: list[tuple[Any, bool]] = [(number % 20, False) for number in range(60)]
+    whole = latencies(Net(), said)
+    assert len(set(whole.values())) > 20
+    fewer = latencies(Net(), [one for one in said if one[0] % 3])
+    assert fewer == {key: whole[key] for key in fewer}
+    other = Net()
+    other.three.tell(2, 1)
+    other.run()
+    assert latencies(other, said) == whole
+
+
+def test_those_about_the_same_take_times_of_their_own_unless_they_are_alike() -> None:
+    assert len(set(latencies(Net(), [("again", False)] * 40).values())) > 10
+    net = Net()
+    (alike_us,) = set(latencies(net, [("again", True)] * 40).values())
+    channel = net.one.reach(2)
+    assert channel is not None
+    assert channel.latency_us(Said("again", alike=True).about()) == alike_us
+
+
+def test_what_is_alike_is_lost_by_a_chance_of_its_own_each_time() -> None:
+    net = Net()
+    net.network.link(1, 2).loss = 500
+    for _ in range(100):
+        net.one.tell(2, "again", alike=True)
+        net.run(1_000)
+    net.run()
+    assert 20 < len(net.two.got) < 80

@@ -307,7 +307,7 @@ def test_what_is_asked_twice_is_done_once() -> None:
         return len(done)
 
     world.cluster.links.cut(0, 2)
-    world.process(2).zookeeper.ask(operation, answers.append)
+    world.process(2).zookeeper.ask(operation, answers.append, 0)
     world.run(2)
     assert (len(done), answers) == (1, [])
     world.cluster.links.heal_all()

@@ -1,0 +1,33 @@
+"""What nodes send to each other, as far as the machine has to know: what a message is about.
+
+The latency of a message is a function of the seed, the link and what the message is about
+(`sim.environment.network.Channel`), so that it stays as it is when other messages are sent or left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ABOUT: Final = 24
+"""Bits of each of the two numbers that a message may be about."""
+KIND: Final = 2 * ABOUT
+"""Bits below the kind of a message, a number below 128."""
+REPLY: Final = 1 << (KIND + 7)
+"""What tells a reply from its request."""
+ALIKE: Final = 1 << (KIND + 8)
+"""Of what is asked over and over while nothing changes: one like the other, such messages are not counted, and all of
+one link that are about the same take the same time.
+"""
+
+
+class Message:
+    """Something that one node sends to another one."""
+
+    __slots__ = ()
+
+    def about(self) -> int:
+        """What it is and what it is about, as one number: its kind, and what tells it from others of that kind between
+        the same two nodes (a batch, an offset, an epoch). Two that are about the same are told apart by counting them,
+        unless they are `ALIKE`.
+        """
+        raise NotImplementedError
