@@ -7,7 +7,6 @@ keeps what is promised. Under ZooKeeper (where KIP-460 knows UNCLEAN, from 2.4 o
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -16,7 +15,7 @@ from faults.kind import KRAFT, Amount, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import ELECTIONS
-from sim.kernel.streams import choice, integer
+from sim.kernel.streams import Stream, choice, integer
 
 _WORDS: Final = tuple(ELECTIONS)
 """A plan holds their places."""
@@ -42,7 +41,7 @@ class AdminElection(Kind):
         """Ask for it; False if there is a leader, or nobody could be elected."""
         return cluster.control.elect_leader(ELECTIONS[_WORDS[fault.value]], target)
 
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+    def draw(self, stream: Stream, limits: Limits) -> Fault:
         """At some time; every other one is balanced. Whom a designated one elects is drawn like whom faults strike."""
         at_us = integer(stream, *limits.window_us)
         value = choice(stream, _DRAWN)

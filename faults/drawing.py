@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Final
 
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault
 from sim.hosts.control_plane import CONTROL
-from sim.kernel.streams import choice, integer
+from sim.kernel.streams import Stream, choice, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ _PEERS: Final = {LEADER: (ISR_MEMBER, OUTSIDER), ISR_MEMBER: (LEADER, OUTSIDER),
 """Names of the other end of a link."""
 
 
-def aim(stream: random.Random, limits: Limits) -> int:
+def aim(stream: Stream, limits: Limits) -> int:
     """A target: a broker, or twice as often a name, mostly that of whoever leads when the fault strikes.
 
     Of the names, every third is where the step happens that the fault waits for.
@@ -100,7 +99,7 @@ def aim(stream: random.Random, limits: Limits) -> int:
     return THERE if there and limits.triggered else name
 
 
-def aim_link(kind: str, stream: random.Random, limits: Limits) -> Fault:
+def aim_link(kind: str, stream: Stream, limits: Limits) -> Fault:
     """Two brokers (names as in `aim`), or a broker and the control plane; one way or both. A replica that has no other
     one has a link to the control plane only.
     """

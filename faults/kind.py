@@ -5,7 +5,6 @@ A kind has a file of its own and a place in `faults.kinds`. README.md in this fo
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -14,7 +13,7 @@ from faults.drawing import FaultDraw, Limits, aim
 from faults.plan import CONTROLLER, LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import CONTROL
-from sim.kernel.streams import integer
+from sim.kernel.streams import Stream, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +185,19 @@ class Kind:
             return False
         return OTHER_BROKER not in self.needs or len(limits.all_brokers) > 1
 
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+    def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Draw a fault of this kind: when, whom, how much, how long. The order of draws is part of every plan."""
         at_us = integer(stream, *limits.window_us)
         target = self.draw_target(stream, limits)
         value = self.draw_value(stream, limits)
         return Fault(self.name, at_us, (target,), self.draw_lasts_us(stream, limits), value=value)
 
-    def draw_target(self, stream: random.Random, limits: Limits) -> int:
+    def draw_target(self, stream: Stream, limits: Limits) -> int:
         """A broker or its name (`faults.drawing.aim`), unless it is clear who is struck."""
         strikes = self.strikes
         return aim(stream, limits) if strikes.params else strikes.implied
 
-    def draw_value(self, stream: random.Random, limits: Limits) -> int:
+    def draw_value(self, stream: Stream, limits: Limits) -> int:
         """`Fault.value`; 0 for kinds without an amount."""
         amount = self.amount
         if amount is None:
@@ -209,7 +208,7 @@ class Kind:
         low, high = _bounds(limits.bounds, bounds) if isinstance(bounds, str) else bounds
         return integer(stream, low, high)
 
-    def draw_lasts_us(self, stream: random.Random, limits: Limits) -> int:
+    def draw_lasts_us(self, stream: Stream, limits: Limits) -> int:
         """`Fault.lasts_us`; -1 for kinds that are over at once."""
         lasts = self.lasts
         return -1 if lasts is None else integer(stream, *_bounds(limits.bounds, lasts.bounds))

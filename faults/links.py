@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from faults.drawing import Limits, aim_link
 from faults.kind import DISTURBED, LINK, Kind, Lasting, Targets
 from faults.plan import Fault, directions
 from sim.hosts.cluster import Cluster
+from sim.kernel.streams import Stream
 
 
 class OfLink(Kind):
@@ -29,7 +29,7 @@ class OfLink(Kind):
         for source, destination in directions(fault):
             cluster.links.mend(self.name, source, destination, fault.value)
 
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+    def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""
         fault = aim_link(self.name, stream, limits)
         return fault if self.amount is None else replace(fault, value=self.draw_value(stream, limits))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import ClassVar, Final
 
 from faults.drawing import Limits, aim
@@ -10,7 +9,7 @@ from faults.kind import MACHINES, Targets
 from faults.plan import Fault
 from faults.stops import Stop
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer, sample
+from sim.kernel.streams import Stream, integer, sample
 
 SPREAD_US: Final = 50_000
 """Machines on one supply go off within this time."""
@@ -30,7 +29,7 @@ class PowerLoss(Stop):
         """Turn one machine off; False if that cost nothing, since no process ran and nothing was unsynced."""
         return cluster.machines.lose_power(target)
 
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+    def draw(self, stream: Stream, limits: Limits) -> Fault:
         """One broker (that which is given, or as usual), several or all, started again after the same while."""
         at_us = integer(stream, *limits.window_us)
         count = integer(stream, 1, 1 if limits.target else len(limits.brokers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from faults.drawing import Limits
 from faults.kind import CLUSTER, OTHER_BROKER, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
-from sim.kernel.streams import integer, sample
+from sim.kernel.streams import Stream, integer, sample
 
 
 class Reassignment(Kind):
@@ -26,7 +25,7 @@ class Reassignment(Kind):
         """Ask for it; False if it was refused."""
         return cluster.control.reassign(fault.replicas)
 
-    def draw(self, stream: random.Random, limits: Limits) -> Fault:
+    def draw(self, stream: Stream, limits: Limits) -> Fault:
         """As many replicas as before, on any brokers, in any order."""
         at_us = integer(stream, *limits.window_us)
         replicas = sample(stream, limits.all_brokers, len(limits.brokers))

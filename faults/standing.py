@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faults import kind as part
 from faults.drawing import Limits
 from faults.kinds import KINDS, LINKS, joining
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
-from sim.kernel.streams import choice, integer
-
-if TYPE_CHECKING:
-    import random
+from sim.kernel.streams import Stream, choice, integer
 
 LEAVES: Final = (
     *("zombie", "zombie", "pause", "disk-stall", "controlled-restart", "controlled-restart", "kill"),
@@ -60,9 +57,7 @@ BACK_US: Final = ((1_000_000, 8_000_000), (1_000_000, 30_000_000), (20_000_000, 
 MOMENTS: Final = ("isr", "elected", "registered", "session-end", "lead", "follow", "ack")
 
 
-def draw(
-    stream: random.Random, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int
-) -> list[Fault]:
+def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int) -> list[Fault]:
     """Draw one such story.
 
     Args:
@@ -107,14 +102,12 @@ def draw(
     return plan
 
 
-def _of(stream: random.Random, kinds: Sequence[str], allowed: Sequence[str]) -> str:
+def _of(stream: Stream, kinds: Sequence[str], allowed: Sequence[str]) -> str:
     """One of the kinds that are allowed; if none is, any that is."""
     return choice(stream, [kind for kind in kinds if kind in allowed] or list(allowed))
 
 
-def _draw(
-    stream: random.Random, kind: str, limits: Limits, at_us: int, target: int, lasts_us: tuple[int, int]
-) -> Fault:
+def _draw(stream: Stream, kind: str, limits: Limits, at_us: int, target: int, lasts_us: tuple[int, int]) -> Fault:
     bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
     own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, LEADER)
     return KINDS[kind].draw(stream, own)

@@ -10,7 +10,6 @@ own.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,7 +23,7 @@ from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Pla
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
-from sim.kernel.streams import Streams, choice, integer, sample
+from sim.kernel.streams import Stream, Streams, choice, integer, sample
 
 LONE: Final = "lone"
 BURST: Final = "burst"
@@ -347,9 +346,7 @@ def _draw_chain(
     return faults, latest_us
 
 
-def _draw_ordered(
-    own: random.Random, hazard: Hazard, kinds: Sequence[str], limits: Limits, at_us: int, last_us: int
-) -> Fault:
+def _draw_ordered(own: Stream, hazard: Hazard, kinds: Sequence[str], limits: Limits, at_us: int, last_us: int) -> Fault:
     """A hazard to the letter, at the first of its moments; of a kind that the seed enables, if one fits."""
     kind = choice(own, [other for other in hazard.kinds if other in kinds])
     moment, target = choice(own, hazard.moments), choice(own, hazard.targets)
@@ -359,7 +356,7 @@ def _draw_ordered(
 
 
 def _draw_fault(
-    stream: random.Random,
+    stream: Stream,
     kind: str,
     limits: Limits,
     at_us: int,
@@ -372,7 +369,7 @@ def _draw_fault(
     return KINDS[kind].draw(stream, own)
 
 
-def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
+def _draw_rolling(stream: Stream, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
     """Controlled restarts of all brokers, one after the other, whoever leads."""
     gap_us = choice(stream, ROLLING_GAPS_US)
     short = replace(limits, bounds=replace(limits.bounds, restart_us=ROLLING_RESTART_US))
@@ -383,13 +380,13 @@ def _draw_rolling(stream: random.Random, at_us: int, limits: Limits, last_us: in
     return faults
 
 
-def _enabled(stream: random.Random, kinds: Sequence[str]) -> list[str]:
+def _enabled(stream: Stream, kinds: Sequence[str]) -> list[str]:
     """The kinds that a seed enables, each as often as it is to be drawn."""
     enabled = sample(stream, kinds, integer(stream, min(2, len(kinds)), len(kinds)))
     return [kind for kind in enabled for _ in range(choice(stream, WEIGHTS))]
 
 
-def _stable(stream: random.Random, draw: FaultDraw) -> FaultDraw:
+def _stable(stream: Stream, draw: FaultDraw) -> FaultDraw:
     """Narrower bounds: how long things last in this seed."""
     return replace(
         draw,
@@ -406,7 +403,7 @@ def _band(bounds: tuple[int, int], word: str) -> tuple[int, int]:
     return (low + (high - low) // 2, high) if word == "long" else bounds
 
 
-def _targets(stream: random.Random, incident: Incident, limits: Limits) -> list[int]:
+def _targets(stream: Stream, incident: Incident, limits: Limits) -> list[int]:
     """Who is struck by the faults of a burst: different brokers, or different roles."""
     if incident.style != BURST:
         return []
@@ -415,7 +412,7 @@ def _targets(stream: random.Random, incident: Incident, limits: Limits) -> list[
     return sample(stream, pool, min(len(pool), incident.faults))
 
 
-def _draw_trigger(stream: random.Random, moment: str, at_us: int, latest_us: int) -> Trigger:
+def _draw_trigger(stream: Stream, moment: str, at_us: int, latest_us: int) -> Trigger:
     occurrence = integer(stream, 1, choice(stream, OCCURRENCES))
     after_us = integer(stream, 0, choice(stream, AFTER_US))
     return Trigger(moment, occurrence, after_us, min(at_us + integer(stream, *WAIT_US), latest_us))

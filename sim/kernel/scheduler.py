@@ -14,7 +14,6 @@ of the receivers (PCT), both by seed.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -22,6 +21,8 @@ from typing import Any, Final, NoReturn
 
 import simpy
 from simpy.events import NORMAL, Event
+
+from sim.kernel.streams import Stream
 
 Handler = Callable[[Any], object]
 Key = Any
@@ -334,7 +335,7 @@ _WIDE: Final = (_RANK + 34, 1 << 33)
 class ShuffledKernel(Kernel):
     """Breaks ties at random."""
 
-    def __init__(self, stream: random.Random, event_budget: int = 2_000_000) -> None:
+    def __init__(self, stream: Stream, event_budget: int = 2_000_000) -> None:
         super().__init__(event_budget)
         self._shift, self._last = _WIDE
         self._bits = stream.getrandbits
@@ -353,9 +354,7 @@ class PriorityKernel(Kernel):
         length: number of scheduled calls over which the moments are spread.
     """
 
-    def __init__(
-        self, stream: random.Random, *, depth: int = 3, length: int = 4_000, event_budget: int = 2_000_000
-    ) -> None:
+    def __init__(self, stream: Stream, *, depth: int = 3, length: int = 4_000, event_budget: int = 2_000_000) -> None:
         super().__init__(event_budget)
         self._shift, self._last = _WIDE
         self._bits = stream.getrandbits

@@ -10,7 +10,6 @@ apart (an interval of 1 ms is legal, and so is a session that never ends); what 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -23,7 +22,7 @@ from scenarios.format.catalogue import load, names
 from scenarios.single.run import _execute, prepare_process
 from sim.config import KEYS, NEVER, Value, refusals, shown
 from sim.kernel.scheduler import Kernel, PriorityKernel, ShuffledKernel
-from sim.kernel.streams import Streams, choice, integer, sample
+from sim.kernel.streams import Stream, Streams, choice, integer, sample
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _refused(scenario: Scenario, settings: dict[str, Value]) -> bool:
     return bool(refusals({**scenario.config, **settings}, left))
 
 
-def _value(stream: random.Random, key: str) -> Value:
+def _value(stream: Stream, key: str) -> Value:
     """Any value of a key: an extreme, one near the default or near another key's, or of any size."""
     spec = KEYS[key]
     if spec.choices:

@@ -10,14 +10,13 @@ from faults.plan import FOLLOWERS, Fault
 from scenarios.format.catalogue import load
 from scenarios.single import recording
 from sim.errors import InputError
-from sim.kernel.streams import Streams
+from sim.kernel.streams import Stream, Streams
 from tests.named import run, run_row
 from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from random import Random
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.run import RunResult
@@ -64,7 +63,7 @@ def test_a_recorded_run_is_the_same_run_without_anything_drawn(
     drawn: list[str] = []
     call = Streams.__call__
 
-    def noted(self: Streams, name: str) -> Random:
+    def noted(self: Streams, name: str) -> Stream:
         drawn.append(name)
         return call(self, name)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from sim.environment.network import LATENCY_US, Network, Node
 from sim.kernel.message import ALIKE, KIND, Message
 from sim.kernel.mixing import key_of
 from sim.kernel.scheduler import Backlog, Kernel, PastEventError, ShuffledKernel
-from sim.kernel.streams import Streams
+from sim.kernel.streams import Stream, Streams
 from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 
 END_US = 1_000_000
@@ -479,7 +478,7 @@ def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
             assert getattr(copy, name) == getattr(request, name), name
 
 
-@pytest.mark.parametrize("kernel", [Kernel(), ShuffledKernel(random.Random(1))])
+@pytest.mark.parametrize("kernel", [Kernel(), ShuffledKernel(Stream(1))])
 def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel) -> None:
     network = Network(kernel, Streams(1))
     one, two = Peer(1, kernel), Peer(2, kernel)

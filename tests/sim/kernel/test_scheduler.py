@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from sim.kernel.scheduler import (
     PriorityKernel,
     ShuffledKernel,
 )
+from sim.kernel.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -95,8 +95,8 @@ class Node:
 
 KERNELS: list[Callable[[], Kernel]] = [
     Kernel,
-    lambda: ShuffledKernel(random.Random(1)),
-    lambda: PriorityKernel(random.Random(1)),
+    lambda: ShuffledKernel(Stream(1)),
+    lambda: PriorityKernel(Stream(1)),
 ]
 SCHEDULERS: list[Callable[[Kernel, int, Gate], None]] = [
     lambda kernel, at_us, gate: kernel.call_at(at_us, gate, Node().wake, None),
@@ -168,10 +168,10 @@ def test_a_process_that_fails_fails_the_run() -> None:
 
 def test_shuffled_ties_are_by_seed_and_keep_time() -> None:
     owners = list(range(6))
-    orders = [tuple(ties(ShuffledKernel(random.Random(seed)), owners)) for seed in (1, 1, 2, 3)]
+    orders = [tuple(ties(ShuffledKernel(Stream(seed)), owners)) for seed in (1, 1, 2, 3)]
     assert orders[0] == orders[1]
     assert len(set(orders)) == 3
-    kernel = ShuffledKernel(random.Random(1))
+    kernel = ShuffledKernel(Stream(1))
     made: list[object] = []
     for at_us in range(20, 0, -1):
         kernel.call_at(at_us, ALWAYS, made.append, at_us)
@@ -182,9 +182,9 @@ def test_shuffled_ties_are_by_seed_and_keep_time() -> None:
 def test_priorities_put_one_receiver_before_another_wherever_they_meet() -> None:
     orders = set()
     for seed in range(8):
-        made = ties(PriorityKernel(random.Random(seed), depth=1), [1, 2, 1, 2, 1, 2])
+        made = ties(PriorityKernel(Stream(seed), depth=1), [1, 2, 1, 2, 1, 2])
         assert made in (sorted(made), sorted(made, key=lambda entry: (-entry[0], entry[1])))
-        assert made == ties(PriorityKernel(random.Random(seed), depth=1), [1, 2, 1, 2, 1, 2])
+        assert made == ties(PriorityKernel(Stream(seed), depth=1), [1, 2, 1, 2, 1, 2])
         orders.add(made[0][0])
     assert orders == {1, 2}
 
@@ -193,8 +193,8 @@ def test_at_a_drawn_moment_a_receiver_falls_behind_all_others() -> None:
     owners = [1, 2, 3, 4] * 3
     fell = 0
     for seed in range(20):
-        made = ties(PriorityKernel(random.Random(seed), depth=2, length=len(owners)), owners)
-        by_rank = ties(PriorityKernel(random.Random(seed), depth=1), owners)
+        made = ties(PriorityKernel(Stream(seed), depth=2, length=len(owners)), owners)
+        by_rank = ties(PriorityKernel(Stream(seed), depth=1), owners)
         assert sorted(made) == sorted(by_rank)
         fell += [owner for owner, _ in made] != sorted((owner for owner, _ in made), key=[o for o, _ in made].index)
     assert fell

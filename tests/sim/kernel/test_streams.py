@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import random
-
-from sim.kernel.streams import Streams, choice, integer, sample
+from sim.kernel.streams import Stream, Streams, choice, integer, sample
 
 
 def test_streams_depend_on_seed_and_name_alone() -> None:
@@ -10,7 +8,7 @@ def test_streams_depend_on_seed_and_name_alone() -> None:
     other("b").random()
     assert [one("a").random() for _ in range(5)] == [other("a").random() for _ in range(5)]
     assert one("a") is one("a")
-    first = {(seed, name): Streams(seed)(name).getrandbits(64) for seed in range(20) for name in "abc"}
+    first = {(seed, name): Streams(seed)(name).getrandbits(62) for seed in range(20) for name in "abc"}
     assert len(set(first.values())) == len(first)
 
 
@@ -19,17 +17,17 @@ def test_the_first_numbers_of_a_stream_stay_what_they_are() -> None:
     assert [stream.getrandbits(8) for _ in range(6)] == NETWORK_1
 
 
-NETWORK_1 = [179, 190, 119, 32, 42, 93]
+NETWORK_1 = [57, 90, 192, 12, 76, 171]
 
 
 def test_integers_reach_both_bounds_and_nothing_else() -> None:
-    stream = random.Random(1)
+    stream = Stream(1)
     assert {integer(stream, -1, 2) for _ in range(200)} == {-1, 0, 1, 2}
     assert integer(stream, 5, 5) == 5
 
 
 def test_choice_reaches_all_and_sample_repeats_none() -> None:
-    stream = random.Random(1)
+    stream = Stream(1)
     assert {choice(stream, "abc") for _ in range(100)} == {"a", "b", "c"}
     drawn = [tuple(sample(stream, (1, 2, 3), 2)) for _ in range(100)]
     assert len(set(drawn)) == 6
