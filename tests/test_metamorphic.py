@@ -69,7 +69,7 @@ def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> No
     has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
     the leader epoch. So may those of two batches that were sent at nearly the same time.
     """
-    scenario = without_faults(scenario_of(name, all_kinds=False) if fixed else load(name))
+    scenario = without_faults(scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
     for seed in range(8):
         results = [run(scenario, mode, seed, trace=True) for mode in MODES]
@@ -148,7 +148,9 @@ def first_failures(scenario: Scenario, mode: str, sort: str, count: int) -> Tall
 @pytest.mark.parametrize(("name", "mode"), [("chaos", "kip101"), ("chaos", "kip320"), ("power", "hw")])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, *, fixed: bool) -> None:
-    tally = first_failures(scenario_of(name, all_kinds=False) if fixed else load(name), mode, LATER, 10)
+    tally = first_failures(
+        scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name), mode, LATER, 10
+    )
     assert tally.failures >= 3
     assert tally.exceptions == []
     assert tally.tried == tally.kept

@@ -56,7 +56,7 @@ class Asker(Protocol):
         """An answer arrives."""
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
-        """So many empty answers came, after each of which the same fetch was sent, last at that time."""
+        """So many empty answers came, after each of which the same fetch was sent, last at that time if any came."""
 
 
 class Fetch:
@@ -79,11 +79,9 @@ class Fetch:
     __slots__ = (
         "_arrived_us",
         "_back",
-        "_back_us",
         "_request",
         "_result",
         "_there",
-        "_there_us",
         "_wait_us",
         "asker",
         "server",
@@ -104,9 +102,7 @@ class Fetch:
         self._request = request
         self._result = result
         self._there = there
-        self._there_us = there.latency_us(request.about())
         self._back = back
-        self._back_us = back.latency_us(REPLY + request.about())
         self._arrived_us = arrived_us
         self._wait_us = wait_us
 
@@ -117,8 +113,14 @@ class Fetch:
             now_us: the time.
             answered: whether the server is about to answer it, if it waits.
         """
-        server, request = self.server, self._request
-        there_us, back_us, wait_us = self._there_us, self._back_us, self._wait_us
+        server, request, wait_us = self.server, self._request, self._wait_us
+        if now_us < self._arrived_us + wait_us:
+            self.asker.fetched_again(request, -1, 0)
+            if not answered:
+                server.waits_until(request, self._arrived_us + wait_us)
+            return
+        about = request.about()
+        there_us, back_us = self._there.latency_us(about), self._back.latency_us(REPLY + about)
         period_us = wait_us + back_us + there_us
         rounds, phase_us = divmod(now_us - self._arrived_us, period_us)
         arrived_us = self._arrived_us + rounds * period_us

@@ -26,7 +26,10 @@ _QUANTILE: Final = BITS - 8
 """The upper 8 bits of the number that is mixed for a message choose its latency."""
 _CHANCE: Final = 20
 _CHANCES: Final = (1 << _CHANCE) - 1
-"""The lower 20 bits decide whether it is lost, the 20 bits above them whether it arrives again."""
+_LOST: Final = _QUANTILE - _CHANCE
+"""The 20 bits below those decide whether it is lost."""
+_BEFORE: Final = 40
+"""Where what a message is about has room for how many before it were about the same."""
 USUAL: Final = 128
 """Index of the median."""
 FIXED_STEPS_US: Final = (7, 11)
@@ -226,12 +229,12 @@ class Channel(Gate, Generic[Target]):
         kernel = self._kernel
         now_us = kernel.now_us
         about = message.about()
-        number = mixed(link.key, about)
         if about < ALIKE:
             before = link.sent.get(about, 0)
             link.sent[about] = before + 1
             if before:
-                number = mixed(number, before)
+                about += before << _BEFORE
+        number = mixed(link.key, about)
         arrival_us = now_us + link.table[number >> _QUANTILE]
         if link.loss and self._is_lost(number, about):
             return
@@ -256,21 +259,27 @@ class Channel(Gate, Generic[Target]):
         """Whether the message of a mixed number is lost; of those that are alike each time another one."""
         if about >= ALIKE:
             number = mixed(number, self._kernel.now_us)
-        return (number & _CHANCES) * 1_000 < self._link.loss << _CHANCE
+        return (number >> _LOST & _CHANCES) * 1_000 < self._link.loss << _CHANCE
 
     def _resend(self, arrival_us: int, number: int, handler: Handler, message: Any) -> None:
         """Deliver a request that is repeated as it was once more, if it is.
 
         It comes over another connection, so others may come between. Answers to the copy match no request.
         """
-        if (number >> _CHANCE & _CHANCES) * 1_000 < self._link.resent << _CHANCE:
-            later_us = (mixed(number, 0) & _CHANCES) * RESEND_US >> _CHANCE
+        chance = mixed(number, 1)
+        if (chance >> (BITS - _CHANCE)) * 1_000 < self._link.resent << _CHANCE:
+            later_us = (chance >> (BITS - 2 * _CHANCE) & _CHANCES) * RESEND_US >> _CHANCE
             self._kernel.call_at(arrival_us + 1 + later_us, self, handler, message.again())
 
     def latency_us(self, about: int) -> int:
         """How long messages take that are about this, and `ALIKE`."""
         link = self._link
         return link.table[mixed(link.key, about) >> _QUANTILE]
+
+    @property
+    def longest_us(self) -> int:
+        """How long messages take at most."""
+        return self._link.table[-1]
 
     def send_beside(self, handler: Handler, message: Message) -> None:
         """`send` what is `ALIKE` and may be left out (`sim.environment.elision`): it waits for no other message and
@@ -297,7 +306,7 @@ class Channel(Gate, Generic[Target]):
 
     def latest_us(self) -> int:
         """When what is sent now arrives at the latest."""
-        return max(self._kernel.now_us + self._link.table[-1], self._last_us + 1)
+        return max(self._kernel.now_us + self.longest_us, self._last_us + 1)
 
     def close(self) -> None:
         """One of the processes ended: what is under way is gone."""

@@ -14,7 +14,7 @@ from sim.environment.elision import Asker, Fetch, Server
 from sim.environment.network import Channel, Node
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
-from sim.kernel.message import REPLY, Message
+from sim.kernel.message import Message
 from sim.kernel.scheduler import Backlog, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.log.epochs import UNDEFINED
@@ -221,9 +221,8 @@ class Serving(Node):
         if there is None or back is None:
             return False
         wait_us = self._wait_us(request)
-        about = request.about()
-        answer_us = wait_us + back.latency_us(REPLY + about)
-        if not asker.waits_for(self.node, request.parked_us + answer_us, there.latency_us(about) + answer_us):
+        answer_us = wait_us + back.longest_us
+        if not asker.waits_for(self.node, request.parked_us + answer_us, there.longest_us + answer_us):
             return False
         idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.parked_us, wait_us)
         return True

@@ -1,9 +1,9 @@
 """Chance without a stream: a number that is a function of what it is for, and of nothing that came before.
 
-`mixed` is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014),
-kept to 62 bits: such integers cost a compiled build nothing. Plain and compiled builds and all Pythons get the same
-numbers. A key that is itself mixed makes a family of numbers that knows nothing of other families; keys that are
-neighbours do not, since key and number are added.
+`mixed` is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)
+but for its last step, which only the lower bits would need, kept to 62 bits: such integers cost a compiled build
+nothing. Plain and compiled builds and all Pythons get the same numbers. A key that is itself mixed makes a family of
+numbers that knows nothing of other families; keys that are neighbours do not, since key and number are added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECOND: Final = 0x14D049BB133111EB
 
 
 def mixed(key: int, number: int) -> int:
-    """A number from 0 to below 2**62 that looks drawn for this key and number.
+    """A number from 0 to below 2**62 that looks drawn for this key and number; take the upper bits first.
 
     Args:
         key: from 0 to below 2**62.
@@ -30,10 +30,9 @@ def mixed(key: int, number: int) -> int:
     """
     state: i64 = key
     step: i64 = number
-    state = (state + step) & _MASK  # Both builds keep the same bits, whatever wraps above them.
+    state += step  # Both builds keep the same 62 bits of what follows, whatever wraps above them.
     state = ((state ^ (state >> 30)) * _FIRST) & _MASK
-    state = ((state ^ (state >> 27)) * _SECOND) & _MASK
-    return state ^ (state >> 31)
+    return ((state ^ (state >> 27)) * _SECOND) & _MASK
 
 
 def key_of(text: str) -> int:

@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 from sim.kernel.mixing import BITS, key_of, mixed
 
 T = TypeVar("T")
+_UNUSED: Final = BITS - 53
+"""Bits that a float has no place for."""
 _NAMES: Final[dict[str, int]] = {}
 """Keys of names: there are few, and each is used by every run."""
 
@@ -31,8 +33,8 @@ class Stream:
 
     def random(self) -> float:
         """A number from 0 to below 1."""
-        self._drawn += 1
-        return fraction(mixed(self._key, self._drawn))
+        self._drawn = drawn = self._drawn + 1
+        return (mixed(self._key, drawn) >> _UNUSED) * 2.0**-53
 
     def getrandbits(self, bits: int) -> int:
         """A number of so many bits, 62 at most."""
@@ -70,12 +72,7 @@ class Streams:
 
     def number(self, name: str) -> float:
         """A number from 0 to below 1, for what is drawn once."""
-        return fraction(self.key(name))
-
-
-def fraction(number: int) -> float:
-    """The number from 0 to below 1 that a mixed one stands for."""
-    return (number >> (BITS - 53)) * 2.0**-53
+        return (self.key(name) >> _UNUSED) * 2.0**-53
 
 
 def integer(stream: Stream, low: int, high: int) -> int:

@@ -351,7 +351,7 @@ def main() -> int:
     for name in options.scenarios.split(","):
         for mode in options.modes.split(","):
             tally = Tally()
-            scenario, seed = scenario_of(name, all_kinds=False) if options.fixed else load(name), 0
+            scenario, seed = scenario_of(name, all_kinds=False, latency="fixed") if options.fixed else load(name), 0
             while tally.failures < options.failures:
                 tally.add(scenario, mode, seed, inside=options.inside)
                 seed += 1

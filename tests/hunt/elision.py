@@ -1,6 +1,6 @@
 """`make hunt`: with and without elision (`sim.environment.elision`), random plans give equal histories.
 
-Latencies are fixed, so that what is left out draws none, and pings come at intervals that no timer is a multiple of:
+Latencies are drawn, and pings come at intervals that no timer is a multiple of:
 two events at the same microsecond would be ordered by chance. Without elision a run may need far more events than any
 that is not one: what goes round at the speed of the network (KAFKA-10706) does so to the end.
 """
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from sim.config import Value
 
-FIXED: dict[str, Value] = {
-    "sim.network.latency": "fixed",
+INTERVALS: dict[str, Value] = {
     "sim.heartbeat.interval.ms": 5_753,
     "broker.heartbeat.interval.ms": 1_951,
 }
+FIXED: dict[str, Value] = {"sim.network.latency": "fixed", **INTERVALS}
 CHUNK = 100
 EVENT_BUDGET = 50_000_000
 
@@ -50,12 +50,16 @@ class Compared:
     idle: tuple[int, int]
 
 
-def scenario_of(name: str, *, all_kinds: bool) -> Scenario:
-    """A drawn scenario with fixed latencies, perhaps with all kinds of faults."""
+def scenario_of(name: str, *, all_kinds: bool, latency: str = "drawn") -> Scenario:
+    """A drawn scenario, perhaps with all kinds of faults, or with fixed latencies."""
     scenario = load(name)
     assert scenario.faults is not None
     kinds = tuple(KINDS) if all_kinds else scenario.faults.kinds
-    return replace(scenario, config={**scenario.config, **FIXED}, faults=replace(scenario.faults, kinds=kinds))
+    return replace(
+        scenario,
+        config={**scenario.config, **INTERVALS, "sim.network.latency": latency},
+        faults=replace(scenario.faults, kinds=kinds),
+    )
 
 
 def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:

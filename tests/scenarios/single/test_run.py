@@ -154,7 +154,7 @@ def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> No
     scenario = replace(power, source="my files/power.toml", overrides=("min.insync.replicas=1",), expect={
         "hw": Expectation("clean")
     })  # fmt: skip
-    rows = [run_row(scenario, "hw", seed, {"late_reply": "leader-epoch"}) for seed in range(40)]
+    rows = [run_row(scenario, "hw", seed, {"late_reply": "leader-epoch"}) for seed in range(120)]
     row = next(row for row in rows if not row["expected"])
     words = shlex.split(row["replay"])
     assert words[:3] == ["highwater", "replay", "my files/power.toml"]
@@ -168,11 +168,11 @@ def test_the_replay_line_says_all_that_the_run_depends_on(power: Scenario) -> No
 def test_early_warnings_are_kept_and_count_when_asked_for_or_expected() -> None:
     canary = load("canary")
     kinds = "candidate-incomplete,global-loss,leader-incomplete"
-    plain = run(canary, "hw", 0)
+    plain = run(canary, "hw", 1)
     assert (plain.row["violations"], plain.row["warnings"]) == ("committed-loss", kinds)
     assert sorted(warning["kind"] for warning in plain.warnings) == kinds.split(",")
     assert all(warning["inside"] for warning in plain.warnings)
-    strict = run_row(replace(canary, strict=True), "hw", 0)
+    strict = run_row(replace(canary, strict=True), "hw", 1)
     assert (
         strict["violations"]
         == strict["violations_inside"]
@@ -182,7 +182,7 @@ def test_early_warnings_are_kept_and_count_when_asked_for_or_expected() -> None:
     assert strict["first_violation_us"] < plain.row["first_violation_us"]
     assert "--strict" in strict["replay"]
     named = replace(canary, expect={"hw": Expectation("violates", ("candidate-incomplete",))})
-    assert run_row(named, "hw", 0)["violations"] == "candidate-incomplete,committed-loss"
+    assert run_row(named, "hw", 1)["violations"] == "candidate-incomplete,committed-loss"
 
 
 def test_labels_and_the_first_violation_are_in_the_row(power: Scenario) -> None:
@@ -311,7 +311,7 @@ def test_what_is_too_much_to_draw_is_not_drawn(power: Scenario) -> None:
 
 
 def test_what_a_run_violated_before_it_was_given_up_counts(power: Scenario) -> None:
-    rows = [run_row(power, "hw", seed) for seed in range(40)]
+    rows = [run_row(power, "hw", seed) for seed in range(120)]
     diverged = [row for row in rows if "divergence" in row["violations_inside"]]
     seen = next(row for row in diverged if row["first_violation_us"] < row["sim_us"] - 10_000_000)
     budget = {"sim.event.budget": seen["events"] - 5}
