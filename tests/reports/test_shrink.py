@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tests.reports.conftest import Call
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-SEED = ("sessions", "--mode", "kip320", "--seed", "50001")
+SEED = ("sessions", "--mode", "kip320", "--seed", "50090")
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return failing("sessions", "kip320", 50_001)
+    return failing("sessions", "kip320", 50_090)
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def written(folder: Path, data: dict[str, Any], **changes: object) -> Path:
 def test_a_seed_becomes_a_plan_that_runs_by_itself(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("shrink", *SEED, "--output", tmp_path)
     assert call.code == 0
-    folder = tmp_path / "shrunk" / "50001-kip320"
+    folder = tmp_path / "shrunk" / "50090-kip320"
     lines = call.out.splitlines()
     assert " faults, " in lines[-4]
     assert " -> 1 batches, " in lines[-4]
     assert lines[-3].startswith("Kept: committed-loss, outside the promise. Cured by each of: log.flush.interval.mess")
     assert lines[-1] == f"written to {folder}"
-    assert f"Replay: highwater run --plan {folder / 'plan.json'} --mode kip320 --seed 50001" in lines
+    assert f"Replay: highwater run --plan {folder / 'plan.json'} --mode kip320 --seed 50090" in lines
     digest = json.loads((folder / "plan.json").read_text())["digest"]
     again = highwater("run", "--plan", folder / "plan.json")
     assert again.code == 0
@@ -73,11 +73,11 @@ def test_a_plan_is_shrunk_and_the_result_is_told_as_json(
 
 def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path) -> None:
     store = tmp_path / "store"
-    sweep = ("sweep", "sessions", "--modes", "kip320", "--seeds", "50001..50002", "--output", store, "--local", "1")
+    sweep = ("sweep", "sessions", "--modes", "kip320", "--seeds", "50090..50091", "--output", store, "--local", "1")
     assert highwater(*sweep, "-q").code == 0
-    call = highwater("shrink", store, "--seed", "50001")
+    call = highwater("shrink", store, "--seed", "50090")
     assert call.code == 0
-    assert (store / "shrunk" / "50001-kip320" / "plan.json").is_file()
+    assert (store / "shrunk" / "50090-kip320" / "plan.json").is_file()
     assert highwater("doctor", store).code == 0
 
 
@@ -86,8 +86,8 @@ def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path)
     [
         ((), "what to shrink is missing"),
         (("sessions", "--mode", "kip320"), "choose one with --seed N"),
-        (("sessions", "--seed", "50001"), "choose one with --mode"),
-        (("sessions", "--mode", "kip320", "--seed", "50002"), "sessions, mode kip320, seed 50002 violates nothing"),
+        (("sessions", "--seed", "50090"), "choose one with --mode"),
+        (("sessions", "--mode", "kip320", "--seed", "50091"), "sessions, mode kip320, seed 50091 violates nothing"),
         ((*SEED, "--kind", "divergence"), "has no violation 'divergence'; one of: committed-loss"),
         ((*SEED, "--kind", "\x1b[1m[red]"), r"has no violation '\x1b[1m[red]'"),
         ((*SEED, "--budget", "soon"), "--budget 'soon' is not valid: a time is needed, such as 30s or 2m"),
@@ -146,12 +146,12 @@ def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
     call = highwater("explain", *SEED, "--output", tmp_path)
     assert call.code == 0
     lines = call.out.splitlines()
-    assert lines[0] == "sessions, mode kip320, seed 50001: committed-loss, outside the promise"
+    assert lines[0] == "sessions, mode kip320, seed 50090: committed-loss, outside the promise"
     titles = ["Story", "Necessary", "What would have kept it, each by itself, under the same plan"]
     assert [line for line in lines if line in titles] == titles
     assert "loses power; 1 batch had not been written to disk." in call.out
     assert "setting  log.flush.interval.messages=1" in call.out
-    assert (tmp_path / "shrunk" / "50001-kip320" / "trace.jsonl").is_file()
+    assert (tmp_path / "shrunk" / "50090-kip320" / "trace.jsonl").is_file()
 
 
 def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
@@ -164,5 +164,5 @@ def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_
 
 
 def test_what_did_not_fail_cannot_be_explained(highwater: Callable[..., Call]) -> None:
-    call = highwater("explain", "sessions", "--mode", "kip320", "--seed", "50002")
+    call = highwater("explain", "sessions", "--mode", "kip320", "--seed", "50091")
     assert (call.code, len(call.err.splitlines())) == (2, 1)

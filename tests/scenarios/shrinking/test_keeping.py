@@ -105,7 +105,7 @@ def test_settings_are_repaired_where_they_are_not_as_told() -> None:
 
 
 def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
-    case = failing("power", "hw", 50_028, "divergence")
+    case = failing("power", "hw", 50_012, "divergence")
     trials = Trials()
     keeper = Keeper(trials, case, symptom(trials.row(case), "divergence"))
     cured = [repair for repair in repairs(case) if "divergence" not in repair.apply(case).row()["violations_inside"]]
@@ -115,13 +115,13 @@ def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
 
 
 def test_more_min_isr_than_replicas_cures_nothing() -> None:
-    case = failing("sessions", "kip320", 50_001).with_settings({"default.replication.factor": 2})
+    case = failing("sessions", "kip320", 50_090).with_settings({"default.replication.factor": 2})
     assert Repair("min.insync.replicas", 2, is_rule=False).is_possible(case)
     assert not Repair("min.insync.replicas", 3, is_rule=False).is_possible(case)
 
 
 def test_another_bug_of_the_same_kind_is_not_kept() -> None:
-    case = failing("power", "hw", 50_028, "divergence")
+    case = failing("power", "hw", 50_012, "divergence")
     trials = Trials()
     kept = Keeper(trials, case, symptom(trials.row(case), "divergence"))
     assert kept.holds(case)

@@ -16,7 +16,7 @@ def tried(case: Case) -> tuple[Symptom, dict[str, tuple[bool, bool]]]:
 
 
 def test_each_change_is_tried_by_itself_on_the_same_plan() -> None:
-    case = failing("sessions", "kip320", 50_001)
+    case = failing("sessions", "kip320", 50_090)
     found, changes = tried(case)
     assert changes["log.flush.interval.messages=1"] == (True, True)
     assert "log.flush.interval.messages=1" in changes
@@ -27,11 +27,11 @@ def test_each_change_is_tried_by_itself_on_the_same_plan() -> None:
 
 
 def test_one_more_replica_gets_a_broker() -> None:
-    case = failing("sessions", "kip320", 50_001)
+    case = failing("sessions", "kip320", 50_090)
     factor = int(case.scenario.config["default.replication.factor"])
     assert f"default.replication.factor={factor + 1}" in tried(case.with_scenario(brokers=factor))[1]
 
 
 def test_brokers_of_another_control_plane_rule_a_mode_out() -> None:
-    _, changes = tried(failing("sessions", "kip320", 50_001).with_older({1: "kip320"}))
+    _, changes = tried(failing("sessions", "kip320", 50_090).with_older({1: "kip320"}))
     assert "kraft" not in changes
