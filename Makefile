@@ -77,7 +77,7 @@ bench: venv
 # of which something is left out; seeds to the first hit of each known bug.
 hunt: venv
 	$(BIN)/python -m tests.hunt.explained
-	$(BIN)/python -m tests.hunt.slow
+	$(BIN)/python -m tests.hunt.reference
 	$(BIN)/python -m tests.hunt.elision
 	$(BIN)/python -m tests.hunt.causal
 	$(BIN)/python -m tests.hunt.latencies

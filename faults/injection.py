@@ -95,7 +95,7 @@ class Injection:
         before = coverage.strikes(fault.kind)
         effective = KINDS[fault.kind].strike(self._cluster, fault, target)
         if not effective:
-            coverage.spared(before)
+            coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck

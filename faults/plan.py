@@ -37,7 +37,7 @@ class Trigger:
 
     Attributes:
         moment: which, one of `sim.history.steps.MOMENTS`.
-        occurrence: the how-manieth, from 1.
+        occurrence: which of these steps, counted from 1.
         after_us: how long after it the fault strikes.
         until_us: when it strikes at the latest, if the step never comes.
     """

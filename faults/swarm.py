@@ -103,10 +103,10 @@ HAZARDS: Final = {
         ("registered", "follow", "settled", "truncate", "isr"),
         (LEADER,),
         (*STOPS, "session-expiry"),
-        ("return", "promise", "trust"),
+        ("return", "promise", "new-member"),
     ),
     # Somebody is about to be relied upon, and ends, perhaps unseen.
-    "trust": Hazard(
+    "new-member": Hazard(
         ("registered", "follow", "settled", "isr-sent", "isr-sent"),
         (THERE,),
         (*STOPS, *SILENCES, "zombie", "zombie"),
@@ -123,32 +123,36 @@ HAZARDS: Final = {
         ("elected", "lead", "controller", "session-end"),
         (LEADER, CONTROLLER, ISR_MEMBER),
         (*STOPS, *SILENCES, *LINKS, "controller-failover", "controller-pause"),
-        ("trust", "return", "promise"),
+        ("new-member", "return", "promise"),
     ),
     # Leadership moves while everybody lives.
     "move": Hazard(
         ("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover"), ("decision", "return")
     ),
     # A change is on its way, for longer.
-    "way": Hazard(("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("trust", "loss", "return")),
+    "delayed-change": Hazard(
+        ("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("new-member", "loss", "return")
+    ),
     # Who leads loses what it has just promised, and comes back for it.
-    "lapse": Hazard(("ack", "commit", "replicated", "acknowledges"), (LEADER,), LOSSES, ("silence", "return")),
+    "leader-loss": Hazard(
+        ("ack", "commit", "replicated", "acknowledges"), (LEADER,), LOSSES, ("silent-member", "return")
+    ),
     # A new leader waits for somebody who says nothing, though all think that he is there.
-    "silence": Hazard(
+    "silent-member": Hazard(
         ("elected", "elected", "lead", "isr"),
         (ISR_MEMBER,),
         ("pause", "disk-stall", "kill", *LINKS),
-        ("growth",),
+        ("isr-expansion",),
         LEADER,
     ),
     # Somebody is relied upon, and has not got anything yet.
-    "growth": Hazard(("joined",), (LEADER,), STOPS, ("loss", "return")),
+    "isr-expansion": Hazard(("joined",), (LEADER,), STOPS, ("loss", "return")),
 }
-ORDERS: Final = (("lapse", "silence", "growth"),)
+ORDERS: Final = (("leader-loss", "silent-member", "isr-expansion"),)
 """Hazards of known failures that need all of them, in this order."""
 ORDERED_PERCENT: Final = 20
 """Of chains that are long enough, those that begin with one of these orders."""
-FIRST: Final = ("trust", "trust", "return", "move")
+FIRST: Final = ("new-member", "new-member", "return", "move")
 """Hazards after the first fault of a chain, which stops somebody."""
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
 

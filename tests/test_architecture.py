@@ -110,8 +110,8 @@ def test_the_machine_knows_no_protocol(name: str) -> None:
     assert not [other for other in imports(name) if other.startswith("sim.protocol")]
 
 
-def test_the_slow_checker_shares_no_code_with_the_others() -> None:
-    assert {other for other in imports("sim.checkers.slow") if other.startswith("sim.")} == {"sim.history.trace"}
+def test_reference_checker_shares_no_code_with_the_others() -> None:
+    assert {other for other in imports("sim.checkers.reference") if other.startswith("sim.")} == {"sim.history.trace"}
 
 
 # Other people's packages.
@@ -191,7 +191,7 @@ def test_the_protocol_knows_no_chance_and_no_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_nothing_that_is_read_is_run(name: str) -> None:
+def test_files_that_are_read_are_never_run(name: str) -> None:
     assert packages(name).isdisjoint(DANGEROUS_MODULES)
     assert set(calls(name)).isdisjoint({"eval", "exec", "compile", "__import__"})
 

@@ -64,7 +64,7 @@ def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("fixed", [False, True])
-def test_without_faults_all_modes_show_the_same(name: str, *, fixed: bool) -> None:
+def test_all_modes_show_the_same_without_faults(name: str, *, fixed: bool) -> None:
     """Where latencies are drawn, an acknowledgement may come before a read in one mode and after it in another, which
     has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
     the leader epoch. So may those of two batches that were sent at nearly the same time.
@@ -157,6 +157,6 @@ def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, 
     assert tally.tried.keys() <= {LATER, IDLE, UNMET}
 
 
-def test_it_does_not_outlast_all_others() -> None:
+def test_violation_does_not_outlast_all_other_faults() -> None:
     tally = first_failures(load("power"), "hw", INSIDE, 15)
     assert 0 < tally.kept[INSIDE] < tally.tried[INSIDE]

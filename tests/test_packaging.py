@@ -63,14 +63,14 @@ def hook() -> Any:
     return module
 
 
-def test_what_a_run_consists_of_is_compiled_and_the_independent_checker_is_not(hook: Any) -> None:
+def test_compiled_build_holds_what_a_run_consists_of_and_not_the_independent_checker(hook: Any) -> None:
     modules = hook.modules(ROOT)
     assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "scenarios/single/run.py"} <= set(modules)
     assert {"faults/plan.py", "faults/slow.py"} <= set(modules)
-    assert not {"sim/checkers/slow.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
+    assert not {"sim/checkers/reference.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
 
 
-def test_nobody_waits_for_a_compiler_unasked(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_install_waits_for_no_compiler(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from hatchling.builders.wheel import WheelBuilder
 
     monkeypatch.delenv("HIGHWATER_COMPILE", raising=False)

@@ -21,8 +21,8 @@ from sim.checkers.global_loss import GlobalLoss
 from sim.checkers.hw_regression import HwRegression
 from sim.checkers.idempotence import Idempotence
 from sim.checkers.log_matching import LogMatching
+from sim.checkers.maximal_isr import MaximalIsr
 from sim.checkers.metadata_matching import MetadataMatching
-from sim.checkers.quorum import Quorum
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.history.recorder import Recorder
 
@@ -39,7 +39,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     Completeness,
     ConsistentReads,
     GlobalLoss,
-    Quorum,
+    MaximalIsr,
     MetadataMatching,
     RecoveryQuorum,
 )

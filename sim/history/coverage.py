@@ -50,7 +50,7 @@ class Coverage(steps.Listener):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._calm = bytearray(len(PROBES))
-        """Where probes are noted in nobody's wake."""
+        """Where probes are noted in the wake of no fault."""
         self._wakes: dict[str, bytearray] = {}
         self._wake = self._calm
         self._until_us = NEVER_US
@@ -132,14 +132,14 @@ class Coverage(steps.Listener):
         """A fault is about to strike; what it does is in its wake already.
 
         Returns:
-            For `spared`.
+            For `without_effect`.
         """
         before = self._wake, self._until_us
         self._wake = self._wakes.setdefault(kind, bytearray(len(PROBES)))
         self._until_us = self._kernel.now_us + WAKE_US
         return before
 
-    def spared(self, before: Wake) -> None:
+    def without_effect(self, before: Wake) -> None:
         """It took no effect: the wake of the one before goes on."""
         self._wake, self._until_us = before
 

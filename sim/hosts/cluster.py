@@ -267,7 +267,7 @@ class Cluster:
 
     @property
     def controller(self) -> int:
-        """The broker whose seat the controller's is, 0 if nobody's."""
+        """The broker whose seat the controller's is, 0 if no broker's."""
         return max(self.control.controller, 0)
 
     def zombie(self, broker: int) -> bool:

@@ -1,6 +1,7 @@
 """The control plane as a cluster sees it: where leader, ISR and registrations are persisted, and what faults do to it.
 
-There are two: `sim.hosts.zookeeper` with the controllers that are elected in brokers, and `sim.hosts.quorum`.
+There are two: `sim.hosts.zookeeper` with the controllers that are elected in brokers, and
+`sim.hosts.controller_quorum`.
 """
 
 from __future__ import annotations

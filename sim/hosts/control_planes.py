@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from sim.hosts.control_plane import ControlPlane, Setup
-from sim.hosts.quorum import Quorum
+from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.zookeeper import ScriptedZooKeeper, ZooKeeper
 
-CONTROL_PLANES: Final[dict[str, type[ControlPlane]]] = {"zookeeper": ZooKeeper, "kraft": Quorum}
+CONTROL_PLANES: Final[dict[str, type[ControlPlane]]] = {"zookeeper": ZooKeeper, "kraft": ControllerQuorum}
 """By the values of rule ``control_plane``."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sim.kernel.scheduler import Kernel
 
 if TYPE_CHECKING:
-    from sim.hosts.quorum import Quorum
+    from sim.hosts.controller_quorum import ControllerQuorum
 
 
 class HeartbeatSessions:
@@ -25,7 +25,7 @@ class HeartbeatSessions:
         unfenced: the brokers that are.
     """
 
-    def __init__(self, quorum: Quorum, session_us: int, kernel: Kernel) -> None:
+    def __init__(self, quorum: ControllerQuorum, session_us: int, kernel: Kernel) -> None:
         self._quorum = quorum
         self._session_us = session_us
         self._kernel = kernel

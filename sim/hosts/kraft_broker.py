@@ -15,8 +15,8 @@ from sim.hosts.broker import SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
-from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change
-from sim.protocol.kraft.metadata import Image, PartitionRegistration, Setting
+from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
+from sim.protocol.kraft.metadata import ConfigRecord, MetadataImage, PartitionRegistration
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -63,7 +63,7 @@ class KRaftBroker(Broker):
 
     def __init__(self, startup: Startup) -> None:
         super().__init__(startup)
-        self.image = Image()
+        self.image = MetadataImage()
         self.fenced = True
         self._previous_broker_epoch = -1
         self._registering: BrokerRegistrationRequest | None = None
@@ -74,7 +74,7 @@ class KRaftBroker(Broker):
         self._beats = 0
         self._read: list[tuple[int, int]] = []
         """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
-        self._sender = AlterPartitionSender(self)
+        self._sender = AlterPartitionManager(self)
         self._asked: AlterPartitionRequest | None = None
 
     # Life cycle.
@@ -90,7 +90,7 @@ class KRaftBroker(Broker):
         """See `Broker.end`."""
         super().end()
         self._unpublished.clear()
-        self._sender = AlterPartitionSender(self)
+        self._sender = AlterPartitionManager(self)
 
     def _register(self, _: object) -> None:
         self._registering = BrokerRegistrationRequest(self.node, self.incarnation, self._previous_broker_epoch)
@@ -255,7 +255,7 @@ class KRaftBroker(Broker):
             self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
             for record in fresh:
                 image.replay(record)
-                if isinstance(record, Setting):
+                if isinstance(record, ConfigRecord):
                     changed[record.key] = record.value
             self._read.append((self.kernel.now_us, image.offset))
         for key, value in changed.items():

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from sim.hosts.zk_messages import Ping
     from sim.protocol.kraft.quorum_messages import BrokerHeartbeat, BrokerHeartbeatReply, MetadataRecords
     from sim.protocol.messages import (
-        ControlBatch,
         ControlledShutdown,
         ControlledShutdownReply,
+        ControllerRequestBatch,
         ControlReply,
         EpochEndRequest,
         FetchRequest,
@@ -48,7 +48,7 @@ class Server(Protocol):
 class Controlled(Protocol):
     """A broker of a cluster with ZooKeeper, for controllers and for brokers that take it for the controller."""
 
-    def on_control(self, batch: ControlBatch) -> None:
+    def on_control(self, batch: ControllerRequestBatch) -> None:
         """Requests of a controller."""
 
     def on_control_reply(self, reply: ControlReply) -> None:

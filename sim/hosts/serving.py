@@ -41,7 +41,7 @@ from sim.protocol.messages import (
 from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
-_arrival = attrgetter("parked_us", "node")
+_arrival = attrgetter("delayed_since_us", "node")
 NO_BACKLOG: Final = Backlog()
 """That of a process that is over."""
 
@@ -142,8 +142,8 @@ class Serving(Node):
             if offset < partition.hw:
                 self._reply_fetch(request, NONE, partition.read_committed(offset))
             else:
-                request.parked = True
-                request.parked_us = now_us
+                request.delayed = True
+                request.delayed_since_us = now_us
                 self._parked_consumers.append(request)
                 self._await_expiry(request)
             return
@@ -154,8 +154,8 @@ class Serving(Node):
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
-            request.parked = True
-            request.parked_us = now_us
+            request.delayed = True
+            request.delayed_since_us = now_us
             self._parked_followers.append(request)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
             self._await_expiry(request)
@@ -163,10 +163,10 @@ class Serving(Node):
     def _await_expiry(self, request: FetchRequest) -> None:
         if self._goes_round(request):
             return
-        entry = (request, request.parked_us)
+        entry = (request, request.delayed_since_us)
         wait_us = self._wait_us(request)
         if wait_us:
-            self.kernel.call_first(request.parked_us + wait_us, self.life, self._expire_fetch, entry)
+            self.kernel.call_first(request.delayed_since_us + wait_us, self.life, self._expire_fetch, entry)
         else:
             # Who does not want to wait is answered at once (ReplicaManager.fetchMessages).
             self.call(self._expire_fetch, entry)
@@ -176,11 +176,11 @@ class Serving(Node):
 
     def _expire_fetch(self, entry: tuple[FetchRequest, int]) -> None:
         # Whatever could give it another answer than an empty one would have ended its waiting.
-        request, parked_us = entry
-        if not request.parked or request.parked_us != parked_us:
+        request, delayed_since_us = entry
+        if not request.delayed or request.delayed_since_us != delayed_since_us:
             return
         wait_us = self._wait_us(request)
-        if not wait_us or self.kernel.now_us > parked_us + wait_us or not self._goes_round(request):
+        if not wait_us or self.kernel.now_us > delayed_since_us + wait_us or not self._goes_round(request):
             self.left(request)
             channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
@@ -195,7 +195,7 @@ class Serving(Node):
         That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
         way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
         """
-        if self.waiting is not None or not request.parked:
+        if self.waiting is not None or not request.delayed:
             return False
         network = self.network
         partition = self.partition
@@ -208,7 +208,7 @@ class Serving(Node):
         _, offset, epoch, last_epoch = request.positions[0]
         if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
             return False
-        if request.parked_us < self.kernel.now_us and partition.check_fetch(
+        if request.delayed_since_us < self.kernel.now_us and partition.check_fetch(
             offset, epoch, last_epoch, request.replica < 0
         ):
             return False  # It was served, and would be refused now.
@@ -222,9 +222,9 @@ class Serving(Node):
             return False
         wait_us = self._wait_us(request)
         answer_us = wait_us + back.longest_us
-        if not asker.waits_for(self.node, request.parked_us + answer_us, there.longest_us + answer_us):
+        if not asker.waits_for(self.node, request.delayed_since_us + answer_us, there.longest_us + answer_us):
             return False
-        idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.parked_us, wait_us)
+        idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.delayed_since_us, wait_us)
         return True
 
     @property
@@ -237,14 +237,14 @@ class Serving(Node):
 
     def refetched(self, request: FetchRequest, at_us: int) -> None:
         """See `sim.environment.elision.Server`."""
-        request.parked_us = at_us
+        request.delayed_since_us = at_us
         if request.replica >= 0:
             assert self.partition is not None
             self.partition.followers.states[request.replica].refetched(at_us)
 
     def waits_until(self, request: FetchRequest, expires_us: int) -> None:
         """See `sim.environment.elision.Server`."""
-        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.parked_us))
+        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.delayed_since_us))
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Asker], arrives_us: int) -> None:
         """See `sim.environment.elision.Server`."""
@@ -252,25 +252,25 @@ class Serving(Node):
 
     def left(self, request: FetchRequest) -> None:
         """See `sim.environment.elision.Server`."""
-        request.parked = False
+        request.delayed = False
         self._parked(request).remove(request)
 
     def _parked(self, request: FetchRequest) -> list[FetchRequest]:
         return self._parked_followers if request.replica >= 0 else self._parked_consumers
 
-    def _waiting(self, parked: list[FetchRequest]) -> list[FetchRequest]:
+    def _waiting(self, delayed: list[FetchRequest]) -> list[FetchRequest]:
         """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
         ids; they are taken off the list.
         """
         if self.network.idle.fetches:
-            self.network.idle.settle_waiting(parked, self.kernel.now_us)
-        waiting = sorted(parked, key=_arrival) if len(parked) > 1 else parked[:]
-        parked.clear()
+            self.network.idle.settle_waiting(delayed, self.kernel.now_us)
+        waiting = sorted(delayed, key=_arrival) if len(delayed) > 1 else delayed[:]
+        delayed.clear()
         return waiting
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         """Answer a fetch that waited, with what there is now."""
-        request.parked = False
+        request.delayed = False
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]

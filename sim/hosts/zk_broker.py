@@ -19,12 +19,12 @@ from sim.hosts.zk_messages import (
     WRITE_ISR,
     ZOOKEEPER,
     Decision,
-    Notice,
     Ping,
     Register,
     Registered,
     Request,
     SessionExpired,
+    WatchedEvent,
 )
 from sim.hosts.zk_shutdown import ShutdownTries
 from sim.kernel.message import ABOUT
@@ -34,9 +34,9 @@ from sim.protocol.messages import (
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
-    ControlBatch,
     ControlledShutdown,
     ControlledShutdownReply,
+    ControllerRequestBatch,
     ControlReply,
     ControlRequest,
     LeaderAndIsr,
@@ -106,7 +106,9 @@ class ZooKeeperBroker(Broker):
         """See `Serving.has_to_wait`; of a controller's requests only those for metadata can be taken."""
         if self.broker_epoch < 0:
             return True
-        return isinstance(message, ControlBatch) and any(request.needs_partition for request in message.requests)
+        return isinstance(message, ControllerRequestBatch) and any(
+            request.needs_partition for request in message.requests
+        )
 
     def end(self) -> None:
         """See `Broker.end`."""
@@ -198,7 +200,7 @@ class ZooKeeperBroker(Broker):
         """Something was done at ZooKeeper."""
         self.zookeeper.replied(request)
 
-    def on_notice(self, notice: Notice) -> None:
+    def on_watched_event(self, notice: WatchedEvent) -> None:
         """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""
         if notice.broker_epoch == self.zookeeper.session and notice.number > self._noticed and not self.zombie:
             if notice.number == self._noticed + 1:
@@ -239,7 +241,7 @@ class ZooKeeperBroker(Broker):
 
     # Requests of the controller.
 
-    def on_control(self, batch: ControlBatch) -> None:
+    def on_control(self, batch: ControllerRequestBatch) -> None:
         """A controller's requests."""
         for request in batch.requests:
             if isinstance(request, LeaderAndIsrRequest):

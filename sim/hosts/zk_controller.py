@@ -17,9 +17,9 @@ from sim.hosts.zk_messages import ELECT, MOVED, STEP
 from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import (
-    ControlBatch,
     ControlledShutdown,
     ControlledShutdownReply,
+    ControllerRequestBatch,
     ControlReply,
     ControlRequest,
     LeaderAndIsr,
@@ -28,8 +28,8 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.rules import Rules
-from sim.protocol.zookeeper.controller import Controller
 from sim.protocol.zookeeper.coordination import Operation
+from sim.protocol.zookeeper.kafka_controller import KafkaController
 
 RETRY_US: Final = 100_000
 """RequestSendThread waits so long before it tries again."""
@@ -43,8 +43,8 @@ class _Queue:
     __slots__ = ("batches", "gathered", "sent_us", "watched")
 
     def __init__(self) -> None:
-        self.batches: deque[ControlBatch] = deque()
-        self.gathered: ControlBatch | None = None
+        self.batches: deque[ControllerRequestBatch] = deque()
+        self.gathered: ControllerRequestBatch | None = None
         self.sent_us = -1
         self.watched = False
 
@@ -91,7 +91,7 @@ class ControllerModule:
         self._lasting = rules.controller_writes == "unfenced"
         self._term = 0
         self._metadata_sent = 0
-        self.controller = Controller(node.node, rules, self, unclean_election=settings.unclean_election)
+        self.controller = KafkaController(node.node, rules, self, unclean_election=settings.unclean_election)
 
     def end(self) -> None:
         """The process is over."""
@@ -197,7 +197,7 @@ class ControllerModule:
     def _gather(self, broker: int, request: ControlRequest) -> None:
         queue = self._queues[broker]
         if queue.gathered is None:
-            queue.gathered = ControlBatch(self._node.node)
+            queue.gathered = ControllerRequestBatch(self._node.node)
         queue.gathered.requests.append(request)
 
     def flush(self) -> None:

@@ -49,7 +49,7 @@ class Register(Message):
 class Registered(Message):
     """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
 
-    `controller` is whose seat it is, 0 if nobody's; `config` is the dynamic configuration.
+    `controller` is whose seat it is, 0 if no broker's; `config` is the dynamic configuration.
     """
 
     __slots__ = ("broker_epoch", "config", "controller", "request")
@@ -100,7 +100,7 @@ NOTICES: Final = (
 """What a notice calls at the broker."""
 
 
-class Notice(Message):
+class WatchedEvent(Message):
     """A watch fired: what to call at the broker, and with what. Numbered within its session.
 
     `partition_epoch` is that of the state when it fired.

@@ -19,12 +19,12 @@ from sim.hosts.zk_messages import (
     SCRIPT,
     ZOOKEEPER,
     Decision,
-    Notice,
     Ping,
     Register,
     Registered,
     Request,
     SessionExpired,
+    WatchedEvent,
 )
 from sim.kernel.message import Message
 from sim.protocol import probes
@@ -62,7 +62,7 @@ class Session:
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch
         self.last_us = last_us
-        self.notices: list[Notice] = []
+        self.notices: list[WatchedEvent] = []
         self.noticed = 0
         self.watched = False
 
@@ -75,7 +75,7 @@ class ZooKeeper(ControlPlane):
 
     Attributes:
         sessions: open sessions by broker.
-        controller: whose seat the controller's is, 0 if nobody's, `SCRIPT` if a script's.
+        controller: whose seat the controller's is, 0 if no broker's, `SCRIPT` if a script's.
         controller_epoch: of the latest controller.
         target: the assignment that an administrator asks for, empty if none.
         config: dynamic configuration.
@@ -137,7 +137,7 @@ class ZooKeeper(ControlPlane):
         session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
         for notice in session.notices:  # A client that reconnects hears of watches that fired meanwhile.
             if notice.sent_us < session.last_us - LOST_US:
-                self._send(ping.broker, "on_notice", notice)
+                self._send(ping.broker, "on_watched_event", notice)
 
     def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:  # noqa: ARG002
         """Whether a ping would only keep the session.
@@ -254,9 +254,9 @@ class ZooKeeper(ControlPlane):
         if session is not None:
             session.noticed += 1
             now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
-            notice = Notice(session.broker_epoch, session.noticed, handler, argument, now_us, partition_epoch)
+            notice = WatchedEvent(session.broker_epoch, session.noticed, handler, argument, now_us, partition_epoch)
             session.notices.append(notice)
-            self._send(broker, "on_notice", notice)
+            self._send(broker, "on_watched_event", notice)
 
     def _send(self, broker: int, handler: str, message: Message) -> None:
         channel = self.out.get(broker) or self.reach(broker)
@@ -300,23 +300,23 @@ class ZooKeeper(ControlPlane):
             self._watches_brokers = False
             self._tell_controller("on_brokers_changed")
 
-    # What a controller does here: see `sim.protocol.zookeeper.controller.Coordination`.
+    # What a controller does here: see `sim.protocol.zookeeper.kafka_controller.Coordination`.
 
     def brokers(self) -> dict[int, int]:
-        """See `Coordination.brokers`."""
+        """See `KafkaZkClient.brokers`."""
         self._watches_brokers = True
         return {broker: session.broker_epoch for broker, session in sorted(self.sessions.items())}
 
     def registry(self) -> Registry:
-        """See `Coordination.registry`."""
+        """See `KafkaZkClient.registry`."""
         return self._registry.copy()
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        """See `Coordination.read`."""
+        """See `KafkaZkClient.read`."""
         return self.state, self.target
 
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
-        """See `Coordination.amend`.
+        """See `KafkaZkClient.amend`.
 
         Unfenced, a controller of an older epoch is found out only once a newer one has written.
         """
@@ -333,7 +333,7 @@ class ZooKeeper(ControlPlane):
         return self.state
 
     def reassigned(self) -> None:
-        """See `Coordination.reassigned`."""
+        """See `KafkaZkClient.reassigned`."""
         self.target = ()
 
     # What a leader does here.

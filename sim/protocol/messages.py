@@ -129,18 +129,18 @@ class FetchRequest(Message):
         positions: what is fetched.
         leader_epochs: the leader epoch under which each position is fetched, whether the position names it or not: the
             leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
-        parked: while the leader lets it wait for data.
-        parked_us: since when.
+        delayed: while the leader lets it wait for data.
+        delayed_since_us: since when.
         version: of what brokers knew when it was sent; for the sender's use.
     """
 
     __slots__ = (
         "broker_epoch",
+        "delayed",
+        "delayed_since_us",
         "leader",
         "leader_epochs",
         "node",
-        "parked",
-        "parked_us",
         "positions",
         "replica",
         "version",
@@ -161,8 +161,8 @@ class FetchRequest(Message):
         self.broker_epoch = broker_epoch
         self.positions = positions
         self.leader_epochs = leader_epochs
-        self.parked = False
-        self.parked_us = -1
+        self.delayed = False
+        self.delayed_since_us = -1
         self.version = -1
 
     def about(self) -> int:
@@ -394,7 +394,7 @@ class LeaderAndIsrRequest(ControlRequest):
 class UpdateMetadataRequest(ControlRequest):
     """Who leads, for clients; `live`: registered brokers with their broker epochs.
 
-    With rule ``broker_metadata=last-sent``, `number`: the how-manieth of this controller.
+    With rule ``broker_metadata=last-sent``, `number`: its place among this controller's, from 1.
     """
 
     __slots__ = ("live", "number")
@@ -420,7 +420,7 @@ class StopReplicaRequest(ControlRequest):
         self.delete = delete
 
 
-class ControlBatch(Message):
+class ControllerRequestBatch(Message):
     """Requests of a controller to one broker that belong together, in their order."""
 
     __slots__ = ("controller", "requests")
@@ -429,9 +429,9 @@ class ControlBatch(Message):
         self.controller = controller
         self.requests: list[ControlRequest] = []
 
-    def again(self) -> ControlBatch:
+    def again(self) -> ControllerRequestBatch:
         """The same requests once more: answers to them match no other batch."""
-        batch = ControlBatch(self.controller)
+        batch = ControllerRequestBatch(self.controller)
         batch.requests = self.requests
         return batch
 
@@ -446,7 +446,7 @@ class ControlReply(Message):
 
     __slots__ = ("batch", "broker")
 
-    def __init__(self, broker: int, batch: ControlBatch) -> None:
+    def __init__(self, broker: int, batch: ControllerRequestBatch) -> None:
         self.broker = broker
         self.batch = batch
 

@@ -29,7 +29,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
-from sim.protocol.replica.partition_fetch import PartitionFetch, State
+from sim.protocol.replica.partition_fetch import PartitionFetchState, ReplicaState
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 from tests.conformance.world import LEADER, Entry, RecordingHost, make_cache, make_log, shown
@@ -40,7 +40,7 @@ QUIET_ROUNDS: Final = 3
 MOST_ROUNDS: Final = 100
 _BUSY: Final = ListOffsetsRequest(-1, -1, "", -1, -1)
 """Stands for a request that is never answered."""
-_STATES: Final = {State.TRUNCATING: "truncating"}
+_STATES: Final = {ReplicaState.TRUNCATING: "truncating"}
 """Kafka looks offsets up inside a fetch, so that all other states are one there."""
 
 
@@ -209,10 +209,10 @@ class Conversation:
     def truncate_first(self) -> None:
         """Have the fetcher ask for epochs' ends before it fetches."""
         for fetch in self.fetcher.partitions.values():
-            if fetch.state is State.COMPARING:
-                fetch.state = State.TRUNCATING
+            if fetch.state is ReplicaState.COMPARING:
+                fetch.state = ReplicaState.TRUNCATING
 
-    def fetch_state(self, name: str) -> PartitionFetch | None:
+    def fetch_state(self, name: str) -> PartitionFetchState | None:
         """The fetcher's state of a partition, None when it has none."""
         return self.fetcher.partitions.get(name)
 

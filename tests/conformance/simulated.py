@@ -29,7 +29,7 @@ from sim.protocol.messages import (
     StopReplicaRequest,
 )
 from sim.protocol.replica.partition import NO_LEADER, Partition
-from sim.protocol.replica.partition_fetch import PartitionFetch
+from sim.protocol.replica.partition_fetch import PartitionFetchState
 from sim.protocol.rules import Rules
 from tests.conformance.world import FOLLOWER, LEADER
 from tests.plain import StandsIn
@@ -361,6 +361,6 @@ class FollowingBroker:
         self._pass_time()
         return self._fetch() is not before
 
-    def _fetch(self) -> PartitionFetch | None:
+    def _fetch(self) -> PartitionFetchState | None:
         fetcher = self._cluster.running[FOLLOWER]._fetchers.get(LEADER)
         return fetcher.partitions.get(self.partition.name) if fetcher else None

@@ -13,16 +13,16 @@ CASES = {case.id: case for case in read_cases(BUNDLED) if case.kind == "acceptan
 
 
 @pytest.mark.parametrize("name", ["ft-x02", "ft-x03"])
-def test_what_leader_epochs_repaired(name: str) -> None:
+def test_leader_epochs_repair_what_high_watermarks_lost(name: str) -> None:
     with pytest.raises(AssertionError, match="logs_identical"):
         run_case(CASES[name], KIND, mode("hw").rules)
     assert run_case(CASES[name], KIND, mode("kip101").rules)
 
 
-def test_what_looking_back_repaired() -> None:
+def test_looking_back_repairs_what_one_answer_left() -> None:
     with pytest.raises(AssertionError, match="logs_identical"):
         run_case(CASES["ft-x05"], KIND, mode("kip101").rules)
 
 
-def test_what_was_never_broken() -> None:
+def test_unbroken_rules_pass_under_every_release() -> None:
     assert run_case(CASES["ft-x04"], KIND, mode("hw").rules)

@@ -83,7 +83,7 @@ def test_a_truncation_that_fails_ends_its_partition_only() -> None:
     assert _run({"op": "round", "expect": expect}, given=given, kind="conversation") == 2
 
 
-def test_nobody_answers_for_a_partition_that_a_broker_has_never_heard_of() -> None:
+def test_unknown_partition_gets_no_answer() -> None:
     expect = {"error": "UNKNOWN_TOPIC_OR_PARTITION", "epoch": -1, "end_offset": -1}
     op = {"op": "end_offset_request", "leader_epoch": 1, "expect": expect}
     assert _run(op, given={"partition": "unknown"}, kind="epoch_request_validation") == 3

@@ -18,10 +18,10 @@ from unittest.mock import patch
 import pytest
 
 from sim.protocol.client.consumer_position import ConsumerPosition
-from sim.protocol.kraft.alter_partition import AlterPartitionSender
+from sim.protocol.kraft.alter_partition import AlterPartitionManager
 from sim.protocol.kraft.isr_validation import IsrValidation
-from sim.protocol.kraft.partition_change import NOBODY, PartitionChange
-from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.partition_change import NOBODY, PartitionChangeBuilder
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.log.epochs import UNDEFINED, EpochCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
@@ -56,7 +56,7 @@ LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "end-isr-change": [(Partition, "isr_persisted", None), (Partition, "isr_refused", None)],
     "check-requests": [(LeaderEpochFencing, "compare", NONE), (Partition, "check_fetch", NONE)],
     "change-leadership": [(Partition, "become_leader", None), (Partition, "_resign", None)],
-    "alter-partition": [(AlterPartitionSender, "submit", None), (AlterPartitionSender, "on_reply", None)],
+    "alter-partition": [(AlterPartitionManager, "submit", None), (AlterPartitionManager, "on_reply", None)],
 }
 """What a leader does, for the table ``hwm_and_isr``."""
 ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
@@ -75,15 +75,15 @@ READING: Final[dict[str, list[tuple[type, str, object]]]] = {
 }
 """What a consumer's position does, for the table ``consumer_truncation``."""
 CONTROLLING: Final[dict[str, list[tuple[type, str, object]]]] = {
-    "build": [(PartitionChange, "build", None)],
-    "elect": [(PartitionChange, "elect", NOBODY)],
-    "populate-elr": [(PartitionChange, "_populate_elr", None)],
-    "complete-reassignment": [(PartitionChange, "_complete_reassignment", None)],
-    "remember-last-leader": [(PartitionChange, "_remember_last_leader", None)],
+    "build": [(PartitionChangeBuilder, "build", None)],
+    "elect": [(PartitionChangeBuilder, "elect", NOBODY)],
+    "populate-elr": [(PartitionChangeBuilder, "_populate_elr", None)],
+    "complete-reassignment": [(PartitionChangeBuilder, "_complete_reassignment", None)],
+    "remember-last-leader": [(PartitionChangeBuilder, "_remember_last_leader", None)],
     "validate": [(IsrValidation, "refusal", NONE)],
-    "fence": [(KraftController, "fence", None), (KraftController, "_removed", [])],
-    "unfence": [(KraftController, "_unfenced", [])],
-    "elect-leaders": [(KraftController, "elect", NONE), (KraftController, "_elect_in", 0)],
+    "fence": [(QuorumController, "fence", None), (QuorumController, "_removed", [])],
+    "unfence": [(QuorumController, "_unfenced", [])],
+    "elect-leaders": [(QuorumController, "elect", NONE), (QuorumController, "_elect_in", 0)],
 }
 """What a KRaft controller does, for the table ``elr_partition_change``."""
 SHARE: Final = 0.8
@@ -189,7 +189,9 @@ def test_a_controller_that_leaves_something_undone_is_noticed(intact: dict[str, 
 @pytest.mark.parametrize(
     ("runs", "abilities"), [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING), (ON_CONTROLLERS, CONTROLLING)]
 )
-def test_who_does_nothing_fails_its_table(runs: Runs, abilities: dict[str, list[tuple[type, str, object]]]) -> None:
+def test_core_that_does_nothing_fails_its_table(
+    runs: Runs, abilities: dict[str, list[tuple[type, str, object]]]
+) -> None:
     everything = [entry for ability in abilities.values() for entry in ability]
     outcomes = _outcomes(runs, *everything)
     passed = [name for name, outcome in outcomes.items() if outcome.error is None]

@@ -52,7 +52,7 @@ def test_little_of_a_table_is_not_modelled(table: str) -> None:
     assert len(unmodelled) <= ceil(len(expected) / 20)
 
 
-def test_what_is_not_modelled_is_expected_somewhere() -> None:
+def test_unmodelled_values_are_expected_somewhere() -> None:
     expected = {(case.kind, key) for case in CASES.values() for op in case.ops for key in _expected(op.get("expect"))}
     for kind, driver in KINDS.items():
         others = {key for other, key in expected if KINDS.get(other) is driver}

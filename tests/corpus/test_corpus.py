@@ -61,7 +61,7 @@ def test_a_run_still_shows_what_it_showed(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_its_repair_keeps_it_from_happening(name: str, kind: str) -> None:
+def test_repair_of_a_recorded_run_keeps_it_from_happening(name: str, kind: str) -> None:
     found = recording.read(FOLDER / f"{name}.json")
     assert found.mode is not None
     assert found.seed is not None

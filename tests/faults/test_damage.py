@@ -132,12 +132,12 @@ def test_kills_damage_for_a_controller_that_cannot_look_at_logs() -> None:
     assert Story().end(1, 20, clean=True).end(2, 30, clean=True).end(3, 40, clean=True).inside == (1, 1)
 
 
-def test_who_is_back_in_the_isr_with_the_record_is_damaged_no_more() -> None:
+def test_replica_that_is_back_in_the_isr_with_the_record_is_damaged_no_more() -> None:
     assert Story().end(1, 20).rejoins(1, 30).end(2, 40).inside == (1, 1)
     assert Story().end(1, 20).isr(29, 2, 3).back(1, 30).end(2, 40).inside == (0, 1)
 
 
-def test_who_is_back_with_a_log_that_ends_before_the_record_is_damaged_until_it_ends_beyond_it() -> None:
+def test_replica_that_is_back_with_a_shorter_log_is_damaged_until_it_ends_beyond_the_record() -> None:
     short = Story().end(1, 20).rejoins(1, 30, leo=5)
     short.reaches(1, 40, BEYOND)
     assert short.end(2, 50).inside == (1, 1)
@@ -146,7 +146,7 @@ def test_who_is_back_with_a_log_that_ends_before_the_record_is_damaged_until_it_
     assert early.inside == (0, 1)
 
 
-def test_who_is_still_in_the_isr_until_its_old_session_ends_is_not_back() -> None:
+def test_replica_whose_old_session_keeps_it_in_the_isr_is_not_back() -> None:
     story = Story().end(1, 20)
     story.reaches(1, 22, BEYOND)  # Loaded, and refused as long as the old session is open.
     story.end(2, 25)
@@ -190,7 +190,7 @@ def test_a_disk_that_is_replaced_later_takes_the_marker_along() -> None:
     assert story.inside == (0, 0)
 
 
-def test_what_happens_once_a_record_is_gone_excuses_nothing() -> None:
+def test_ends_after_a_record_is_gone_excuse_nothing() -> None:
     def lost(gone_us: int) -> Story:
         story = Story().end(1, 20, lossy=True)
         story.lost_for_good("committed-loss", 10, 11).gone(gone_us)
@@ -211,12 +211,12 @@ def test_what_happens_once_a_record_is_gone_excuses_nothing() -> None:
     assert lowered.inside == (1, 1)
 
 
-def test_without_eligible_replicas_it_is_not_known() -> None:
+def test_damage_is_unknown_without_eligible_replicas() -> None:
     promise = Story().end(1, 20).promise("kraft")
     assert (promise.inside_unclean, promise.inside_lossy) == (UNKNOWN, UNKNOWN)
 
 
-def test_while_the_feature_is_off_records_must_keep_to_the_isr_as_well() -> None:
+def test_records_must_keep_to_the_isr_while_the_feature_is_off() -> None:
     def alone() -> Story:
         return Story().isr(15, 1).end(1, 20, lossy=True)
 
@@ -253,7 +253,7 @@ def test_a_loss_is_covered_if_one_of_its_records_is_inside() -> None:
         ("elr-recovery", False, "default", False),
     ],
 )
-def test_which_configurations_elect_uncleanly(name: str, unclean: bool, strategy: str, expected: bool) -> None:
+def test_configurations_that_elect_uncleanly(name: str, unclean: bool, strategy: str, expected: bool) -> None:
     config = resolve({"unclean.leader.election.enable": unclean, "unclean.recovery.strategy": strategy})
     assert elects_uncleanly(config, mode(name).rules) is expected
 
@@ -334,7 +334,7 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
 
 
 @given(EVENTS, COMMITTED_US, SIZES)
-def test_what_is_inside_by_unclean_ends_is_inside_by_lossy_ones(
+def test_records_inside_by_unclean_ends_are_inside_by_lossy_ones(
     events: list[tuple[str, Any]], committed_us: int, min_isr: int
 ) -> None:
     unclean, lossy = Walk(events, committed_us, min_isr).history.inside
@@ -342,7 +342,7 @@ def test_what_is_inside_by_unclean_ends_is_inside_by_lossy_ones(
 
 
 @given(EVENTS, COMMITTED_US, SIZES)
-def test_without_an_end_that_is_unclean_everything_is_inside(
+def test_everything_is_inside_without_an_unclean_end(
     events: list[tuple[str, Any]], committed_us: int, min_isr: int
 ) -> None:
     calm = [("stop", what) if kind in ("kill", "lose") else (kind, what) for kind, what in events]

@@ -41,7 +41,7 @@ def test_a_stopped_broker_is_started_again_after_its_time(kind: str) -> None:
         ("corrupt-tail", [2]),
     ],
 )
-def test_what_each_kind_of_end_costs(kind: str, lost: list[int]) -> None:
+def test_ends_of_each_kind_cost_what_they_should(kind: str, lost: list[int]) -> None:
     world = World(config={"sim.writeback.expire.ms": 5_000}).ready()
     world.write(seconds=11)
     world.write()
@@ -61,7 +61,7 @@ def wake(world: World, kind: str) -> set[str]:
     return {probe.name for probe, bit in zip(PROBES[:TRANSITIONS], bits[start:], strict=False) if bit == "1"}
 
 
-def test_what_a_fault_does_is_in_its_own_wake() -> None:
+def test_steps_of_a_fault_are_in_its_own_wake() -> None:
     world = World().ready()
     world.write()
     strike(world, Fault("kill", 0, (3,), SECOND_US // 2))
@@ -92,7 +92,7 @@ def test_the_leader_is_found_when_the_fault_strikes() -> None:
     assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (2,)
 
 
-def test_without_a_leader_the_first_broker_that_runs_stands_in() -> None:
+def test_first_running_broker_stands_in_without_a_leader() -> None:
     world = World(scripted=True).ready()
     world.cluster.kill(1)
     assert strike(world, Fault("kill", 0, (LEADER,), -1)).realised[0].targets == (2,)
@@ -112,7 +112,7 @@ def test_several_machines_go_off_after_their_delays() -> None:
     assert list(world.cluster.running) == [2]
 
 
-def test_what_does_not_run_cannot_be_killed() -> None:
+def test_process_that_does_not_run_cannot_be_killed() -> None:
     world = World().ready()
     strike(world, Fault("kill", 0, (2,), -1))
     injection = strike(world, Fault("kill", 0, (2,), -1))
@@ -334,7 +334,7 @@ def test_a_paused_controller_is_replaced_and_goes_on() -> None:
     assert not cluster.running[before].frozen
 
 
-def test_where_there_is_no_controller_none_is_paused() -> None:
+def test_controller_pause_needs_a_controller() -> None:
     world = World(scripted=True).ready()
     injection = strike(world, Fault("controller-pause", 0, (CONTROLLER,), 40 * SECOND_US))
     assert [(entry.targets, entry.effective) for entry in injection.realised] == [((0,), False)]
@@ -426,7 +426,7 @@ def test_a_fault_strikes_at_the_nth_step_that_it_waits_for_where_that_happens(oc
     assert struck(injection) == [(append["broker"], append["t"])]
 
 
-def test_it_strikes_some_time_after_the_step_and_only_once() -> None:
+def test_waiting_fault_strikes_some_time_after_the_step_and_only_once() -> None:
     world = World().ready()
     injection = schedule(world, aimed(world, "ack", after_us=2_500, target=LEADER))
     world.write()
@@ -434,7 +434,7 @@ def test_it_strikes_some_time_after_the_step_and_only_once() -> None:
     assert struck(injection) == [(1, world.of("ack")[0]["t"] + 2_500)]
 
 
-def test_without_the_step_it_strikes_at_the_latest_time_at_the_leader() -> None:
+def test_waiting_fault_strikes_the_leader_at_the_latest_time_without_the_step() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
     injection = schedule(world, aimed(world, "append"))
@@ -536,7 +536,7 @@ def test_a_fault_may_strike_again_who_was_struck_last() -> None:
     assert [entry.targets for entry in injection.realised] == [(1,), (3,), (3,), (2, 0), (2,)]
 
 
-def test_without_a_controller_only_faults_of_controllers_find_nobody() -> None:
+def test_faults_of_controllers_alone_find_nobody_without_a_controller() -> None:
     world = World().ready()
     for broker in (1, 2, 3):
         world.cluster.kill(broker)

@@ -40,7 +40,7 @@ def test_a_kind_says_how_it_ends(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.lasts is not None])
-def test_it_is_seen_if_any_of_them_is_not_undone(name: str) -> None:
+def test_undoing_that_is_left_out_is_seen(name: str) -> None:
     forgets = type("Forgets", (type(KINDS[name]),), {"undo": Kind.undo})()
     assert undeclared(forgets) == [f"{name} lasts, and has no undo"]
     assert any(left_over(forgets, mode)[1] for mode in MODES)
@@ -64,14 +64,14 @@ class WakesAnother(Pause):
 @pytest.mark.parametrize(
     ("broken", "seen"), [(HealsOneWay(), "link 2-1"), (RestoresNothing(), "min ISR"), (WakesAnother(), "still")]
 )
-def test_it_is_seen_if_one_is_undone_wrongly(broken: Kind, seen: str) -> None:
+def test_undoing_that_is_wrong_is_seen(broken: Kind, seen: str) -> None:
     assert undeclared(broken) == []
     effective, found = left_over(broken, "kip320")
     assert effective
     assert seen in found
 
 
-def test_it_is_seen_if_a_kind_says_too_little_or_too_much() -> None:
+def test_declaration_that_says_too_little_or_too_much_is_seen() -> None:
     class Silent(SessionExpiry):
         stays = ""
 
@@ -103,7 +103,7 @@ def test_declarations_name_what_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_what_is_drawn_and_what_a_script_says_can_stand_in_a_plan(name: str) -> None:
+def test_faults_that_are_drawn_or_scripted_can_stand_in_a_plan(name: str) -> None:
     kind = KINDS[name]
     for fault in (sample(kind), *(kind.draw(Streams(seed)("fault"), LIMITS) for seed in range(100))):
         assert fault.kind == name

@@ -160,7 +160,7 @@ def test_an_operator_elects_who_is_there_and_that_ends_the_promise(kind: str, le
     assert premises(world.cluster.recorder.history).unclean_election
 
 
-def test_who_leads_already_is_left_alone() -> None:
+def test_leader_that_leads_already_is_left_alone() -> None:
     world = kraft()
     assert not strike(world, election("unclean"))
     assert not strike(world, election("designated", 3))

@@ -99,7 +99,7 @@ def test_a_reassignment_keeps_the_number_of_replicas_and_takes_any_brokers_in_an
 
 
 @pytest.mark.parametrize("kind", ["kill", "power-loss", "pause", "zombie", "cut"])
-def test_who_is_struck_may_be_given(kind: str) -> None:
+def test_target_may_be_given(kind: str) -> None:
     limits = replace(LIMITS, target=LEADER, peer=0)
     faults = [draw(kind, seed, limits) for seed in range(50)]
     single = [fault for fault in faults if kind != "power-loss" or len(fault.targets) == 1]

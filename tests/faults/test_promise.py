@@ -85,7 +85,7 @@ def test_one_member_that_lost_the_record_is_excused_by_nobody_else() -> None:
     assert not Story().end(1, 20, lossy=True).end(2, 30).end(3, 40).inside
 
 
-def test_when_all_members_lost_it_the_promise_is_over() -> None:
+def test_promise_is_over_when_all_members_lost_the_record() -> None:
     story = Story()
     for broker in (1, 2, 3):
         story.end(broker, 20 + broker, lossy=True)
@@ -117,7 +117,7 @@ def test_only_members_of_the_isr_count() -> None:
     assert outsider.end(1, 30).end(2, 40).inside
 
 
-def test_who_is_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> None:
+def test_broker_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> None:
     joins = Story().isr(15, 2).end(1, 20, lossy=True).isr(25, 1, 2)
     assert joins.inside
     assert not joins.isr(30, 1).expires(2, 31).inside
@@ -125,26 +125,26 @@ def test_who_is_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> 
     assert late.inside
 
 
-def test_who_is_put_into_the_isr_when_its_session_is_over_excuses_nothing() -> None:
+def test_broker_put_into_the_isr_when_its_session_is_over_excuses_nothing() -> None:
     forgotten = Story().isr(15, 2).end(1, 20, lossy=True).expires(1, 24).isr(25, 1, 2)
     assert forgotten.isr(30, 1).expires(2, 31).inside
 
 
-def test_it_is_judged_until_the_member_registers_again() -> None:
+def test_promise_is_judged_until_the_member_registers_again() -> None:
     early = Story().end(1, 20, lossy=True).back(1, 30).end(2, 40).end(3, 50)
     assert early.inside
     late = Story().end(1, 20, lossy=True).end(2, 40).end(3, 50).back(1, 60)
     assert not late.inside
 
 
-def test_it_is_judged_from_the_commit_on() -> None:
+def test_promise_is_judged_from_the_commit_on() -> None:
     before = Story(committed_us=35).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
     assert before.inside
     after = Story(committed_us=25).end(2, 20).end(3, 21).end(1, 22, lossy=True).back(1, 30)
     assert not after.inside
 
 
-def test_what_was_shown_by_a_checkpointed_hw_is_judged_from_then_on() -> None:
+def test_records_shown_by_a_checkpointed_hw_are_judged_from_then_on() -> None:
     """No leader's HW has passed it: the checkpoint was ahead of a log that had lost its end."""
     for shown_us, inside in ((60, True), (15, False)):
         story = Story(committed_us=None)
@@ -197,7 +197,7 @@ def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are()
     assert covers("no-progress")
 
 
-def test_what_was_shown_and_never_acknowledged_is_inside_only_where_the_hw_waits_for_min_isr() -> None:
+def test_records_shown_and_never_acknowledged_are_inside_only_where_the_hw_waits_for_min_isr() -> None:
     def covers(record: int, *, hw_waits: bool) -> bool:
         story = Story()
         violation = Violation("exposed-loss", 1, "", frozenset({record}))
@@ -299,7 +299,7 @@ def test_any_history_is_judged_as_by_a_walk_through_every_instant(
 
 
 @given(EVENTS, COMMITTED_US)
-def test_without_a_loss_everything_is_inside(events: list[tuple[str, Any]], committed_us: int) -> None:
+def test_everything_is_inside_without_a_loss(events: list[tuple[str, Any]], committed_us: int) -> None:
     kills = [("kill", what) if kind == "lose" else (kind, what) for kind, what in events]
     assert played(kills, committed_us).inside
 
@@ -363,7 +363,7 @@ def test_a_run_is_inside_when_each_of_its_records_is(
     assert first_history.inside == apart
 
 
-def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> None:
+def test_commits_of_a_deposed_leader_were_promised_by_the_isr_that_it_led() -> None:
     """Broker 2 led, and stood still until long after; broker 1 lost what it had fetched and is back."""
 
     def committed(by: int) -> History:
@@ -380,7 +380,7 @@ def test_what_a_deposed_leader_commits_was_promised_by_the_isr_that_it_led() -> 
 
 
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])
-def test_from_kip_279_on_divergence_is_inside_whatever_was_elected(name: str, inside: bool) -> None:
+def test_divergence_is_inside_from_kip_279_on_whatever_was_elected(name: str, inside: bool) -> None:
     assert Story().promise(name, unclean=True).covers(Violation("divergence", 20, "")) is inside
     assert Story().promise(name).covers(Violation("divergence", 20, ""))
 

@@ -34,7 +34,7 @@ def test_the_others_leave_and_who_is_left_is_struck() -> None:
         assert {fault.kind for fault in more} <= {*standing.MEANWHILE, standing.WHILE_DOWN}
 
 
-def test_with_five_replicas_four_have_to_leave() -> None:
+def test_four_of_five_replicas_have_to_leave() -> None:
     five = replace(LIMITS, brokers=(1, 2, 3, 4, 5), all_brokers=(1, 2, 3, 4, 5))
     drawn = [draw(seed, limits=five)[1].trigger for seed in range(100)]
     assert {trigger.occurrence for trigger in drawn if trigger is not None} == {3, 4}
@@ -101,7 +101,7 @@ def test_those_outside_the_isr_are_struck_first() -> None:
     assert [entry.targets for entry in injection.realised] == [(2,), (3,)]
 
 
-def test_nobody_follows_where_all_others_are_down() -> None:
+def test_followers_are_none_where_all_others_are_down() -> None:
     world = World().ready()
     for broker in (2, 3):
         world.cluster.kill(broker)

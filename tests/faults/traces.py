@@ -8,7 +8,7 @@ from faults.kind import Kind
 from faults.plan import CONTROLLER, LEADER
 from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
-from sim.hosts.quorum import Quorum
+from sim.hosts.controller_quorum import ControllerQuorum
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         "replicas": sorted(control.state.replicas),
         "min ISR": (cluster.administrator._min_isrs, control._min_isr),
         "late": [broker for broker, by_us in control.log._late_us.items() if by_us]
-        if isinstance(control, Quorum)
+        if isinstance(control, ControllerQuorum)
         else [],
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }

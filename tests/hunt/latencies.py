@@ -42,7 +42,7 @@ PAIRS: Final = {
     "partitions": ("kip101", "kip320"),
     "sessions": ("kip279", "kraft"),
 }
-NOT_SAID: Final = {"answered_us", "done", "operation", "parked", "parked_us", "result", "sent_us", "version"}
+NOT_SAID: Final = {"answered_us", "done", "operation", "delayed", "delayed_since_us", "result", "sent_us", "version"}
 """Fields that are no part of what a message says."""
 
 Latencies = dict[tuple[Any, ...], int]

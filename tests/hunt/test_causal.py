@@ -43,7 +43,7 @@ def test_a_record_is_lost_with_its_last_copy(steps: list[dict[str, Any]], lost_s
     assert lost_at(steps).get("committed-loss") == (None if lost_s is None else lost_s * SECOND_US)
 
 
-def test_what_was_shown_is_lost_where_it_was_shown() -> None:
+def test_shown_record_is_lost_where_it_was_shown() -> None:
     read = step(2, "read", record=0, offset=0, last=0)
     moved = [append(1, 1, 0, 0), read, step(3, "truncate", broker=1, removed=1), append(4, 1, 0, 5), ack(5, 0)]
     assert lost_at(moved) == {"exposed-loss": 5 * SECOND_US}

@@ -7,7 +7,7 @@ from tests.hunt.explained import cures, inside
 from tests.named import run_row
 
 
-def test_what_a_repaired_mode_has_is_a_repair() -> None:
+def test_rules_of_a_repaired_mode_are_repairs() -> None:
     releases = MODES["kip320"].rules.as_dict()
     repaired = set(MODES["kip320-repaired"].rules.as_dict().items()) - set(releases.items())
     assert repaired <= set(later_values(MODES["kip320"]))

@@ -21,7 +21,7 @@ def test_strange_input_ends_as_readme_says() -> None:
     assert not report.findings, "\n".join(map(str, report.findings))
 
 
-def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_wrong_behaviour_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Were there a crash, a secret or a stray file, a case would be a finding."""
 
     def bad(words: list[str]) -> tuple[int, str, str]:

@@ -185,7 +185,7 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
         (PermissionError(errno.EACCES, "Permission denied", "x"), 74, "highwater: x: Permission denied\n"),
     ],
 )
-def test_what_is_wrong_is_told_as_what_it_is(
+def test_errors_are_told_as_what_they_are(
     highwater: Callable[..., Call], failing: Callable[[BaseException], None], error: Exception, code: int, said: str
 ) -> None:
     failing(error)

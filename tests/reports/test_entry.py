@@ -22,18 +22,18 @@ def interrupted(folder: Path, module: str, text: str, *words: str) -> subprocess
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_while_the_first_modules_are_imported(tmp_path: Path, name: str) -> None:
+def test_signal_while_the_first_modules_are_imported(tmp_path: Path, name: str) -> None:
     done = interrupted(tmp_path, "click", KILL.format(name), "modes", "list")
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "interrupted")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_while_a_command_imports_what_it_needs(tmp_path: Path, name: str) -> None:
+def test_signal_while_a_command_imports_what_it_needs(tmp_path: Path, name: str) -> None:
     done = interrupted(tmp_path, "pydantic", KILL.format(name), "run", "canary")
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "interrupted")
 
 
-def test_in_a_callback_that_would_swallow_it(tmp_path: Path) -> None:
+def test_signal_in_a_callback_that_would_swallow_it(tmp_path: Path) -> None:
     text = (
         f"class Last:\n    def __del__(self):\n        {'; '.join(KILL.format('SIGINT').splitlines())}; 1 + 1\nLast()\n"
     )

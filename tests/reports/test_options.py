@@ -61,7 +61,7 @@ def test_all_bad_settings_are_named_at_once() -> None:
     assert "'zero'" in value
 
 
-def test_what_is_set_is_not_drawn() -> None:
+def test_setting_that_is_set_is_not_drawn() -> None:
     power = options.scenario("power", {"min.insync.replicas": 2, "unclean.leader.election.enable": True})
     assert power.config["min.insync.replicas"] == 2
     drawn = catalogue.load("power").draw_config
@@ -71,7 +71,7 @@ def test_what_is_set_is_not_drawn() -> None:
     assert (power.name, power.source) == ("power", "power")
 
 
-def test_nothing_set_is_the_scenario_as_it_is() -> None:
+def test_scenario_without_settings_is_as_it_is() -> None:
     assert options.scenario("power", {}).scenario_hash() == catalogue.load("power").scenario_hash()
 
 
@@ -83,7 +83,7 @@ def test_more_replicas_than_brokers_are_refused() -> None:
 WAIT, LAG = "replica.fetch.wait.max.ms", "replica.lag.time.max.ms"
 
 
-def test_what_no_kafka_would_start_with_is_refused() -> None:
+def test_settings_that_no_kafka_would_start_with_are_refused() -> None:
     with pytest.raises(InputError, match=r"40000 with replica.lag.time.max.ms = 30000: Kafka would not start"):
         options.scenario("power", {WAIT: 40_000, "replica.socket.timeout.ms": 40_000})
     with pytest.raises(InputError, match=r"20000 with replica.lag.time.max.ms = 10000 \(drawn\)"):

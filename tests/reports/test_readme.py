@@ -95,7 +95,7 @@ def test_every_command_is_shown(commands: list[tuple[str, ...]]) -> None:
     assert {words[0] for words in commands} == set(cli.COMMANDS)
 
 
-def test_what_make_is_asked_for_is_a_target(tmp_path: Path) -> None:
+def test_targets_that_pages_ask_make_for_exist(tmp_path: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     calls = [call for place, script in enumerate(SCRIPTS) for call in called(script, tmp_path / str(place))]
     asked = {target for program, *words in calls if program == "make" for target in words}

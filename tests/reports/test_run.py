@@ -87,7 +87,7 @@ def test_control_planes_do_not_mix(highwater: Callable[..., Call], tmp_path: Pat
 
 
 @pytest.mark.parametrize("words", [("run",), ("replay", "--seed", "1"), ("sweep", "--seeds", "1..2", "--local", "1")])
-def test_what_decides_nothing_in_the_mode_is_said(
+def test_settings_that_decide_nothing_in_the_mode_are_said(
     highwater: Callable[..., Call], tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     command, *options = words
@@ -104,7 +104,7 @@ def test_what_decides_nothing_in_the_mode_is_said(
         assert json.loads((tmp_path / "out/run.json").read_text())["decides_nothing"] == lines
 
 
-def test_what_only_a_scenario_file_sets_is_not_said(highwater: Callable[..., Call]) -> None:
+def test_settings_of_the_scenario_file_are_not_said(highwater: Callable[..., Call]) -> None:
     assert "unclean.recovery.timeout.ms" in catalogue.load("elr-chaos").draw_config
     assert highwater("run", "elr-chaos", "--mode", "hw", "--seed", "1").err == ""
 
@@ -255,7 +255,7 @@ def test_a_recorded_run_that_shows_something_else_is_1(
         (["--set", "acks=1,all"], "only a sweep takes several values"),
     ],
 )
-def test_what_does_not_fit_a_recorded_run(
+def test_options_that_do_not_fit_a_recorded_run(
     highwater: Callable[..., Call], recorded: Path, words: list[str], said: str
 ) -> None:
     call = highwater("run", *words, "--plan", recorded)

@@ -88,7 +88,7 @@ def test_modes_default_to_each_scenarios_own(
 
 
 @pytest.mark.parametrize(("master", "seconds"), [(None, 3.0), ("local[2,4]", 3.0), ("spark://host:7077", 10.0)])
-def test_without_local_spark_is_used(
+def test_spark_is_used_without_local(
     highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path, master: str | None, seconds: float
 ) -> None:
     spark = pytest.importorskip("scenarios.sweep.spark")
@@ -223,9 +223,7 @@ def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], sw
     assert data == json.loads((swept / "summary.json").read_text())
 
 
-def test_whether_warnings_count_is_part_of_a_sweep_and_of_its_replays(
-    highwater: Callable[..., Call], tmp_path: Path
-) -> None:
+def test_strictness_is_part_of_a_sweep_and_of_its_replays(highwater: Callable[..., Call], tmp_path: Path) -> None:
     words = ["sweep", "canary", "--seeds", "0..2", "--output", tmp_path, "--local", 1]
     strict = highwater(*words, "--modes", "hw", "--strict")
     assert strict.code == 0
@@ -293,7 +291,7 @@ def test_sweeps_of_old_are_compared(highwater: Callable[..., Call]) -> None:
         assert (call.code, "hw_wait_ms" in call.out) == (0, version > 2)
 
 
-def test_what_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:
+def test_folder_that_is_no_sweep_is_not_compared(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("compare", tmp_path)
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert str(tmp_path) in call.err

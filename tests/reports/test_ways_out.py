@@ -208,7 +208,7 @@ def test_links_in_a_replay_are_neither_followed_nor_removed(
 @pytest.mark.parametrize(
     "name", ["notes.txt", "broker-1/notes.txt", "broker-1/highwater-0/notes.txt", "seeds/x", ".git/x"]
 )
-def test_what_no_replay_made_stays(highwater: Callable[..., Call], store: Path, name: str) -> None:
+def test_files_that_no_replay_made_stay(highwater: Callable[..., Call], store: Path, name: str) -> None:
     assert highwater("replay", store, *REPLAY).code == 0
     folder = store / "canary" / "seeds" / "0-hw"
     (folder / name).parent.mkdir(exist_ok=True)

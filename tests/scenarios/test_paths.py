@@ -18,7 +18,7 @@ def test_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "...", "A", "a/b", "a b", "a\n", "é", "a_b", "x" * 101, None, 3, ["a"]]
 )
-def test_what_is_no_name(name: object) -> None:
+def test_word_that_is_no_name(name: object) -> None:
     with pytest.raises(InputError, match=r"is no scenario's name: \[a-z0-9.-\]\+"):
         paths.name(name, "scenario's name")
 
@@ -29,7 +29,7 @@ def test_components(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["", ".", "..", "/", "a/b", "/a", "a\\b", "a\0", "a\n", "~ ", "x" * 201])
-def test_what_is_no_component(part: str, tmp_path: Path) -> None:
+def test_word_that_is_no_component(part: str, tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match="cannot be the name of a folder"),
         paths.directory(tmp_path, part, create=True),
@@ -52,7 +52,7 @@ def test_what_is_no_component(part: str, tmp_path: Path) -> None:
         (errno.EIO, StorageError),
     ],
 )
-def test_what_the_system_says_is_a_mistake_or_a_trouble(number: int, kind: type[Exception]) -> None:
+def test_errors_of_the_system_are_mistakes_or_troubles(number: int, kind: type[Exception]) -> None:
     found = paths.of_os(OSError(number, os.strerror(number)), "cannot read x")
     assert type(found) is kind
     assert str(found) == f"cannot read x: {os.strerror(number)}"
@@ -80,7 +80,7 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
         paths.read(file, 9)
 
 
-def test_what_cannot_be_read_though_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_a_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
 

@@ -58,7 +58,7 @@ def test_other_sources_beside_it_are_refused(compiled: Path) -> None:
             asked()
 
 
-def test_without_its_record_it_is_refused(compiled: Path) -> None:
+def test_compiled_build_without_its_record_is_refused(compiled: Path) -> None:
     compiled.unlink()
     for asked in (version.code_version, version.check_build, version.build):
         with pytest.raises(InputError, match=r"build\.json cannot be read"):

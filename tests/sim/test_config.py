@@ -38,7 +38,7 @@ def test_values_are_read_in_the_type_of_their_key(key: str, given: object, value
         ("acks", True, "is not valid"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_hint(key: str, given: object, said: str) -> None:
+def test_value_that_does_not_fit_is_refused_with_a_hint(key: str, given: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         parse(key, given)
 
@@ -90,7 +90,7 @@ def test_some_defaults_follow_other_keys() -> None:
         ({"broker.heartbeat.interval.ms": 10_000}, {}, ""),
     ],
 )
-def test_what_kafka_would_not_start_with(
+def test_settings_that_kafka_would_not_start_with(
     config: dict[str, Value], drawn: dict[str, tuple[Value, ...]], said: str
 ) -> None:
     found = refusals(config, drawn)

@@ -69,13 +69,13 @@ class AlterPartitionHost(Protocol):
     """What the sender asks of its broker."""
 
     def send_alter_partition(self, changes: list[Change]) -> None:
-        """Send a request to the controller; `AlterPartitionSender.on_reply` takes the answer."""
+        """Send a request to the controller; `AlterPartitionManager.on_reply` takes the answer."""
 
     def retry_alter_partition(self, after_us: int) -> None:
-        """Call `AlterPartitionSender.send` after that time."""
+        """Call `AlterPartitionManager.send` after that time."""
 
 
-class AlterPartitionSender:
+class AlterPartitionManager:
     """Sends ISR changes, as many as there are in one request.
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sim.protocol.kraft.metadata import BrokerRegistration, Image
+from sim.protocol.kraft.metadata import BrokerRegistration, MetadataImage
 from sim.protocol.messages import NONE
 
 FENCED: Final = "fenced"
@@ -34,7 +34,7 @@ class Heartbeat(NamedTuple):
     should_shut_down: bool
 
 
-class BrokerHeartbeats:
+class BrokerHeartbeatManager:
     """How far brokers have read, and which of them wait to stop.
 
     Args:
@@ -43,7 +43,7 @@ class BrokerHeartbeats:
 
     __slots__ = ("_image", "_read", "_shutdown_offsets")
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._read: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
@@ -82,7 +82,7 @@ class BrokerHeartbeats:
         """Heartbeats that changed nothing told how far a broker has read."""
         self._read[broker] = max(self._read.get(broker, NOT_TOLD), metadata_offset)
 
-    def heard(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
+    def touch(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
         """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker.
 
         How far a broker has read that was just unfenced counts from its next heartbeat on: replaying its record has

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sim.protocol.kraft.alter_partition import Change
-from sim.protocol.kraft.metadata import Image, PartitionRegistration
+from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -30,7 +30,7 @@ class IsrValidation:
         decides: told of a rule that decides.
     """
 
-    def __init__(self, image: Image, rules: Rules, decides: Callable[[str], None]) -> None:
+    def __init__(self, image: MetadataImage, rules: Rules, decides: Callable[[str], None]) -> None:
         self._image = image
         self._decides = decides
         self._checks_members = rules.isr_eligibility != "any"

@@ -93,17 +93,17 @@ class BrokerRegistration:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigRecord:
     """A dynamic configuration value, or a feature's level."""
 
     key: str
     value: Value
 
 
-Record = PartitionRegistration | BrokerRegistration | Setting
+Record = PartitionRegistration | BrokerRegistration | ConfigRecord
 
 
-class Image:
+class MetadataImage:
     """What a reader of the log has replayed.
 
     Attributes:

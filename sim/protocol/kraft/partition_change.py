@@ -1,7 +1,7 @@
 """One change of a partition's registration: reassignment, ELR, election, epochs, in the order of Kafka's code.
 
 Kafka classes: PartitionChangeBuilder, PartitionReassignmentReplicas. What is to become of the partition is said by the
-attributes of a `PartitionChange`; `PartitionChange.build` says what does become of it.
+attributes of a `PartitionChangeBuilder`; `PartitionChangeBuilder.build` says what does become of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DESIGNATED: Final = "DESIGNATED"
 Replicas = tuple[int, ...]
 
 
-class Elected(NamedTuple):
+class ElectionResult(NamedTuple):
     """Outcome of an election: the leader (0: none), whether it may lack committed records, and the probe for that."""
 
     leader: int
@@ -35,10 +35,10 @@ class Elected(NamedTuple):
     probe: int
 
 
-NOBODY: Final = Elected(NO_LEADER, unclean=False, probe=probes.LEFT_LEADERLESS)
+NOBODY: Final = ElectionResult(NO_LEADER, unclean=False, probe=probes.LEFT_LEADERLESS)
 
 
-class Terms:
+class PartitionChangeRules:
     """What holds for all changes: the rules as plain booleans.
 
     Args:
@@ -78,14 +78,14 @@ class Terms:
         self.reached(branch(self.rules, rule))
 
 
-class PartitionChange:
+class PartitionChangeBuilder:
     """A change that is being put together.
 
     Args:
         state: the partition as it stands.
         acceptable: who may lead: registered, not fenced, not shutting down.
         min_isr: effective ``min.insync.replicas``.
-        terms: what holds for all changes.
+        change_rules: what holds for all changes.
 
     Attributes:
         isr: the ISR that is wanted; so for `replicas`, `removing`, `adding` and `recovering`.
@@ -97,7 +97,11 @@ class PartitionChange:
     """
 
     def __init__(
-        self, state: PartitionRegistration, acceptable: Callable[[int], bool], min_isr: int, terms: Terms
+        self,
+        state: PartitionRegistration,
+        acceptable: Callable[[int], bool],
+        min_isr: int,
+        change_rules: PartitionChangeRules,
     ) -> None:
         self.state = state
         self.isr: Replicas = state.isr
@@ -112,7 +116,7 @@ class PartitionChange:
         self.designated = NO_LEADER
         self._acceptable = acceptable
         self._min_isr = min_isr
-        self._terms = terms
+        self._change_rules = change_rules
 
     # The steps, in their order.
 
@@ -128,7 +132,7 @@ class PartitionChange:
         leader, unclean, probe = self.elect()
         bumps = leader != state.leader
         if bumps:
-            self._terms.reached(probe)
+            self._change_rules.reached(probe)
         if bumps and leader in self.elr:
             self.isr = (leader,)
             self.elr = without(self.elr, (leader,))
@@ -137,10 +141,10 @@ class PartitionChange:
         if unclean:
             self.isr = (leader,)
             if not state.recovering:
-                self.recovering = self._terms.marks_recovery
-        if unclean or not self._terms.elr:
+                self.recovering = self._change_rules.marks_recovery
+        if unclean or not self._change_rules.elr:
             self._forget_elr()
-        if not self.isr and not self._terms.elr:
+        if not self.isr and not self._change_rules.elr:
             self.isr = state.isr  # Without ELR the last member stays: it is waited for.
         bumps = bumps or self.drops_replica() or self.shrink_bumps()
         self._remember_last_leader(leader, bumps=bumps)
@@ -163,59 +167,59 @@ class PartitionChange:
             "min-isr": set(without(self.adding, self.removing)) <= set(isr)
             and len(isr) >= min(self._min_isr, len(replicas)),
         }
-        terms = self._terms
+        change_rules = self._change_rules
         if len(set(completes.values())) > 1:
-            terms.decides("reassignment_completes")
-        if completes[terms.completion]:
-            terms.reached(probes.REASSIGNMENT_DONE)
+            change_rules.decides("reassignment_completes")
+        if completes[change_rules.completion]:
+            change_rules.reached(probes.REASSIGNMENT_DONE)
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
         elif completes["adding-in-isr"]:
-            terms.reached(probes.REASSIGNMENT_WAITS)
+            change_rules.reached(probes.REASSIGNMENT_WAITS)
 
     def _populate_elr(self) -> None:
         """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable."""
-        terms = self._terms
+        change_rules = self._change_rules
         if (
             len(self.isr) < self._min_isr
-            and terms.elr == (terms.rules.elr == "on")
+            and change_rules.elr == (change_rules.rules.elr == "on")
             and without(self.state.isr, self.isr)
         ):
-            terms.decides("elr")
-        if not terms.elr:
+            change_rules.decides("elr")
+        if not change_rules.elr:
             return
         if len(self.isr) >= self._min_isr:
             self.elr = self.last_known_elr = ()
             return
         electable = [*self.elr, *without(self.state.isr, self.elr)]
-        if terms.completion == "min-isr":  # KIP-966, other behaviors 4: only replicas of the final assignment.
+        if change_rules.completion == "min-isr":  # KIP-966, other behaviors 4: only replicas of the final assignment.
             electable = [broker for broker in electable if broker in self.replicas]
         self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
         known = [*electable, *without(self.last_known_elr, electable)]
         self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
         if any(broker in self.unclean for broker in self.state.elr):
-            terms.reached(probes.ELR_EJECTED)
-            terms.decides("last_known_elr")
+            change_rules.reached(probes.ELR_EJECTED)
+            change_rules.decides("last_known_elr")
 
-    def elect(self) -> Elected:
+    def elect(self) -> ElectionResult:
         """Who would lead (PartitionChangeBuilder.electLeader)."""
         if self.election == DESIGNATED and not self._is_valid(self.designated):
-            return Elected(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
+            return ElectionResult(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
         valid = [broker for broker in self.replicas if self._is_valid(broker)]
         if self.election == PREFERRED and self.replicas[0] in valid:
-            return Elected(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
+            return ElectionResult(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
         if valid:
             first = self.designated if self.election == DESIGNATED else self.state.leader
             leader = first if first in valid else valid[0]
             probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
-            return Elected(leader, unclean=False, probe=probe)
+            return ElectionResult(leader, unclean=False, probe=probe)
         if not self.isr and not self.elr:
-            self._terms.decides("unclean_recovery")
+            self._change_rules.decides("unclean_recovery")
         if self._is_last_known_elected():
-            return Elected(self.state.last_known_elr[0], unclean=True, probe=probes.ELECTED_LAST_KNOWN)
+            return ElectionResult(self.state.last_known_elr[0], unclean=True, probe=probes.ELECTED_LAST_KNOWN)
         if self.election == UNCLEAN:
             for broker in self.replicas:
                 if self._acceptable(broker):
-                    return Elected(broker, unclean=True, probe=probes.ELECTED_UNCLEAN)
+                    return ElectionResult(broker, unclean=True, probe=probes.ELECTED_UNCLEAN)
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
@@ -224,13 +228,13 @@ class PartitionChange:
 
     def _is_last_known_elected(self) -> bool:
         """Whether the last leader may lead again since neither ISR nor ELR has a member."""
-        terms, known = self._terms, self.state.last_known_elr
-        if not terms.elr or not terms.elects_last_known or self.isr or self.elr or len(known) != 1:
+        change_rules, known = self._change_rules, self.state.last_known_elr
+        if not change_rules.elr or not change_rules.elects_last_known or self.isr or self.elr or len(known) != 1:
             return False
         acceptable = self._acceptable(known[0])
         if not acceptable:
-            terms.decides("last_known_leader")
-        return acceptable or not terms.last_known_must_live
+            change_rules.decides("last_known_leader")
+        return acceptable or not change_rules.last_known_must_live
 
     def drops_replica(self) -> bool:
         """Whether a replica leaves the assignment, which raises the leader epoch."""
@@ -240,8 +244,8 @@ class PartitionChange:
         """Whether a member leaves the ISR, and that raises the leader epoch (KAFKA-15021)."""
         shrinks = not set(self.state.isr) <= set(self.isr)
         if shrinks:
-            self._terms.decides("isr_shrink_epoch")
-        return shrinks and self._terms.bumps_on_shrink
+            self._change_rules.decides("isr_shrink_epoch")
+        return shrinks and self._change_rules.bumps_on_shrink
 
     def _forget_elr(self) -> None:
         """Kafka forgets ELR and last known ELR with an unclean election.
@@ -250,7 +254,7 @@ class PartitionChange:
         then the others that may have all records are known, should the new leader fail before it has followers.
         """
         known, self.elr = (*self.elr, *self.last_known_elr), ()
-        kept = self._terms.elr and self._terms.remembers_ejected and len(self.isr) < self._min_isr
+        kept = self._change_rules.elr and self._change_rules.remembers_ejected and len(self.isr) < self._min_isr
         self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
 
     def _clear_elr(self) -> None:
@@ -259,7 +263,7 @@ class PartitionChange:
         Kafka computes the ELR before it elects, and need not look again: its changes of min ISR clear the ELR, and
         without one the ISR of an elected member is too small.
         """
-        if self._terms.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
+        if self._change_rules.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
             self.elr = self.last_known_elr = ()
 
     def _remember_last_leader(self, leader: int, *, bumps: bool) -> None:
@@ -267,13 +271,13 @@ class PartitionChange:
 
         What was remembered when the feature was switched off stays.
         """
-        state, terms = self.state, self._terms
-        if terms.remembers_ejected:
+        state, change_rules = self.state, self._change_rules
+        if change_rules.remembers_ejected:
             return
         self.last_known_elr = state.last_known_elr
-        if not terms.elr:
+        if not change_rules.elr:
             return
-        if terms.remembers_lost:
+        if change_rules.remembers_lost:
             remembers = bumps and leader == NO_LEADER and not state.last_known_elr
             forgets = bumps and leader != NO_LEADER
         else:

@@ -15,16 +15,22 @@ from typing import NamedTuple, Protocol
 
 from sim.protocol import probes
 from sim.protocol.kraft import broker_heartbeats
-from sim.protocol.kraft.broker_heartbeats import CONTROLLED_SHUTDOWN, FENCED, SHUTDOWN_NOW, BrokerHeartbeats, Heartbeat
-from sim.protocol.kraft.metadata import BrokerRegistration, Image, PartitionRegistration, Record, Value
-from sim.protocol.kraft.partition_change import PartitionChange, without
+from sim.protocol.kraft.broker_heartbeats import (
+    CONTROLLED_SHUTDOWN,
+    FENCED,
+    SHUTDOWN_NOW,
+    BrokerHeartbeatManager,
+    Heartbeat,
+)
+from sim.protocol.kraft.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, Record, Value
+from sim.protocol.kraft.partition_change import PartitionChangeBuilder, without
 from sim.protocol.kraft.replication_control import ReplicationControl, ReplicationHost
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import Rules
 
 
-class KraftControllerHost(ReplicationHost, Protocol):
+class QuorumControllerHost(ReplicationHost, Protocol):
     """What a controller asks of the node that it lives in."""
 
     def has_session(self, broker: int) -> bool:
@@ -45,10 +51,11 @@ class Registration(NamedTuple):
     detected_unclean: bool
 
 
-class KraftController(ReplicationControl):
+class QuorumController(ReplicationControl):
     """The active controller.
 
-    Offsets of records count from 1, so that a reader's `Image.offset` is the offset of the last record that it has.
+    Offsets of records count from 1, so that a reader's `MetadataImage.offset` is the offset of the last
+    record that it has.
 
     Args:
         image: all that is committed; the controller goes on replaying what it commits into it.
@@ -57,14 +64,16 @@ class KraftController(ReplicationControl):
         config: values of configuration keys and features while no record sets them.
     """
 
-    def __init__(self, image: Image, rules: Rules, host: KraftControllerHost, config: Mapping[str, Value]) -> None:
+    def __init__(
+        self, image: MetadataImage, rules: Rules, host: QuorumControllerHost, config: Mapping[str, Value]
+    ) -> None:
         super().__init__(image, rules, host, config)
         self._has_session = host.has_session
         self._shows_shutdown = rules.isr_eligibility != "any"
         self._holds_isr = rules.isr_floor == "min-isr"
         self._reads_shutdown = rules.clean_shutdown == "checked"
         self._transitions = rules.unclean_registration == "transitions"
-        self._heartbeats = BrokerHeartbeats(image)
+        self._heartbeats = BrokerHeartbeatManager(image)
 
     def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
@@ -88,7 +97,7 @@ class KraftController(ReplicationControl):
             return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
         if previous_broker_epoch == known.broker_epoch:
-            self._terms.decides("clean_shutdown")
+            self._change_rules.decides("clean_shutdown")
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
         return self._registered(broker, incarnation, self._returns(broker, clean=clean), unclean=not clean)
 
@@ -97,7 +106,7 @@ class KraftController(ReplicationControl):
         records: list[Record] = []
         for state in self.image.partitions.values():
             if broker in state.isr or (not clean and self.elr_enabled and broker in state.elr):
-                self._terms.decides("unclean_registration")
+                self._change_rules.decides("unclean_registration")
                 if self._transitions and (clean or not self.elr_enabled):
                     self._add(records, self._without(state, broker))
                 elif self._transitions:
@@ -106,7 +115,7 @@ class KraftController(ReplicationControl):
                     records.append(self._struck(state, broker))
         return records
 
-    def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+    def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
         change = self._change(state, lambda other: other != broker and self.image.is_active(other))
         change.isr = without(state.isr, (broker,))
         change.unclean = (broker,)
@@ -139,7 +148,7 @@ class KraftController(ReplicationControl):
         Args:
             broker: its id.
             broker_epoch: of its registration.
-            metadata_offset: how far it has read: its `Image.offset`.
+            metadata_offset: how far it has read: its `MetadataImage.offset`.
             want_fence: it is not ready to serve (its logs are not loaded), or no longer.
             want_shut_down: it wants to stop.
         """
@@ -161,7 +170,7 @@ class KraftController(ReplicationControl):
             self._host.reached(probes.BROKER_MUST_WAIT)
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
-        self._heartbeats.heard(broker, metadata_offset, after, was_fenced=before == FENCED)
+        self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
         return broker_heartbeats.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
@@ -211,10 +220,10 @@ class KraftController(ReplicationControl):
                 self._add(records, self._without(state, broker))
         return records
 
-    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChange:
+    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
         change = self._change(state, lambda other: other != broker and self.image.is_active(other))
         if len(state.isr) <= self.min_isr(state):
-            self._terms.decides("isr_floor")
+            self._change_rules.decides("isr_floor")
             if self._holds_isr:
                 self._host.reached(probes.ISR_HELD)
                 return change

@@ -5,11 +5,11 @@ Kafka classes: PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 from __future__ import annotations
 
-from sim.protocol.kraft.partition_change import ONLINE, PartitionChange, without
+from sim.protocol.kraft.partition_change import ONLINE, PartitionChangeBuilder, without
 from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 
 
-def begin(change: PartitionChange, replicas: tuple[int, ...]) -> None:
+def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...]) -> None:
     """Add the replicas of another assignment, and mark those that are to go.
 
     What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka.
@@ -23,7 +23,7 @@ def begin(change: PartitionChange, replicas: tuple[int, ...]) -> None:
     change.removing = removing or change.removing
 
 
-def revert(change: PartitionChange, *, unclean: bool) -> str:
+def revert(change: PartitionChangeBuilder, *, unclean: bool) -> str:
     """Go back to the former assignment; returns an error.
 
     An ISR of replicas that were added can only be given up uncleanly: then the first of the others leads.

@@ -13,8 +13,22 @@ from sim.protocol import probes
 from sim.protocol.kraft import reassignment, unclean_recovery
 from sim.protocol.kraft.alter_partition import Change, Result
 from sim.protocol.kraft.isr_validation import IsrValidation
-from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, Image, PartitionRegistration, Record, Setting, Value
-from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN, PartitionChange, Terms
+from sim.protocol.kraft.metadata import (
+    ELR_FEATURE,
+    MIN_ISR,
+    ConfigRecord,
+    MetadataImage,
+    PartitionRegistration,
+    Record,
+    Value,
+)
+from sim.protocol.kraft.partition_change import (
+    DESIGNATED,
+    PREFERRED,
+    UNCLEAN,
+    PartitionChangeBuilder,
+    PartitionChangeRules,
+)
 from sim.protocol.kraft.quorum_messages import ReplicaLogInfo
 from sim.protocol.kraft.unclean_recovery import RecoveryHost, UncleanRecovery
 from sim.protocol.messages import (
@@ -70,7 +84,7 @@ class ReplicationControl:
         recovery: unclean recoveries, None unless rule ``unclean_recovery`` has them.
     """
 
-    def __init__(self, image: Image, rules: Rules, host: ReplicationHost, config: Mapping[str, Value]) -> None:
+    def __init__(self, image: MetadataImage, rules: Rules, host: ReplicationHost, config: Mapping[str, Value]) -> None:
         self.image = image
         self._rules = rules
         self._host = host
@@ -79,8 +93,8 @@ class ReplicationControl:
         self._elects_uncleanly = rules.unclean_recovery == "election"
         self._keeps_elr = rules.min_isr_change == "keeps-elr"
         self._clears_elr = rules.min_isr_change == "clears-elr"
-        self._terms = Terms(rules, host.reached, elr=self.elr_enabled)
-        self._validation = IsrValidation(image, rules, self._terms.decides)
+        self._change_rules = PartitionChangeRules(rules, host.reached, elr=self.elr_enabled)
+        self._validation = IsrValidation(image, rules, self._change_rules.decides)
         self.recovery = (
             None
             if self._elects_uncleanly
@@ -126,7 +140,7 @@ class ReplicationControl:
         """A leader wants other ISRs (KIP-497).
 
         Returns:
-            The error of the request as a whole, and the results by partition, as `AlterPartitionSender.on_reply`
+            The error of the request as a whole, and the results by partition, as `AlterPartitionManager.on_reply`
             takes them. A result with an error holds nothing else. `NEW_LEADER_ELECTED` is an error, too, though the
             change was made: it completed a reassignment, and somebody else leads.
         """
@@ -258,8 +272,8 @@ class ReplicationControl:
         error = reassignment.revert(change, unclean=self.unclean_enabled)
         too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
         if too_small:
-            self._terms.decides("reassignment_completes")
-        if too_small and self._terms.completion == "min-isr":
+            self._change_rules.decides("reassignment_completes")
+        if too_small and self._change_rules.completion == "min-isr":
             self._host.reached(probes.CANCEL_REFUSED)
             return INVALID_REPLICA_ASSIGNMENT
         if not error:
@@ -313,29 +327,33 @@ class ReplicationControl:
             return INVALID_UPDATE_VERSION
         if self.image.settings.get(key) == value:
             return NONE
-        records: list[Record] = [Setting(key, value)]
+        records: list[Record] = [ConfigRecord(key, value)]
         if key == MIN_ISR and self.elr_enabled:
             for state in self.image.partitions.values():
                 if state.elr or state.last_known_elr:
-                    self._terms.decides("min_isr_change")
+                    self._change_rules.decides("min_isr_change")
                     enough = len(state.isr) >= min(int(value), len(state.replicas))
                     if self._clears_elr or (enough and not self._keeps_elr):
                         self._host.reached(probes.ELR_CLEARED)
                         records.append(state.relisted(state.isr, (), ()))  # ClearElrRecord
         self._commit(records)
         if key == ELR_FEATURE:
-            self._terms = Terms(self._rules, self._host.reached, elr=self.elr_enabled)
+            self._change_rules = PartitionChangeRules(self._rules, self._host.reached, elr=self.elr_enabled)
         return NONE
 
     # Changes and commits.
 
-    def _change(self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None) -> PartitionChange:
-        change = PartitionChange(state, acceptable or self.image.is_active, self.min_isr(state), self._terms)
+    def _change(
+        self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None
+    ) -> PartitionChangeBuilder:
+        change = PartitionChangeBuilder(
+            state, acceptable or self.image.is_active, self.min_isr(state), self._change_rules
+        )
         if self.unclean_enabled and self._elects_uncleanly:
             change.election = UNCLEAN
         return change
 
-    def _add(self, records: list[Record], change: PartitionChange) -> PartitionRegistration | None:
+    def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
         """Put a change into a transaction, if it changes anything."""
         before, after = change.state, change.build()
         if after is not None:
@@ -346,7 +364,7 @@ class ReplicationControl:
                 self._host.reached(probes.ELR_CLEARED)
         return after
 
-    def _commit_change(self, change: PartitionChange) -> bool:
+    def _commit_change(self, change: PartitionChangeBuilder) -> bool:
         """Commit a change alone; False if it changes nothing."""
         records: list[Record] = []
         self._add(records, change)

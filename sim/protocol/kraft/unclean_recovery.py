@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from sim.protocol import probes
-from sim.protocol.kraft.metadata import Image, PartitionRegistration, Value
+from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Value
 from sim.protocol.kraft.quorum_messages import ReplicaLogInfo
 from sim.protocol.replica.partition import NO_LEADER
 
@@ -50,7 +50,7 @@ class RecoveryHost(Protocol):
 class Deciding(Protocol):
     """What a recovery asks of the controller."""
 
-    image: Image
+    image: MetadataImage
 
     @property
     def unclean_enabled(self) -> bool:

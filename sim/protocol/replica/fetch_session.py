@@ -12,7 +12,7 @@ from sim.protocol.replica.partition_fetch import AWAITING
 
 if TYPE_CHECKING:
     from sim.protocol.messages import Position
-    from sim.protocol.replica.partition_fetch import PartitionFetch
+    from sim.protocol.replica.partition_fetch import PartitionFetchState
     from sim.protocol.rules import Rules
 
 
@@ -40,7 +40,7 @@ class FetchSession:
             self._names_latest_epoch or self._carries_last_epoch or (self.fences and self._first_fetch_only)
         )
 
-    def position(self, name: str, fetch: PartitionFetch) -> Position:
+    def position(self, name: str, fetch: PartitionFetchState) -> Position:
         """What a fetch says of a partition.
 
         Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later

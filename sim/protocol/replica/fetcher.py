@@ -45,8 +45,8 @@ from sim.protocol.replica.partition_fetch import (
     FETCHES,
     FETCHING,
     TRUNCATING,
-    PartitionFetch,
-    State,
+    PartitionFetchState,
+    ReplicaState,
 )
 from sim.protocol.replica.truncation import truncation_state
 
@@ -140,7 +140,7 @@ class Fetcher:
     ) -> None:
         self.leader = leader
         self.rules = rules
-        self.partitions: dict[str, PartitionFetch] = {}
+        self.partitions: dict[str, PartitionFetchState] = {}
         self.failed: set[str] = set()
         self.dead = False
         self.in_flight: Request | None = None
@@ -168,7 +168,7 @@ class Fetcher:
         if present is not None and present.leader_epoch == leader_epoch:
             return
         self.failed.discard(replica.name)
-        fetch = PartitionFetch(replica, leader_epoch, replica.hw, TRUNCATING)
+        fetch = PartitionFetchState(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
         if self._truncates_to_hw or self._delays_truncation:
             self._host.reached(probes.TRUNCATES_TO_HW)
@@ -216,7 +216,7 @@ class Fetcher:
                 positions.append(self.session.position(name, fetch))
                 fetched_epochs.append(epoch)
             else:
-                timestamp = LATEST if fetch.state is State.ASKING_LATEST else EARLIEST
+                timestamp = LATEST if fetch.state is ReplicaState.ASKING_LATEST else EARLIEST
                 fence = epoch if self.session.fences else NO_EPOCH
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
@@ -307,13 +307,13 @@ class Fetcher:
         self._host.reached(branch(self.rules, "late_reply"))
         return drops
 
-    def _fall_back(self, fetch: PartitionFetch) -> bool:
+    def _fall_back(self, fetch: PartitionFetchState) -> bool:
         """Truncate to the HW that there was when the leader changed: nobody can say where an epoch ended."""
         if fetch.initial_offset < fetch.replica.log.leo:
             self._host.reached(probes.FALLS_BACK)
         return self._truncate(fetch, fetch.initial_offset, complete=True)
 
-    def _truncate(self, fetch: PartitionFetch, offset: int, *, complete: bool) -> bool:
+    def _truncate(self, fetch: PartitionFetchState, offset: int, *, complete: bool) -> bool:
         """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
         try:
             fetch.replica.truncate_to(offset)
@@ -321,10 +321,10 @@ class Fetcher:
             self._give_up(fetch.replica.name)
             return False
         if complete:
-            self._settle(fetch)
+            self._complete_truncation(fetch)
         return True
 
-    def _settle(self, fetch: PartitionFetch) -> None:
+    def _complete_truncation(self, fetch: PartitionFetchState) -> None:
         """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own."""
         fetch.state = FETCHING
         rounds, fetch.rounds = fetch.rounds, 0
@@ -365,7 +365,7 @@ class Fetcher:
         self.session.is_open = True
         self.step(now_us)
 
-    def _take_first(self, fetch: PartitionFetch, diverging: Diverging, asked_epoch: int) -> bool:
+    def _take_first(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
         """Whether to take an answer that may be the one with which truncation is complete.
 
         A leader that compares no epochs has said nothing: it is asked where the latest epoch ended.
@@ -376,10 +376,12 @@ class Fetcher:
             fetch.state = TRUNCATING
             return False
         if diverging == AGREES and asked_epoch == fetch.leader_epoch:
-            self._settle(fetch)
+            self._complete_truncation(fetch)
         return True
 
-    def _truncate_on_fetch(self, fetch: PartitionFetch, position: Position, diverging: Diverging, now_us: int) -> None:
+    def _truncate_on_fetch(
+        self, fetch: PartitionFetchState, position: Position, diverging: Diverging, now_us: int
+    ) -> None:
         """Truncate as the leader's answer to a fetch says (AbstractFetcherThread.truncateOnFetchResponse).
 
         Whether that was enough, the next fetch tells. If it changed nothing, as when entries of the epoch cache stay
@@ -417,12 +419,12 @@ class Fetcher:
 
     # Errors.
 
-    def _on_error(self, fetch: PartitionFetch, name: str, error: str, asked_epoch: int, now_us: int) -> None:
+    def _on_error(self, fetch: PartitionFetchState, name: str, error: str, asked_epoch: int, now_us: int) -> None:
         probe = (probes.EPOCH_ENDS if fetch.state is TRUNCATING else probes.FETCHES).get(error)
         if probe is not None:
             self._host.reached(probe)
         if error == OFFSET_OUT_OF_RANGE:
-            fetch.state = State.ASKING_LATEST
+            fetch.state = ReplicaState.ASKING_LATEST
         elif error == LOG_TRUNCATION:
             fetch.state = TRUNCATING
             fetch.initial_offset = fetch.replica.hw
@@ -431,7 +433,7 @@ class Fetcher:
         else:
             self._delay(fetch, now_us)
 
-    def _on_fenced(self, name: str, fetch: PartitionFetch, now_us: int) -> None:
+    def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
         """The leader knows a newer epoch, and this broker does not yet (AbstractFetcherThread.onPartitionFenced)."""
         rule = self.rules.fenced_fetcher
         self._host.reached(branch(self.rules, "fenced_fetcher"))
@@ -447,7 +449,7 @@ class Fetcher:
         self.remove(name)
         self.failed.add(name)
 
-    def _delay(self, fetch: PartitionFetch, now_us: int) -> None:
+    def _delay(self, fetch: PartitionFetchState, now_us: int) -> None:
         fetch.delayed_until_us = now_us + self._backoff_us
 
     # Out of range.
@@ -463,7 +465,7 @@ class Fetcher:
             return
         self.in_flight = None
         fetch = self.partitions.get(request.name)
-        if fetch is not None and fetch.state in (State.ASKING_LATEST, State.ASKING_EARLIEST):
+        if fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST):
             if reply.error:
                 asked_epoch = fetch.leader_epoch if request.leader_epoch == NO_EPOCH else request.leader_epoch
                 self._on_error(fetch, request.name, reply.error, asked_epoch, now_us)
@@ -473,10 +475,10 @@ class Fetcher:
                 self._on_earliest(fetch, reply.offset)
         self.step(now_us)
 
-    def _on_latest(self, fetch: PartitionFetch, leader_leo: int) -> None:
+    def _on_latest(self, fetch: PartitionFetchState, leader_leo: int) -> None:
         replica = fetch.replica
         if leader_leo >= replica.log.leo:
-            fetch.state = State.ASKING_EARLIEST
+            fetch.state = ReplicaState.ASKING_EARLIEST
             return
         if not self.unclean_election:
             self._host.reached(branch(self.rules, "out_of_range"))
@@ -489,15 +491,15 @@ class Fetcher:
             if self._truncate(fetch, leader_leo, complete=False):
                 self._begin_fetching(fetch)
 
-    def _on_earliest(self, fetch: PartitionFetch, leader_start: int) -> None:
+    def _on_earliest(self, fetch: PartitionFetchState, leader_start: int) -> None:
         if leader_start > fetch.replica.log.leo:
             self._host.reached(probes.OUT_OF_RANGE_ANEW)
             fetch.replica.truncate_fully(leader_start)
         self._begin_fetching(fetch)
 
-    def _begin_fetching(self, fetch: PartitionFetch) -> None:
+    def _begin_fetching(self, fetch: PartitionFetchState) -> None:
         """What is left was not compared; with on-fetch that comes next, else it counts as complete."""
         if self._truncates_on_fetch:
             fetch.state = COMPARING
         else:
-            self._settle(fetch)
+            self._complete_truncation(fetch)

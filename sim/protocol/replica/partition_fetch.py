@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
 
 
-class State(IntEnum):
+class ReplicaState(IntEnum):
     """What a partition of a fetcher is doing."""
 
     TRUNCATING = 0
@@ -27,15 +27,15 @@ class State(IntEnum):
     """
 
 
-TRUNCATING: Final = State.TRUNCATING
-FETCHING: Final = State.FETCHING
-AWAITING: Final = State.AWAITING
-COMPARING: Final = State.COMPARING
+TRUNCATING: Final = ReplicaState.TRUNCATING
+FETCHING: Final = ReplicaState.FETCHING
+AWAITING: Final = ReplicaState.AWAITING
+COMPARING: Final = ReplicaState.COMPARING
 FETCHES: Final = (FETCHING, AWAITING, COMPARING)
 """States in which the next request is a fetch."""
 
 
-class PartitionFetch:
+class PartitionFetchState:
     """Fetch state of one partition.
 
     Attributes:
@@ -49,7 +49,7 @@ class PartitionFetch:
 
     __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
 
-    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: State) -> None:
+    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: ReplicaState) -> None:
         self.replica = replica
         self.leader_epoch = leader_epoch
         self.initial_offset = initial_offset

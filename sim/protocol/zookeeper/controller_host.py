@@ -12,7 +12,7 @@ class ControllerHost(Protocol):
     """What a controller asks of its broker."""
 
     def at_zookeeper(self, operation: Operation) -> None:
-        """Have something done; `sim.protocol.zookeeper.controller.Controller.answered` or `moved` follows."""
+        """Have something done; `sim.protocol.zookeeper.kafka_controller.Controller.answered` or `moved` follows."""
 
     def broker_added(self, broker: int) -> None:
         """Requests to this broker may be sent from now on."""

@@ -22,7 +22,7 @@ class ControllerMovedError(Exception):
     """ZooKeeper refused a write since another controller was elected."""
 
 
-class Coordination(Protocol):
+class KafkaZkClient(Protocol):
     """What a controller does at ZooKeeper; each call is a round trip."""
 
     def brokers(self) -> Mapping[int, int]:
@@ -48,5 +48,5 @@ class Coordination(Protocol):
         """The assignment that was asked for is in place."""
 
 
-Operation = Callable[[Coordination], Any]
+Operation = Callable[[KafkaZkClient], Any]
 Steps = Generator[Operation, Any, None]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from sim.protocol.messages import LeaderAndIsr
 
-Choice = tuple[int, tuple[int, ...]] | None
+ElectionResult = tuple[int, tuple[int, ...]] | None
 """(leader, ISR), None if nobody can be elected."""
 
 
@@ -42,7 +42,7 @@ def restarted(member: int, state: LeaderAndIsr, registry: Registry) -> bool:
     return member in state.joined and registry[member].incarnation != state.joined[member]
 
 
-def relied_upon(state: LeaderAndIsr, registry: Registry, live: Collection[int]) -> tuple[int, ...]:
+def eligible_members(state: LeaderAndIsr, registry: Registry, live: Collection[int]) -> tuple[int, ...]:
     """ISR members that may lead, as far as registrations tell (no release; rule ``missed_bounce``).
 
     Whoever has run since it joined the ISR lacks nothing. If nobody of these is live, one is waited for, until all
@@ -58,7 +58,7 @@ def relied_upon(state: LeaderAndIsr, registry: Registry, live: Collection[int]) 
 
 def offline(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool = False
-) -> Choice:
+) -> ElectionResult:
     """The leader is gone: the first live ISR member in assignment order; else, if allowed, the first live replica.
 
     Dead replicas leave the ISR with the same decision. After an unclean election the ISR is the new leader alone.
@@ -73,20 +73,20 @@ def offline(
     return None
 
 
-def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> Choice:
+def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
     """The head of the assignment, if it is live and in the ISR, which stays as it is."""
     head = assignment[0]
     return (head, isr) if head in isr and head in live else None
 
 
-def reassigned(target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> Choice:
+def reassigned(target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
     """The first replica of a new assignment that is live and in the ISR, which stays as it is."""
     return next(((broker, isr) for broker in target if broker in isr and broker in live), None)
 
 
 def controlled_shutdown(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], shutting_down: Collection[int]
-) -> Choice:
+) -> ElectionResult:
     """The first live ISR member in assignment order that is not shutting down; those that are leave the ISR."""
     for broker in assignment:
         if broker in isr and broker in live and broker not in shutting_down:

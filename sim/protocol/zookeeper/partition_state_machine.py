@@ -145,11 +145,11 @@ class PartitionStateMachine:
         willing = self._context.willing()
         if not self._notices_missed:
             return willing
-        relied = election.relied_upon(state, registry, self._context.live)
+        relied = election.eligible_members(state, registry, self._context.live)
         return [broker for broker in willing if broker in relied]
 
 
-def _outcome(state: LeaderAndIsr, choice: election.Choice) -> int:
+def _outcome(state: LeaderAndIsr, choice: election.ElectionResult) -> int:
     """What an election for an offline partition has come to."""
     if choice is None:
         return probes.ELECTED_NOBODY

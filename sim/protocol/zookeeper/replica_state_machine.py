@@ -65,7 +65,9 @@ class ReplicaStateMachine:
             if replica == state.leader:
                 self._host.reached(probes.LEADER_REMOVED)
             leader, isr = election.without(replica, state.leader, state.isr)
-            if self._notices_missed and not election.relied_upon(state, registry, set(self._context.live) - {replica}):
+            if self._notices_missed and not election.eligible_members(
+                state, registry, set(self._context.live) - {replica}
+            ):
                 isr = state.isr
             return leader, isr, state.replicas
 

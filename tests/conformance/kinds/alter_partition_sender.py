@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change, Result
+from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change, Result
 from sim.protocol.messages import NO_EPOCH, NONE
 from tests.conformance.driving import Kind, Seen
 
@@ -37,7 +37,7 @@ class Sending:
 
     def __init__(self, given: Fields, rules: Rules) -> None:
         assert not given
-        self.sender = AlterPartitionSender(self)
+        self.sender = AlterPartitionManager(self)
         self.partitions: dict[str, Waiting] = {}
         self.requests: list[list[Change]] = []
         self.now_us = 0

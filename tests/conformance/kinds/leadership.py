@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.kraft.alter_partition import AlterPartitionSender, Change
+from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
 from sim.protocol.messages import (
     EARLIEST,
     LATEST,
@@ -90,7 +90,7 @@ class Leading(RecordingHost):
         super().__init__()
         self.rules = rules
         self.now_us = START_US
-        self.sender = AlterPartitionSender(self)
+        self.sender = AlterPartitionManager(self)
         self.requested: Change | None = None
         self.writes: list[int] = []
         self.dead: set[int] = set()

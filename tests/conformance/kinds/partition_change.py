@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import PartitionChange, Terms
-from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.partition_change import PartitionChangeBuilder, PartitionChangeRules
+from sim.protocol.kraft.quorum_controller import QuorumController
 from tests.conformance.cases import TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.releases import marks_recovery
-from tests.sim.protocol.quorum import Quorum
+from tests.sim.protocol.quorum_host import QuorumHost
 
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules
@@ -87,11 +87,11 @@ class Given:
         # The rules are chosen by this one (`tests.conformance.waiting`).
         assert given["use_last_known_leader"] == (rules.last_known_elr == "leader")
 
-    def change(self, op: Fields) -> PartitionChange:
+    def change(self, op: Fields) -> PartitionChangeBuilder:
         """The change that an operation describes."""
         wanted = op["change"]
-        terms = Terms(self.rules, lambda _: None, elr=self.elr, marks_recovery=self._marks_recovery)
-        change = PartitionChange(self.state, self._acceptable, self.min_isr, terms)
+        terms = PartitionChangeRules(self.rules, lambda _: None, elr=self.elr, marks_recovery=self._marks_recovery)
+        change = PartitionChangeBuilder(self.state, self._acceptable, self.min_isr, terms)
         change.election = self._election
         change.unclean = ours(wanted.get("unclean_shutdown", ()))
         for key in ("isr", "replicas", "removing", "adding"):
@@ -138,9 +138,9 @@ def _shrink_bumps(state: Given, op: Fields) -> Seen:
 
 
 def _set_min_isr(state: Given, op: Fields) -> Seen:
-    host = Quorum(state.rules, {"min.insync.replicas": op["change"]["min_isr_before"]})
+    host = QuorumHost(state.rules, {"min.insync.replicas": op["change"]["min_isr_before"]})
     host.image.replay(state.state)
-    host.controller = KraftController(host.image, state.rules, host, host.config)
+    host.controller = QuorumController(host.image, state.rules, host, host.config)
     host.records = [state.state]
     if host.controller.set("min.insync.replicas", state.min_isr):
         raise TableError("min ISR cannot be set")

@@ -13,7 +13,7 @@ from sim.protocol.messages import NONE
 from tests.conformance.cases import Fields, TableError
 from tests.conformance.driving import Kind, Seen
 from tests.conformance.kinds.partition_change import NAME, look, ours, registration, theirs
-from tests.sim.protocol.quorum import Quorum
+from tests.sim.protocol.quorum_host import QuorumHost
 
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules
@@ -48,7 +48,7 @@ class World:
         if self.unclean not in (None, "static", "dynamic_node"):
             raise TableError(f"unclean_config {self.unclean!r} is not understood")
         config = {"min.insync.replicas": given.get("min_isr", 1), UNCLEAN: self.unclean == "static"}
-        self.host = Quorum(rules, config)
+        self.host = QuorumHost(rules, config)
         brokers = given.get("brokers", BROKERS)
         self.host.register(*ours(brokers))
         self.host.unfence(*ours(given.get("unfenced", brokers)))

@@ -48,7 +48,7 @@ class Given:
         return Seen(leader=leader or None, isr=isr, leader_epoch=leader_epoch, counted_unclean=unclean)
 
 
-def _chosen(choice: election.Choice) -> Seen:
+def _chosen(choice: election.ElectionResult) -> Seen:
     return Seen(leader=choice[0] if choice else None)
 
 

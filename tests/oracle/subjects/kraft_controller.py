@@ -1,4 +1,4 @@
-"""A KRaft controller: Kafka's managers of replication, cluster, configuration and features against `KraftController`.
+"""A KRaft controller: Kafka's managers of replication, cluster, configuration and features against `QuorumController`.
 
 Operations: ``register broker clean`` (a new incarnation; whether it names the epoch of the former), ``again broker``
 (the same one registers again; not drawn), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.kraft.alter_partition import Change
-from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, Image, Record, Value
-from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, MetadataImage, Record, Value
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION
 from tests.oracle.releases import since
@@ -44,7 +44,7 @@ class Host:
         self._incarnation = 100
         self.now_ms = 0
         self.ends: list[int] = []
-        self.controller = KraftController(Image(), rules, self, CONFIG)
+        self.controller = QuorumController(MetadataImage(), rules, self, CONFIG)
 
     # What the controller asks.
 
@@ -53,7 +53,7 @@ class Host:
         self._committed += records
 
     def has_session(self, broker: int) -> bool:
-        """See `KraftControllerHost`."""
+        """See `QuorumControllerHost`."""
         heard_ms = self._heard_ms.get(broker)
         return heard_ms is not None and heard_ms + SESSION_MS >= self.now_ms
 
@@ -155,10 +155,10 @@ class Host:
         return ""
 
     def fail_over(self) -> Any:
-        image = Image()
+        image = MetadataImage()
         for record in self._committed:
             image.replay(record)
-        self.controller = KraftController(image, self._rules, self, CONFIG)
+        self.controller = QuorumController(image, self._rules, self, CONFIG)
         self.controller.activate()
         self._heard_ms = {broker: self.now_ms for broker, known in image.brokers.items() if not known.fenced}
         return ""

@@ -1,4 +1,4 @@
-"""One change of a partition's registration: Kafka's PartitionChangeBuilder against `PartitionChange`.
+"""One change of a partition's registration: Kafka's PartitionChangeBuilder against `PartitionChangeBuilder`.
 
 Operations: ``state replicas leader isr elr last-known recovering`` lays down a registration; ``change acceptable
 min-isr elr-enabled election isr unclean recovering``, ``reassign ... replicas`` and ``cancel ... unclean-allowed``
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.kraft import reassignment
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import PartitionChange, Terms
+from sim.protocol.kraft.partition_change import PartitionChangeBuilder, PartitionChangeRules
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Operation, Seen, Subject
 
@@ -112,8 +112,8 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
             seen.append(_shown(state))
             continue
         acceptable, min_isr, enabled, election, *rest = values
-        terms = Terms(rules, lambda _: None, elr=bool(enabled))
-        change = PartitionChange(state, acceptable.__contains__, min_isr, terms)
+        terms = PartitionChangeRules(rules, lambda _: None, elr=bool(enabled))
+        change = PartitionChangeBuilder(state, acceptable.__contains__, min_isr, terms)
         error = _prepare(change, name, rest)
         change.election = election
         if not error:
@@ -122,7 +122,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
     return seen
 
 
-def _prepare(change: PartitionChange, name: str, rest: list[Any]) -> str:
+def _prepare(change: PartitionChangeBuilder, name: str, rest: list[Any]) -> str:
     match name:
         case "change":
             isr, unclean, recovering = rest

@@ -53,7 +53,7 @@ def test_rates_count_runs_by_kind_and_promise() -> None:
     assert rates[LOSS].low < 0.5 < rates[LOSS].high
 
 
-def test_what_is_inside_by_damage_is_known_of_modes_with_elr_only() -> None:
+def test_runs_inside_by_damage_are_known_of_modes_with_elr_only() -> None:
     rows = [run("elr", seed, inside_unclean=int(seed < 1), inside_lossy=int(seed < 2)) for seed in range(3)]
     (power,) = compared(*rows, run("elr", 3, verdict="error"), run("hw", 0))
     assert [(one.name, one.inside_unclean, one.inside_lossy) for one in power.groups] == [

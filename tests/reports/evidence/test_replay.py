@@ -49,7 +49,7 @@ def test_another_digest_is_4_and_named(highwater: Callable[..., Call]) -> None:
     assert highwater(*CANARY, "--expect-digest", "0" * 32, "--json").json["exit_code"] == 4
 
 
-def test_what_is_written_agrees_with_the_run(highwater: Callable[..., Call], here: Path) -> None:
+def test_written_files_agree_with_the_run(highwater: Callable[..., Call], here: Path) -> None:
     call = highwater(*CANARY, "--output", here / "out", "--json")
     replay = call.json["replays"][0]
     folder = here / "out" / "seeds" / "0-hw"

@@ -132,7 +132,7 @@ def test_places_are_rules_and_some_of_their_values() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_depends_on_what_decides_nothing_in_the_mode(mode: str) -> None:
+def test_histories_do_not_depend_on_what_decides_nothing_in_the_mode(mode: str) -> None:
     for turn in (0, 1):
         rules, settings = others(mode, turn)
         assert {"zookeeper.session.timeout.ms", "broker.session.timeout.ms"} & settings.keys()
@@ -170,7 +170,7 @@ def test_a_line_tells_what_decides_nothing_in_which_modes_and_why() -> None:
     ]
 
 
-def test_what_an_asked_rule_needs_may_be_asked_for_as_well() -> None:
+def test_rules_that_an_asked_rule_needs_may_be_asked_for_as_well() -> None:
     rules = {"elr": "on", "last_known_elr": "ejected-members"}
     assert idle([(load("power"), MODES["kraft"])], rules) == []
     assert idle([(load("power"), MODES["hw"])], rules) == [

@@ -78,7 +78,7 @@ def test_a_story_happens_and_ends_as_expected(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GIVEN.keys() - WITHOUT_RULE))
-def test_it_is_known_what_repairs_each_clean_mode(name: str) -> None:
+def test_repairs_of_each_clean_mode_are_known(name: str) -> None:
     scenario = SCRIPTED[name]
     clean = {mode for mode in GIVEN[name].get("clean", ()) if mode in MODES}
     assert clean <= scenario.broken_by.keys()
@@ -91,14 +91,14 @@ def test_it_is_known_what_repairs_each_clean_mode(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "mode"), BROKEN)
-def test_without_the_repairing_rule_the_kind_occurs(name: str, mode: str) -> None:
+def test_kind_occurs_without_the_repairing_rule(name: str, mode: str) -> None:
     rules = dict(SCRIPTED[name].broken_by[mode])
     for seed in SEEDS[:2]:
         assert occurs(name, mode, seed, rules), seed
 
 
 @pytest.mark.parametrize(("name", "mode"), [cell for cell in BROKEN if len(SCRIPTED[cell[0]].broken_by[cell[1]]) > 1])
-def test_of_rules_that_shield_one_another_no_smaller_set_does(name: str, mode: str) -> None:
+def test_rules_that_shield_one_another_are_needed_together(name: str, mode: str) -> None:
     rules = SCRIPTED[name].broken_by[mode].items()
     for fewer in combinations(rules, len(rules) - 1):
         assert not occurs(name, mode, 1, dict(fewer)), fewer

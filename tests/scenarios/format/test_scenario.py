@@ -22,7 +22,7 @@ def test_a_newer_version_is_refused() -> None:
         from_json(newer)
 
 
-def test_what_earlier_versions_stored_is_read() -> None:
+def test_scenarios_of_earlier_versions_are_read() -> None:
     scenario = catalogue.load("hw-two-failovers")
     stored = scenario.to_json()
     for name in ("final", "broken_by", "broker_modes"):

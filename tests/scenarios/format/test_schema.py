@@ -189,7 +189,7 @@ def test_a_drawn_scenario_is_read_in_full() -> None:
     )
 
 
-def test_what_else_faults_are_drawn_from_may_be_given_or_left_out() -> None:
+def test_optional_keys_of_faults_may_be_given_or_left_out() -> None:
     more = "pause_ms = [1, 2]\nslow_ms = [3, 4]\nloss_permille = [5, 6]\ncut_ms"
     faults = read(DRAWN.replace("cut_ms", more), "x.toml").faults
     assert faults is not None
@@ -232,7 +232,7 @@ def test_faults_need_some_time() -> None:
     assert read(DRAWN.replace("horizon_ms = 150000", "horizon_ms = 6000"), "x.toml").faults is not None
 
 
-def test_what_no_kafka_would_start_with() -> None:
+def test_file_with_settings_that_no_kafka_would_start_with() -> None:
     waits = HEAD + "config.replica.fetch.wait.max.ms = 31000" + SENDS + EXPECT
     first, second = problems(waits)
     assert first == (

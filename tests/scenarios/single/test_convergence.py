@@ -4,10 +4,10 @@ import pytest
 
 from scenarios.single.convergence import Convergence
 from sim.config import Value
+from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer, Send
-from sim.hosts.quorum import Quorum
-from sim.protocol.kraft.partition_change import PartitionChange
+from sim.protocol.kraft.partition_change import PartitionChangeBuilder
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
 from tests.plain import needs_sources
@@ -41,7 +41,7 @@ def test_a_whole_cluster_proves_it_with_a_write_and_a_read_and_ends_the_run() ->
     assert world.of("converged")[0]["t"] == world.cluster.kernel.now_us < now_us + 100_000
 
 
-def test_it_waits_for_a_replica_to_come_back() -> None:
+def test_convergence_waits_for_a_replica_to_come_back() -> None:
     world = World().ready()
     world.cluster.kill(3)
     world.run(30)
@@ -54,7 +54,7 @@ def test_it_waits_for_a_replica_to_come_back() -> None:
     assert convergence.converged
 
 
-def test_without_a_leader_there_is_no_progress() -> None:
+def test_missing_leader_is_no_progress() -> None:
     world = World().ready()
     for broker in (1, 2, 3):
         world.cluster.kill(broker)
@@ -141,7 +141,7 @@ def test_a_broker_that_is_fenced_though_it_is_no_replica() -> None:
 def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
     world = quorum()
     control = world.cluster.control
-    assert isinstance(control, Quorum)
+    assert isinstance(control, ControllerQuorum)
     control.lag(3, 40_000_000)
     control.set_config("min.insync.replicas", 3)
     convergence = validate(world, 30)
@@ -152,7 +152,7 @@ def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
 
 @needs_sources
 def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartitionChange, "_complete_reassignment", lambda _: None)
+    monkeypatch.setattr(PartitionChangeBuilder, "_complete_reassignment", lambda _: None)
     world = World("kraft", brokers=4, config={"default.replication.factor": 3, "min.insync.replicas": 2}).ready()
     assert world.cluster.control.reassign((1, 2, 4))
     world.run(5)

@@ -196,7 +196,7 @@ def fault(kind: str, **fields: Any) -> dict[str, Any]:
         (lambda data: data["sends"][0].pop("acks"), "sends 1: 'acks' is missing"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_said_in_one_line(
+def test_mistake_in_a_recording_is_said_in_one_line(
     data: dict[str, Any], tmp_path: Path, change: Callable[[dict[str, Any]], None], said: str
 ) -> None:
     change(data)
@@ -219,7 +219,7 @@ def test_all_that_is_wrong_is_said_at_once(data: dict[str, Any], tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "said"), [("{", "is not JSON"), ("[]", "holds no JSON object"), ("\xff", "is not JSON")]
 )
-def test_what_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
+def test_file_that_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=said):

@@ -84,7 +84,7 @@ def test_drawn_settings_are_those_of_the_scenario(power: Scenario) -> None:
     assert {settings["log.flush.interval.messages"] for settings in drawn} == {NEVER, 1, 10}
 
 
-def test_what_was_drawn_is_in_the_row(power: Scenario) -> None:
+def test_drawn_settings_are_in_the_row(power: Scenario) -> None:
     for seed in range(10):
         result = run(power, "hw", seed)
         drawn = json.loads(result.row["drawn_settings"])
@@ -298,7 +298,7 @@ def test_a_run_that_uses_up_its_records_is_exhausted(power: Scenario, mode: str,
     assert run_row(power, mode, 3)["verdict"] != "exhausted"
 
 
-def test_what_is_too_much_to_draw_is_not_drawn(power: Scenario) -> None:
+def test_plan_that_is_too_large_is_not_drawn(power: Scenario) -> None:
     assert power.workload is not None
     assert power.faults is not None
     many = (10**9, 10**9)
@@ -310,7 +310,7 @@ def test_what_is_too_much_to_draw_is_not_drawn(power: Scenario) -> None:
         assert (row["verdict"], row["events"], row["vacuous"]) == ("exhausted", 0, True)
 
 
-def test_what_a_run_violated_before_it_was_given_up_counts(power: Scenario) -> None:
+def test_violations_before_a_run_was_given_up_count(power: Scenario) -> None:
     rows = [run_row(power, "hw", seed) for seed in range(120)]
     diverged = [row for row in rows if "divergence" in row["violations_inside"]]
     seen = next(row for row in diverged if row["first_violation_us"] < row["sim_us"] - 10_000_000)

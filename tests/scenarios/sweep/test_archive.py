@@ -29,7 +29,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "environment"
 
 
-def test_it_runs_with_its_own_packages(unpacked: Path) -> None:
+def test_archive_runs_with_its_own_packages(unpacked: Path) -> None:
     code = (
         "import simpy, scenarios.version as v; from scenarios.single.run import run_row;"
         "from sim.protocol.modes import mode;"
@@ -46,7 +46,7 @@ def test_it_runs_with_its_own_packages(unpacked: Path) -> None:
     assert (done.stdout, done.stderr) == (found, "")
 
 
-def test_it_holds_our_files_only_and_no_path_of_this_machine(unpacked: Path) -> None:
+def test_archive_holds_our_files_only_and_no_path_of_this_machine(unpacked: Path) -> None:
     packages = unpacked / "packages"
     assert {"sim", "faults", "scenarios", "reports", "simpy"} <= {entry.name for entry in packages.iterdir()}
     assert not list(packages.rglob("__pycache__"))
@@ -64,19 +64,19 @@ def test_another_python_runs_without_the_packages_so_that_spark_names_it(unpacke
     assert done.stdout == "-m pyspark.daemon []\n"
 
 
-def test_what_spark_brings_and_other_extras_are_not_needed() -> None:
+def test_archive_needs_neither_what_spark_brings_nor_other_extras() -> None:
     needed = archive.closure(archive.requirements("highwater", "spark"))
     assert {"simpy", "pyarrow", "pydantic", "pydantic-core", "pandas", "pyspark"} <= set(needed)
     assert "mypy" not in needed
     assert archive.requirements("pyspark") == ["py4j"]
 
 
-def test_what_is_not_installed_is_one_line() -> None:
+def test_missing_package_is_one_line() -> None:
     with pytest.raises(InputError, match=r"^no-such is not installed here"):
         archive.requirements("no-such")
 
 
-def test_where_it_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_unwritable_place_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"^cannot write .*environment\.tar\.gz"):
         archive.write_archive(tmp_path / "file" / "environment.tar.gz")

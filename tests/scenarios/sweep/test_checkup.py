@@ -133,7 +133,7 @@ def test_only_the_damaged_wave_is_run_again(output: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_what_others_put_there_is_set_aside(output: Path) -> None:
+def test_foreign_files_are_set_aside(output: Path) -> None:
     (wave(output) / "thesis.txt").write_text("all of it")
     flip(wave(output) / "part-00000.parquet")
     place = wave(output).name
@@ -156,6 +156,6 @@ def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
         checkup.repair(folder, found, LocalBackend(1))
 
 
-def test_what_is_no_sweep_is_refused(tmp_path: Path) -> None:
+def test_folder_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is .* the folder of a sweep"):
         checkup.check(open_folder(tmp_path))

@@ -39,7 +39,7 @@ def test_a_claim_comes_and_goes(folder: Folder, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_who_comes_second_is_told_who_is_first(folder: Folder) -> None:
+def test_second_driver_is_told_who_is_first(folder: Folder) -> None:
     leave(folder, "ffffffff", ELSEWHERE, idle=20)
     with pytest.raises(
         UnavailableError, match=r"another driver is at work \(process 1 on elsewhere, since .*, seen 20 s ago\)"
@@ -49,7 +49,7 @@ def test_who_comes_second_is_told_who_is_first(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(("name", "stays"), [("00000000", False), ("ffffffff", True)])
-def test_of_two_that_ask_at_once_one_stays(folder: Folder, name: str, stays: bool) -> None:
+def test_one_of_two_that_ask_at_once_stays(folder: Folder, name: str, stays: bool) -> None:
     leave(folder, name, ELSEWHERE, state="asking")
     if stays:
         Claim(folder).end()

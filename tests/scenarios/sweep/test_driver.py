@@ -230,7 +230,7 @@ def test_an_incomplete_range_beside_a_complete_one_is_not_forgotten(tmp_path: Pa
     assert (whole["complete"], whole["runs"], whole["runs_asked"]) == (False, 50, 80)
 
 
-def test_what_a_dead_driver_left_is_cleared_away(tmp_path: Path) -> None:
+def test_remains_of_a_dead_driver_are_cleared_away(tmp_path: Path) -> None:
     run_sweep(CANARY, tmp_path, Here(), chunks=1)
     folder = open_folder(tmp_path)
     store.write_part(folder, "wave=0badc0de-00000", 0, [])
@@ -297,7 +297,7 @@ def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: py
     assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
 
 
-def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_unwritable_output_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     class Unwritable(Here):
         def start(self, folder: Folder, poll: Callable[[], None]) -> int:
             raise InputError("Spark cannot write")
@@ -525,7 +525,7 @@ def test_the_list_of_failing_runs_is_capped(tmp_path: Path, monkeypatch: pytest.
         ("clean", [row(verdict="exhausted", expected=False), row()], False),
     ],
 )
-def test_what_was_given_up_leaves_an_expectation_open(
+def test_exhausted_runs_leave_an_expectation_open(
     expect: str, groups: list[dict[str, Any]], met: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())

@@ -40,7 +40,7 @@ def test_shares_are_even_and_lose_nothing(pieces: list[Piece], count: int) -> No
 
 
 @given(PIECES, st.integers(1, 30))
-def test_what_is_taken_and_the_rest_are_the_whole(pieces: list[Piece], number: int) -> None:
+def test_taken_part_and_rest_are_the_whole(pieces: list[Piece], number: int) -> None:
     whole = Extent(pieces).pieces()
     head, rest = take(whole, number)
     assert seeds(head) + seeds(rest) == seeds(whole)

@@ -79,7 +79,7 @@ def test_a_file_that_would_never_end_is_not_read(tmp_path: Path) -> None:
         ("file://localhost/x", "/x"),
     ],
 )
-def test_what_is_on_this_machine(place: str, path: str) -> None:
+def test_place_on_this_machine(place: str, path: str) -> None:
     assert open_folder(place).local == Path(path)
 
 
@@ -100,7 +100,7 @@ def test_s3_by_its_two_names(place: str, uri: str, monkeypatch: pytest.MonkeyPat
         ("file://elsewhere/x", "is not of the form file:///PATH"),
     ],
 )
-def test_what_is_no_place(place: str, said: str) -> None:
+def test_name_that_is_no_place(place: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         open_folder(place)
     assert said in str(caught.value)

@@ -80,9 +80,7 @@ def test_the_shim_passes_every_other_argument_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in (shim / "bin").iterdir()] == ["java"]
 
 
-def test_without_a_home_to_write_to_there_is_a_cache_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cache_is_there_without_a_home_to_write_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert java.cache_folder().is_dir()

@@ -28,7 +28,7 @@ def test_other_masters_are_left_to_spark(master: str) -> None:
         ("sc://u:hunter2@h", r"sc://\*\*\*@h is not"),
     ],
 )
-def test_what_is_no_master(master: str, said: str) -> None:
+def test_url_that_is_no_master(master: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         masters.check(master)
     assert "hunter2" not in str(caught.value)

@@ -233,7 +233,7 @@ def test_workers_of_another_build_are_refused_unless_allowed(
         ("sim.errors.InputError: the sources in /x are not\n\n\tat", "Spark's workers: the sources in /x are not"),
     ],
 )
-def test_what_keeps_workers_from_running_is_one_line(text: str, line: str) -> None:
+def test_trouble_of_workers_is_one_line(text: str, line: str) -> None:
     refusal = spark._worker_refusal(text)
     assert refusal is not None
     assert refusal.startswith(line)

@@ -173,7 +173,7 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
         store.read_rows(tmp_path)
 
 
-def test_what_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
+def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*run.json \(is .* the folder of a sweep\?\): No such file"):
         store.read_rows(tmp_path)
     for text, words in (("{", "is not JSON"), ("[]", "no JSON object"), ("{}", "has no schema_version")):

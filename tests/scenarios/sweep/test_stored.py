@@ -14,7 +14,7 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("store-v*/run.js
 
 
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.parent.name)
-def test_what_every_version_wrote_is_sound(file: Path) -> None:
+def test_run_json_of_every_version_is_sound(file: Path) -> None:
     data = json.loads(file.read_text())
     assert stored.check_run(str(file), data) is data
     for scenario in data["scenarios"]:
@@ -45,7 +45,7 @@ def test_every_bundled_scenario_comes_back_from_a_store(name: str) -> None:
         ({"name": ".."}, "'..' is no scenario's name"),
     ],
 )
-def test_what_a_store_says_of_a_scenario_is_checked_like_a_file(change: dict[str, Any], said: str) -> None:
+def test_scenario_in_a_store_is_checked_like_a_file(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         schema.of_store({**json.loads(json.dumps(catalogue.load("canary").to_json())), **change})
 

@@ -26,7 +26,9 @@ def acknowledged(
 
 
 @pytest.mark.parametrize(("isr", "now", "found"), [((1, 2), (1,), []), ((1,), (1, 2), ["ack-under-min-isr"])])
-def test_it_is_judged_where_the_leader_answers(isr: tuple[int, ...], now: tuple[int, ...], found: list[str]) -> None:
+def test_success_under_min_isr_is_judged_where_the_leader_answers(
+    isr: tuple[int, ...], now: tuple[int, ...], found: list[str]
+) -> None:
     assert kinds(acknowledged(isr, now).history) == found
 
 

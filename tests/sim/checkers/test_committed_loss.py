@@ -7,13 +7,13 @@ from tests.sim.checkers.histories import acked, kinds, log
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
 
-def test_what_was_acknowledged_and_is_there_is_not_lost() -> None:
+def test_acknowledged_record_that_is_there_is_not_lost() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     assert check(history, [log(FIRST, SECOND)], 0, 9).lost == 0
     assert kinds(history) == []
 
 
-def test_what_was_acknowledged_and_is_gone_is() -> None:
+def test_acknowledged_record_that_is_gone_is_lost() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     assert check(history, [log(FIRST, Batch(3, 4, 1, 30))], 0, 9).lost == 2
     assert kinds(history) == ["committed-loss"]
@@ -24,7 +24,7 @@ def test_what_was_acknowledged_and_is_gone_is() -> None:
     )
 
 
-def test_with_acks_1_it_is_counted_only() -> None:
+def test_loss_with_acks_1_is_counted_only() -> None:
     history = acked((20, 2, 3), acks_all=False)
     count = check(history, [log(FIRST)], 0, 9)
     assert (count.lost, count.acks1_lost, kinds(history)) == (0, 2, [])
@@ -44,12 +44,12 @@ def test_deletion_explains_absence_and_a_log_start_inside_a_batch_keeps_its_end(
     assert kinds(gone) == ["committed-loss"]
 
 
-def test_without_a_leader_any_replica_will_do() -> None:
+def test_any_replica_will_do_without_a_leader() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     assert check(history, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0
 
 
-def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+def test_records_that_retention_deleted_are_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     history.records.deleted = {10, 11, 12, 20}
     assert check(history, [log()], 0, 9).lost == 1

@@ -34,7 +34,7 @@ class World:
         return warnings(self.history)
 
 
-def test_what_everybody_in_the_isr_has_is_complete() -> None:
+def test_record_that_the_whole_isr_has_is_complete() -> None:
     world = World((FIRST, SECOND, THIRD), (FIRST, SECOND), (FIRST, SECOND, THIRD))
     assert world.commit(FIRST, SECOND) == []
     world.checker.lead(2, 1, 6)
@@ -50,7 +50,7 @@ def test_a_commit_that_a_candidate_lacks() -> None:
     assert world.commit(SECOND) == ["candidate-incomplete"]
 
 
-def test_who_is_out_of_the_isr_or_down_may_lack_it() -> None:
+def test_broker_out_of_the_isr_or_down_may_lack_it() -> None:
     assert World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2)).commit(FIRST, SECOND) == []
     world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
     world.checker.ended(3)
@@ -64,7 +64,7 @@ def test_who_is_out_of_the_isr_or_down_may_lack_it() -> None:
     assert world.found == ["candidate-incomplete"]
 
 
-def test_nobody_is_elected_without_a_session() -> None:
+def test_candidate_needs_a_session() -> None:
     world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,))
     world.checker.session_end(3)
     assert world.commit(FIRST, SECOND) == []
@@ -90,7 +90,7 @@ def test_eligible_leader_replicas_must_have_it_all() -> None:
     assert [warning.detail[:8] for warning in world.history.findings.warnings] == ["broker 2", "broker 3"]
 
 
-def test_who_is_ejected_from_the_elr_may_lack_it() -> None:
+def test_broker_ejected_from_the_elr_may_lack_it() -> None:
     world = World((FIRST, SECOND), (FIRST,), (FIRST,), isr=(1,))
     assert world.commit(FIRST, SECOND) == []
     world.checker.ended(1)
@@ -99,7 +99,7 @@ def test_who_is_ejected_from_the_elr_may_lack_it() -> None:
     assert world.found == []
 
 
-def test_who_joins_the_isr_must_have_it_all() -> None:
+def test_broker_that_joins_the_isr_must_have_it_all() -> None:
     world = World((FIRST, SECOND), (FIRST, SECOND), (FIRST,), isr=(1, 2))
     assert world.commit(FIRST, SECOND) == []
     world.checker.isr((1, 2, 3), (), 6)

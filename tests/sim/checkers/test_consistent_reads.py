@@ -35,7 +35,7 @@ class World:
         return warnings(self.history)
 
 
-def test_what_was_read_stands_where_it_was_read() -> None:
+def test_record_that_was_read_stays_where_it_was_read() -> None:
     world = World()
     assert world.read(FIRST, SECOND) == []
     assert world.elect(FIRST, SECOND) == []
@@ -60,7 +60,7 @@ def test_records_before_the_position_were_not_shown() -> None:
     assert world.history.findings.warnings[0].ids == {21}
 
 
-def test_what_an_older_leader_shows_is_compared_with_the_newest() -> None:
+def test_read_from_an_older_leader_is_compared_with_the_newest() -> None:
     world = World()
     assert world.elect(FIRST, OTHER) == []
     assert world.read(FIRST, epoch=0) == []
@@ -68,7 +68,7 @@ def test_what_an_older_leader_shows_is_compared_with_the_newest() -> None:
     assert world.read(SECOND, epoch=0) == ["inconsistent-read"]
 
 
-def test_what_is_read_between_two_leaders_is_compared_with_the_later() -> None:
+def test_read_between_two_leaders_is_compared_with_the_later() -> None:
     world = World()
     world.checker.elected(1)
     assert world.read(SECOND) == []
@@ -89,7 +89,7 @@ def test_a_leader_of_an_older_epoch_that_begins_is_not_asked() -> None:
     assert world.found == []
 
 
-def test_what_retention_deleted_is_not_asked_for() -> None:
+def test_records_that_retention_deleted_are_not_asked_for() -> None:
     world = World()
     world.read(FIRST, SECOND)
     assert world.elect(SECOND, start=3) == []

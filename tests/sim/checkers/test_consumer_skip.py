@@ -37,12 +37,12 @@ def skipped(reader: Reader, hw: int = 6, start: int = 0) -> set[int]:
     return set(history.findings.violations[0].ids) if history.findings.violations else set()
 
 
-def test_who_was_shown_everything_skipped_nothing() -> None:
+def test_consumer_that_was_shown_everything_skipped_nothing() -> None:
     assert skipped(Reader((FIRST, 0), (OTHER, 3))) == set()
     assert skipped(Reader((Batch(0, 2, 7, 10), 0))) == set()
 
 
-def test_what_was_replaced_behind_its_position_is_skipped() -> None:
+def test_record_replaced_behind_the_position_is_skipped() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     assert skipped(reader) == {30, 31}
     assert (
@@ -56,7 +56,7 @@ def test_a_gap_that_was_filled_is_skipped() -> None:
     assert skipped(reader) == {30, 31}
 
 
-def test_from_inside_a_batch_only_what_follows_was_passed() -> None:
+def test_position_inside_a_batch_passes_only_what_follows() -> None:
     assert skipped(Reader((SECOND, 4))) == {31}
 
 
@@ -66,19 +66,19 @@ def test_another_consumer_does_not_help() -> None:
     assert skipped(reader) == {30, 31}
 
 
-def test_who_was_told_skipped_nothing() -> None:
+def test_consumer_that_was_told_skipped_nothing() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     reader.position(steps.SEEK, 0)
     assert skipped(reader) == set()
 
 
-def test_what_it_went_back_over_is_ahead_again() -> None:
+def test_records_it_went_back_over_are_ahead_again() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     reader.position(steps.REWIND, 4)
     assert skipped(reader) == {30}
 
 
-def test_who_has_read_nothing_of_what_came_after_may_still_find_out() -> None:
+def test_consumer_that_has_read_nothing_of_what_came_after_may_still_find_out() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
     assert kinds(reader.history) == []
@@ -89,13 +89,13 @@ def test_who_has_read_nothing_of_what_came_after_may_still_find_out() -> None:
     assert kinds(before.history) == []
 
 
-def test_what_came_to_its_old_offset_once_more_was_not_read_there() -> None:
+def test_batch_that_came_to_its_old_offset_once_more_was_not_read_there() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3), (Batch(5, 5, 0, 40), 5))
     reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
     assert kinds(reader.history) == []
     assert skipped(reader) == {30, 31}
 
 
-def test_beyond_the_hw_and_below_the_log_start_nothing_is_judged() -> None:
+def test_offsets_beyond_the_hw_and_below_the_log_start_are_not_judged() -> None:
     assert skipped(Reader((FIRST, 0), (SECOND, 3)), hw=4) == {30}
     assert skipped(Reader((FIRST, 0), (SECOND, 3)), start=4) == {31}

@@ -86,7 +86,7 @@ def test_a_replica_of_an_older_epoch_or_one_that_truncates_or_is_down_is_not_com
     assert pair.settle(2) == []
 
 
-def test_what_was_truncated_is_compared_again() -> None:
+def test_truncated_offsets_are_compared_again() -> None:
     pair = Pair((SAME, ONE), (SAME, ONE))
     pair.settle(1)
     assert pair.settle(2) == []
@@ -97,7 +97,7 @@ def test_what_was_truncated_is_compared_again() -> None:
     assert kinds(pair.history) == ["divergence"]
 
 
-def test_below_a_log_start_nothing_is_compared() -> None:
+def test_offsets_below_a_log_start_are_not_compared() -> None:
     pair = Pair((SAME, ONE), (OTHER, Batch(3, 3, 1, 21)))
     pair.replicas = {1: replica(SAME, ONE, Batch(3, 3, 1, 21)), 2: replica(SAME, OTHER, Batch(3, 3, 1, 21), start=3)}
     for broker, loaded in pair.replicas.items():

@@ -7,7 +7,7 @@ from tests.sim.checkers.histories import kinds, log, shown
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)
 
 
-def test_what_was_shown_and_is_there_is_not_lost() -> None:
+def test_shown_record_that_is_there_is_not_lost() -> None:
     history = shown((FIRST, 1), (SECOND, 3))
     check(history, log(FIRST, SECOND), 9)
     assert kinds(history) == []
@@ -19,7 +19,7 @@ def test_an_equal_record_in_another_batch_object_counts() -> None:
     assert kinds(history) == []
 
 
-def test_nothing_or_another_record_in_its_place_is_a_loss_of_what_was_shown() -> None:
+def test_missing_or_other_record_is_a_loss_of_what_was_shown() -> None:
     history = shown((FIRST, 1), (SECOND, 4))
     check(history, log(Batch(0, 3, 1, 30)), 9)
     assert kinds(history) == ["exposed-loss"]
@@ -27,13 +27,13 @@ def test_nothing_or_another_record_in_its_place_is_a_loss_of_what_was_shown() ->
     assert "3 records, the first record 11 at offset 1" in history.findings.violations[0].detail
 
 
-def test_below_the_log_start_nothing_is_judged() -> None:
+def test_offsets_below_the_log_start_are_not_judged() -> None:
     history = shown((FIRST, 0), (SECOND, 3))
     check(history, log(Batch(0, 2, 1, 30), SECOND, start=3), 9)
     assert kinds(history) == []
 
 
-def test_what_retention_deleted_is_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+def test_records_that_retention_deleted_are_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
     history = shown((FIRST, 0), (SECOND, 3))
     history.records.deleted = {10, 11, 12, 20}
     check(history, log(), 9)

@@ -72,7 +72,7 @@ def test_another_copy_of_a_record_counts() -> None:
     assert world.truncate(1, 3) == []
 
 
-def test_what_was_not_committed_or_was_deleted_may_go() -> None:
+def test_record_that_was_not_committed_or_was_deleted_may_go() -> None:
     world = World((FIRST, Batch(3, 4, 0, 30)), (FIRST,), ())
     assert world.truncate(1, 3) == []
     world = World((FIRST, SECOND), (), ())
@@ -80,7 +80,7 @@ def test_what_was_not_committed_or_was_deleted_may_go() -> None:
     assert world.truncate(1, 3) == []
 
 
-def test_what_was_deleted_may_go_with_the_only_log() -> None:
+def test_deleted_record_may_go_with_the_only_log() -> None:
     world = World((FIRST, SECOND))
     world.history.records.deleted.update((*FIRST.ids(), *SECOND.ids()))
     assert world.replace(1) == []

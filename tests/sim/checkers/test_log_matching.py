@@ -79,7 +79,7 @@ def test_an_empty_log_that_should_hold_what_came_before() -> None:
     assert world.append(2, A1) == ["log-mismatch"]
 
 
-def test_below_a_log_start_nothing_is_compared() -> None:
+def test_offsets_below_a_log_start_are_not_compared() -> None:
     world = World()
     world.append(1, A0, A1)
     world.logs[2].truncate_fully(2)

@@ -37,7 +37,7 @@ class World:
         return warnings(self.history)
 
 
-def test_who_leaves_a_small_isr_stays_eligible() -> None:
+def test_member_that_leaves_a_small_isr_stays_eligible() -> None:
     world = World()
     assert world.change(1, (1, 2)) == []
     assert world.change(1, (1,), (2,)) == []
@@ -57,7 +57,7 @@ def test_somebody_is_forgotten() -> None:
     assert world.change(1, (1,)) == ["recovery-quorum"] * 2
 
 
-def test_who_registers_after_an_unclean_shutdown_may_be_ejected_and_nobody_else() -> None:
+def test_broker_that_registers_after_an_unclean_shutdown_alone_may_be_ejected() -> None:
     world = World()
     world.change(1, (1,), (2,))
     assert world.change(1, (1,), (), unclean=2) == []
@@ -85,13 +85,13 @@ def test_a_recovery_that_elects_one_of_the_remembered_goes_on_with_the_others() 
     assert world.change(1, (1,)) == ["recovery-quorum"]
 
 
-def test_who_is_no_replica_any_more_does_not_count() -> None:
+def test_broker_that_is_no_replica_any_more_does_not_count() -> None:
     world = World()
     world.change(1, (1,), (2,))
     assert world.change(1, (1,), (2,), replicas=(1, 3, 4)) == ["recovery-quorum"]
 
 
-def test_nothing_is_asked_for_after_an_unclean_election() -> None:
+def test_quorum_is_not_asked_for_after_an_unclean_election() -> None:
     world = World()
     world.change(1, (1,), (2,))
     assert world.change(3, (3,)) == []
@@ -119,6 +119,6 @@ def test_a_change_of_min_isr_that_clears_the_elr_forgets_who_has_it() -> None:
     assert world.change(1, (1,), (), min_isr=1) == []
 
 
-def test_nothing_is_asked_for_without_elr() -> None:
+def test_quorum_is_not_asked_for_without_elr() -> None:
     world = World()
     assert world.change(1, (1,), min_isr=0) == []

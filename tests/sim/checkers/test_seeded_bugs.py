@@ -115,5 +115,5 @@ def test_a_rule_with_its_broken_value_is_found(power: Scenario, kind: str, rule:
     assert any(kind in kinds for kinds in inside(power, {rule: broken}))
 
 
-def test_without_them_the_same_seeds_are_clean(power: Scenario) -> None:
+def test_seeds_are_clean_without_the_defects(power: Scenario) -> None:
     assert all(not kinds for kinds in inside(power))

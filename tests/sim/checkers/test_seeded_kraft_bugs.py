@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.format.catalogue import load
 from sim.hosts.kraft_broker import KRaftBroker
-from sim.protocol.kraft.partition_change import PartitionChange
+from sim.protocol.kraft.partition_change import PartitionChangeBuilder
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 from tests.named import run_row
 
@@ -46,7 +46,7 @@ def replays_across_gaps(broker: KRaftBroker, messages: list[MetadataRecords]) ->
     original_apply(broker, [MetadataRecords(min(reached, one.first), one.records) for one in messages])
 
 
-def forgets_the_elr(change: PartitionChange) -> None:
+def forgets_the_elr(change: PartitionChangeBuilder) -> None:
     """KIP-966's rule 2a left out: only who leaves the ISR with this change becomes eligible."""
     state = change.state
     kept = (state.elr, state.last_known_elr)
@@ -56,7 +56,7 @@ def forgets_the_elr(change: PartitionChange) -> None:
 
 
 original_apply = KRaftBroker._apply
-original_populate = PartitionChange._populate_elr
+original_populate = PartitionChangeBuilder._populate_elr
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ original_populate = PartitionChange._populate_elr
     [
         ("metadata-mismatch", "kraft", KRaftBroker, "_apply", replays_twice),
         ("metadata-mismatch", "elr", KRaftBroker, "_apply", replays_across_gaps),
-        ("recovery-quorum", "elr", PartitionChange, "_populate_elr", forgets_the_elr),
-        ("recovery-quorum", "elr-recovery", PartitionChange, "_populate_elr", forgets_the_elr),
+        ("recovery-quorum", "elr", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
+        ("recovery-quorum", "elr-recovery", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
     ],
 )
 def test_a_defect_is_found(
@@ -89,6 +89,6 @@ def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Sce
 
 
 @pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
-def test_without_them_the_same_seeds_are_clean(chaos: Scenario, mode: str) -> None:
+def test_seeds_are_clean_without_the_defects(chaos: Scenario, mode: str) -> None:
     clean = {"metadata-mismatch", "recovery-quorum", "quorum-not-superset", "two-leaders-one-epoch"}
     assert not any(clean & kinds for kinds in found(chaos, mode))

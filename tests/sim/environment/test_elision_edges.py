@@ -44,7 +44,7 @@ def moments(small: World, node: int) -> dict[str, int]:
     there_us, back_us = asker.out[leader.node].usual_us, leader.out[node].usual_us
     request = waiting(small, node)
     wait_us = leader._wait_us(request)
-    arrives_us = request.parked_us + 10 * (wait_us + back_us + there_us)
+    arrives_us = request.delayed_since_us + 10 * (wait_us + back_us + there_us)
     expires_us = arrives_us + wait_us
     return {"sent": arrives_us - there_us, "arrives": arrives_us, "expires": expires_us, "back": expires_us + back_us}
 
@@ -161,7 +161,7 @@ def test_a_fetch_is_as_old_as_it_is(elision: bool) -> None:
 
 @pytest.mark.parametrize("elision", [True, False])
 @pytest.mark.parametrize("seconds", [3.1, 3.7, 4.2, 4.9, 5.3])
-def test_who_goes_on_reads_what_has_arrived_before_he_gives_it_up(elision: bool, seconds: float) -> None:
+def test_resumed_process_reads_what_has_arrived_before_it_gives_up(elision: bool, seconds: float) -> None:
     """Whenever the timer of his request was last set. The leader stands still, too, so that it answers late."""
     small = world(elision=elision, **{"replica.socket.timeout.ms": 3_000})
     small.run(seconds)
@@ -178,7 +178,7 @@ def test_who_goes_on_reads_what_has_arrived_before_he_gives_it_up(elision: bool,
 
 
 @pytest.mark.parametrize("late_us", [-500_000, -1, 0, 1, 1_500_000])
-def test_what_is_asked_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) -> None:
+def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) -> None:
     """One that comes before the answer."""
     found = []
     for elision in (True, False):

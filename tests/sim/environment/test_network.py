@@ -9,7 +9,7 @@ from sim.kernel.message import ALIKE, KIND, Message
 from sim.kernel.mixing import key_of
 from sim.kernel.scheduler import Backlog, Kernel, PastEventError, ShuffledKernel
 from sim.kernel.streams import Stream, Streams
-from sim.protocol.messages import ControlBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
+from sim.protocol.messages import ControllerRequestBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 
 END_US = 1_000_000
 
@@ -157,7 +157,7 @@ def test_loss_is_by_chance() -> None:
     assert 20 < len(net.two.got) < 80
 
 
-def test_what_is_under_way_dies_with_either_process_and_never_reaches_the_next() -> None:
+def test_messages_under_way_die_with_either_process_and_never_reach_the_next() -> None:
     for dies in (1, 2):
         net = Net()
         net.one.tell(2, "under way")
@@ -172,7 +172,7 @@ def test_what_is_under_way_dies_with_either_process_and_never_reaches_the_next()
         assert net.network.nodes[2].got == ["anew"]  # type: ignore[attr-defined]
 
 
-def test_nobody_can_reach_a_process_that_is_down() -> None:
+def test_process_that_is_down_cannot_be_reached() -> None:
     net = Net()
     net.network.leave(net.two, silently=True)
     assert not net.one.tell(2, "hello")
@@ -200,7 +200,7 @@ def test_a_crash_is_noticed_by_connected_peers_and_a_power_loss_only_by_their_ti
     assert net.one.broken == [2, 3]
 
 
-def test_over_a_cut_link_a_crash_goes_unnoticed() -> None:
+def test_crash_goes_unnoticed_over_a_cut_link() -> None:
     net = Net()
     net.one.tell(2, "hello")
     net.network.cut(2, 1)
@@ -247,7 +247,7 @@ def test_a_paused_process_is_handed_all_it_missed_in_order_when_it_resumes() -> 
     assert net.two.got[-1] == "after"
 
 
-def test_what_arrives_at_the_instant_of_resuming_does_not_overtake_what_was_held() -> None:
+def test_message_at_the_instant_of_resuming_does_not_overtake_what_was_held() -> None:
     net = Net()
     net.network.link(1, 2).table = (100,) * 256
     net.network.pause(net.two)
@@ -467,7 +467,7 @@ def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_t
 
 
 def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
-    control = ControlBatch(2)
+    control = ControllerRequestBatch(2)
     control.requests.append(LeaderAndIsrRequest(1, 5, LeaderAndIsr("p", 2, 0, (2,), 0, (2,))))
     sent: tuple[Any, ...] = (ProduceRequest(1_001, "p", 7, 3, -1, (8, 0, 4)), control)
     for request in sent:

@@ -163,7 +163,7 @@ def test_a_corrupt_tail_may_reach_into_older_segments() -> None:
     assert machine.replica.log.leo == 0
 
 
-def test_after_a_clean_shutdown_no_tail_is_looked_at() -> None:
+def test_tail_is_not_looked_at_after_a_clean_shutdown() -> None:
     machine = Machine()
     machine.write()
     machine.shut_down()
@@ -217,7 +217,7 @@ def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
     assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 
-def test_who_stops_before_its_logs_are_loaded_puts_back_the_marker_that_was_there() -> None:
+def test_process_that_stops_before_its_logs_are_loaded_puts_back_the_marker() -> None:
     machine = Machine(KRAFT)
     machine.storage.close_cleanly(0, 7)
     machine.storage.close_unloaded(KRAFT, 8)
@@ -225,7 +225,7 @@ def test_who_stops_before_its_logs_are_loaded_puts_back_the_marker_that_was_ther
 
 
 @pytest.mark.parametrize(("rule", "trusted"), [("always", True), ("loaded-only", False)])
-def test_whether_it_leaves_one_that_lies_is_a_rule(rule: str, *, trusted: bool) -> None:
+def test_rule_decides_whether_a_lying_marker_is_left(rule: str, *, trusted: bool) -> None:
     rules = KRAFT.override({"clean_shutdown_file": rule})
     machine = Machine(rules)
     machine.write(seconds=DURABLE_AFTER_US / SECOND_US)
@@ -254,7 +254,9 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS, st.sampled_from([1, 3, 10, NEVER]), st.sampled_from([300, 1_000_000]))
-def test_what_survives_any_history(history: list[tuple[str, int]], interval: int, segment: int) -> None:
+def test_storage_after_any_history_holds_what_was_written(
+    history: list[tuple[str, int]], interval: int, segment: int
+) -> None:
     machine = Machine(log_flush_interval_messages=interval, log_segment_bytes=segment)
     written_us: dict[Batch, int] = {}
     for action, number in history:

@@ -9,7 +9,7 @@ EXPOSURES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=1
 
 
 @given(exposures=EXPOSURES, later=EXPOSURES)
-def test_what_was_exposed_by_an_epoch_is_known_as_it_was(
+def test_offsets_exposed_by_an_epoch_are_known_as_they_were(
     exposures: list[tuple[int, int]], later: list[tuple[int, int]]
 ) -> None:
     clients = Clients()

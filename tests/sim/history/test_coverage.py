@@ -37,7 +37,7 @@ def test_a_branch_is_that_of_the_rules() -> None:
     assert PROBES[branch(MODES["kip320"].rules, "isr_join")].name == "isr_join=leader-epoch-start"
 
 
-def test_nothing_was_reached_at_first() -> None:
+def test_coverage_begins_empty() -> None:
     assert "1" not in bits(Coverage(Kernel()))
 
 
@@ -45,7 +45,7 @@ def test_a_probe_is_one_bit() -> None:
     coverage = Coverage(Kernel())
     coverage.reached(LEADER_BEGINS)
     coverage.reached(LEADER_BEGINS)
-    coverage.spared(coverage.strikes("kill"))
+    coverage.without_effect(coverage.strikes("kill"))
     coverage.strikes("cut")
     found = bits(coverage, effective=("cut",))
     assert [index for index, bit in enumerate(found) if bit == "1"] == [LEADER_BEGINS, len(PROBES) + 1]
@@ -69,7 +69,7 @@ def test_a_step_is_in_the_wake_of_the_last_fault_for_a_while() -> None:
 def test_a_fault_without_effect_has_no_wake() -> None:
     coverage = Coverage(Kernel())
     coverage.strikes("kill")
-    coverage.spared(coverage.strikes("cut"))
+    coverage.without_effect(coverage.strikes("cut"))
     coverage.reached(LEADER_BEGINS)
     assert wake(coverage, "kill")
     assert not wake(coverage, "cut")

@@ -48,16 +48,16 @@ def test_the_last_member_of_the_isr_that_lost_what_another_has() -> None:
     assert Story().isr(10, 1).loses(1, 20).elected(1) == {10, 11}
 
 
-def test_it_may_end_before_it_is_the_last_one() -> None:
+def test_last_member_may_end_before_it_is_the_last_one() -> None:
     assert Story().isr(10, 1, 2).loses(1, 20).isr(30, 1).elected(1) == {10, 11}
 
 
-def test_with_another_member_in_the_isr_it_is_another_story() -> None:
+def test_other_member_in_the_isr_makes_it_another_story() -> None:
     assert Story().isr(10, 1, 2).loses(1, 20).elected(1) == set()
     assert Story().isr(10, 1).isr(15, 1, 2).loses(1, 20).elected(1) == set()
 
 
-def test_what_nobody_else_has_was_lost_with_the_machine() -> None:
+def test_record_that_no_other_replica_has_was_lost_with_the_machine() -> None:
     history = Story().isr(10, 1).loses(1, 20).loses(2, 21)
     history.happens(steps.Truncate(3, partition(Recorder()), [RECORD]), 22)
     assert history.elected(1) == set()
@@ -71,12 +71,12 @@ def test_what_retention_dropped_or_went_with_its_replica_nobody_has() -> None:
     assert gone.elected(1) == set()
 
 
-def test_what_was_not_committed_was_promised_to_nobody() -> None:
+def test_record_that_was_not_committed_was_not_promised() -> None:
     history = Story(committed=False)
     assert history.isr(10, 1).loses(1, 20).elected(1) == set()
 
 
-def test_who_has_it_back_lacks_nothing() -> None:
+def test_replica_that_has_the_record_back_lacks_nothing() -> None:
     history = Story().isr(10, 1).loses(1, 20)
     history.appends(1, 30)
     assert history.elected(1) == set()

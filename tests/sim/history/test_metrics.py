@@ -33,7 +33,7 @@ def test_an_integral_counts_within_its_window(window_us: tuple[int, int], total_
     assert integral_ms([(7_000, 1), (12_000, 0), (16_000, 1)], window_us) == total_ms
 
 
-def test_what_was_never_noted_is_nothing() -> None:
+def test_metric_that_was_never_noted_is_nothing() -> None:
     assert Metrics().series() == {name: [] for name in METRICS}
     assert integral_ms([], (0, 1_000)) == 0
     assert Metrics().under_min_isr_us((0, 1_000)) == 0

@@ -103,7 +103,7 @@ def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_
     assert told == [3, 7, "settled", "controller"]
 
 
-def test_who_takes_back_what_it_waits_for_is_told_no_more_and_others_are() -> None:
+def test_listener_that_takes_back_what_it_waits_for_is_told_no_more_and_others_are() -> None:
     recorder = Recorder(Kernel())
     told: list[str] = []
 

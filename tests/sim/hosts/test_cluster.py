@@ -78,7 +78,7 @@ def test_a_start_during_a_shutdown_happens_after_it() -> None:
         == ["start", "shutdown", "start"]  # fmt: skip
 
 
-def test_what_a_fault_does_to_what_does_not_run_has_no_effect() -> None:
+def test_fault_on_a_process_that_does_not_run_has_no_effect() -> None:
     world = World().ready()
     cluster = world.cluster
     assert not cluster.start(1)
@@ -148,7 +148,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     assert world.logs == [[0, 1, 2]] * 3
 
 
-def test_what_may_be_under_way_to_zookeeper_is_not_written_twice() -> None:
+def test_isr_write_that_may_be_under_way_is_not_sent_twice() -> None:
     world = World("kip320-repaired").ready()
     cluster = world.cluster
     cluster.links.worsen("slow", 0, cluster.controller, 900_000)
@@ -258,7 +258,7 @@ def test_a_paused_control_plane_decides_late() -> None:
     assert [step["broker"] for step in world.of("elected") if step["broker"]][1:]
 
 
-def test_what_makes_links_worse_is_taken_back_once() -> None:
+def test_worse_link_is_mended_once() -> None:
     world = World().ready()
     cluster = world.cluster
     link = cluster.network.link(1, 2)

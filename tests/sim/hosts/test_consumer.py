@@ -11,7 +11,7 @@ def shown(world: World) -> list[tuple[int, int]]:
     return [(step["record"], step["offset"]) for step in world.of("read")]
 
 
-def test_it_is_shown_what_lies_below_the_high_watermark_and_no_more() -> None:
+def test_consumer_is_shown_what_lies_below_the_high_watermark_and_no_more() -> None:
     world = World(config={"replica.socket.timeout.ms": 2_000}).ready()
     world.write(2)
     world.cluster.links.cut(2, 1)
@@ -23,7 +23,7 @@ def test_it_is_shown_what_lies_below_the_high_watermark_and_no_more() -> None:
     assert world.cluster.consumer.at.offset == 5
 
 
-def test_it_follows_the_leader_and_repeats_nothing() -> None:
+def test_consumer_follows_the_leader_and_repeats_nothing() -> None:
     world = World().ready()
     world.write()
     world.cluster.kill(1)
@@ -43,7 +43,7 @@ def test_a_pause_is_made_up_for() -> None:
     assert shown(world) == [(0, 0), (1, 1)]
 
 
-def test_from_inside_a_batch_it_shows_the_rest_of_it() -> None:
+def test_consumer_inside_a_batch_shows_the_rest_of_it() -> None:
     world = World().ready()
     world.cluster.consumer.pause()
     world.write(4)
@@ -69,7 +69,7 @@ def test_out_of_range_is_reported_and_reset_as_configured(policy: str, after: li
     assert shown(world) == after
 
 
-def test_it_asks_for_the_end_offset_at_intervals() -> None:
+def test_consumer_asks_for_the_end_offset_at_intervals() -> None:
     world = World(config={"sim.end.offsets.interval.ms": 2_000}).ready()
     world.write(3)
     world.cluster.consumer.ask_regularly()
@@ -122,19 +122,19 @@ def truncated(mode: str, policy: str, *, refill: int = 3) -> World:
 
 
 @pytest.mark.parametrize("policy", ["earliest", "latest"])
-def test_after_a_truncation_it_goes_back_to_where_the_logs_part(policy: str) -> None:
+def test_consumer_goes_back_to_where_the_logs_part(policy: str) -> None:
     world = truncated("kip320", policy)
     assert [(step["position"], step["offset"]) for step in world.of("rewind")] == [(2, 1)]
     assert shown(world) == [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)]
 
 
-def test_without_validation_it_misses_what_was_written_behind_its_position() -> None:
+def test_consumer_without_validation_misses_what_was_written_behind_its_position() -> None:
     world = truncated("kip279", "earliest")
     assert not world.of("rewind")
     assert shown(world) == [(0, 0), (1, 1), (3, 2), (4, 3)]
 
 
-def test_without_a_policy_the_application_is_told_where_the_logs_part_and_seeks() -> None:
+def test_application_without_a_policy_is_told_where_the_logs_part_and_seeks() -> None:
     world = truncated("kip320", "none")
     (told,) = world.of("truncation-detected")
     assert (told["offset"], told["divergent_offset"], told["leader_epoch"]) == (2, 1, 0)
@@ -152,13 +152,13 @@ def test_a_leader_that_ends_before_its_position_puts_it_out_of_range_without_val
     assert shown(world) == [(0, 0), (1, 1), (0, 0)]
 
 
-def test_with_validation_it_is_not_put_out_of_range() -> None:
+def test_consumer_with_validation_is_not_put_out_of_range() -> None:
     world = truncated("kip320", "latest", refill=0)
     assert not world.of("out-of-range")
     assert world.cluster.consumer.at.offset == 1
 
 
-def test_it_restarts_at_the_committed_offset_and_asks_about_its_epoch() -> None:
+def test_consumer_restarts_at_the_committed_offset_and_asks_about_its_epoch() -> None:
     world = World("kip320", config={"auto.offset.reset": "none"}).ready()
     consumer = world.cluster.consumer
     world.write(2)
@@ -172,7 +172,7 @@ def test_it_restarts_at_the_committed_offset_and_asks_about_its_epoch() -> None:
 
 
 @pytest.mark.parametrize(("policy", "after"), [("earliest", [(0, 0)]), ("latest", []), ("none", [])])
-def test_without_a_committed_offset_it_restarts_by_the_policy(policy: str, after: list[tuple[int, int]]) -> None:
+def test_consumer_without_a_committed_offset_restarts_by_the_policy(policy: str, after: list[tuple[int, int]]) -> None:
     world = World("kip320", config={"auto.offset.reset": policy}).ready()
     world.write()
     world.cluster.consumer.restart()
@@ -197,7 +197,7 @@ def test_a_seek_to_an_epoch_ahead_of_the_metadata_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize(("rule", "kept"), [("newest-epoch", (2, 5)), ("latest-received", (1, 4))])
-def test_which_metadata_is_kept(rule: str, kept: tuple[int, int]) -> None:
+def test_metadata_that_is_kept(rule: str, kept: tuple[int, int]) -> None:
     consumer = World("kip320", rules={"client_metadata": rule}).ready().cluster.consumer
     for leader, epoch in ((2, 5), (1, 4)):
         consumer._asked = MetadataRequest(consumer.node, consumer.topic)
@@ -206,7 +206,7 @@ def test_which_metadata_is_kept(rule: str, kept: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(("mode", "carried"), [("kip320", 0), ("kip279", -1)])
-def test_whose_requests_carry_the_leader_epoch(mode: str, carried: int) -> None:
+def test_leader_epoch_is_carried_by_whose_requests(mode: str, carried: int) -> None:
     world = World(mode).ready()
     fetch = world.cluster.consumer._fetch
     assert fetch is not None

@@ -28,7 +28,7 @@ def test_no_more_requests_are_in_flight_than_allowed() -> None:
 
 
 @pytest.mark.parametrize(("acks", "acked"), [(0, []), (1, [0]), (-1, [])])
-def test_what_acks_wait_for(acks: int, acked: list[int]) -> None:
+def test_acks_wait_for_what_they_say(acks: int, acked: list[int]) -> None:
     world = World().ready()
     world.cluster.links.cut(2, 1)
     world.write(acks=acks)
@@ -37,7 +37,7 @@ def test_what_acks_wait_for(acks: int, acked: list[int]) -> None:
     assert world.cluster.producer.idle == (acks != -1)
 
 
-def test_after_a_failover_unanswered_batches_are_sent_again() -> None:
+def test_unanswered_batches_are_sent_again_after_a_failover() -> None:
     world = World().ready()
     world.cluster.kill(1)
     world.write()
@@ -105,7 +105,7 @@ def test_an_idempotent_producer_repeats_without_doubling() -> None:
     assert [step["offset"] for step in world.of("ack", record=0)] == [0]
 
 
-def test_where_brokers_ignore_producer_ids_it_does_double() -> None:
+def test_idempotent_producer_doubles_where_brokers_ignore_producer_ids() -> None:
     world = World(config=IDEMPOTENT, rules={"producer_dedup": "no"}).ready()
     world.cluster.links.cut(1, 1001)
     world.write()
@@ -114,7 +114,7 @@ def test_where_brokers_ignore_producer_ids_it_does_double() -> None:
     assert world.logs == [[0, 0]] * 3
 
 
-def test_after_a_failover_an_idempotent_producer_goes_on_in_order() -> None:
+def test_idempotent_producer_goes_on_in_order_after_a_failover() -> None:
     world = World(config=IDEMPOTENT).ready()
     world.write(2)
     world.cluster.kill(1)

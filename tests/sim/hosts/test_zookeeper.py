@@ -169,7 +169,7 @@ def test_a_leader_that_shuts_down_hands_over_first() -> None:
     assert world.cluster.machines.storages[1].clean_shutdown
 
 
-def test_without_a_controller_a_broker_tries_three_times_and_stops() -> None:
+def test_controlled_shutdown_tries_three_times_without_a_controller() -> None:
     world = World(config=QUIET).ready()
     world.cluster.pause(1)
     world.cluster.shut_down(2)
@@ -297,7 +297,7 @@ def test_settings_change_while_running() -> None:
     assert leader(world) == 3
 
 
-def test_what_is_asked_twice_is_done_once() -> None:
+def test_request_that_is_sent_twice_is_done_once() -> None:
     world = World(config=QUIET).ready()
     done: list[int] = []
     answers: list[int] = []

@@ -189,7 +189,7 @@ def test_priorities_put_one_receiver_before_another_wherever_they_meet() -> None
     assert orders == {1, 2}
 
 
-def test_at_a_drawn_moment_a_receiver_falls_behind_all_others() -> None:
+def test_receiver_falls_behind_all_others_at_a_drawn_moment() -> None:
     owners = [1, 2, 3, 4] * 3
     fell = 0
     for seed in range(20):

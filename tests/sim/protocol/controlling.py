@@ -7,9 +7,9 @@ from typing import Any
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
-from sim.protocol.zookeeper.controller import Controller
 from sim.protocol.zookeeper.coordination import ControllerMovedError, Decide, Operation
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
+from sim.protocol.zookeeper.kafka_controller import KafkaController
 
 
 class Store:
@@ -79,7 +79,7 @@ class World:
         self.probes: set[str] = set()
         self._wish: Operation | None = None
         chosen = mode(name).rules.override(rules or {})
-        self.controller = Controller(1, chosen, self, unclean_election=unclean)
+        self.controller = KafkaController(1, chosen, self, unclean_election=unclean)
 
     def at_zookeeper(self, operation: Operation) -> None:
         assert self._wish is None

@@ -15,7 +15,7 @@ def test_places_are_those_of_releases() -> None:
     assert places == sorted(set(places))
 
 
-def test_what_is_no_release_comes_right_after_the_one_that_it_follows() -> None:
+def test_mode_that_is_no_release_comes_right_after_the_one_that_it_follows() -> None:
     assert MODES["kip320"].place < MODES["kip320-repaired"].place < MODES["kraft-3.5"].place
     assert MODES["kraft"].place < MODES["elr-4.0-snapshot"].place < MODES["elr"].place
     assert replace(MODES["kraft"], release="3.10").place > MODES["kraft"].place
@@ -47,7 +47,7 @@ def test_another_value_of_a_rule_changes_what_is_promised(name: str, part: str, 
     assert changed.override({rule: getattr(mode.rules, rule)}) == mode
 
 
-def test_what_a_mode_declares_stays_where_its_rules_do() -> None:
+def test_declarations_of_a_mode_stay_where_its_rules_do() -> None:
     careful = replace(MODES["kip320"], promise=MODES["hw"].promise)
     assert careful.override({"isr_join": "high-watermark"}).promise == MODES["hw"].promise
 

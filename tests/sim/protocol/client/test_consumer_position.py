@@ -22,7 +22,7 @@ def at(position: FetchPosition = HERE, policy: str = "earliest") -> ConsumerPosi
     return one
 
 
-def test_it_begins_without_a_position() -> None:
+def test_consumer_begins_without_a_position() -> None:
     one = ConsumerPosition("latest")
     assert (one.state, one.position) == (INITIALIZING, None)
     assert not one.leader_seen(1, 7)
@@ -48,7 +48,7 @@ def test_no_leader_changes_nothing() -> None:
     assert (one.state, one.position) == (AWAIT_VALIDATION, HERE)
 
 
-def test_without_an_epoch_of_what_was_read_nothing_is_asked() -> None:
+def test_position_without_an_epoch_is_not_asked_about() -> None:
     one = at(FetchPosition(10, -1, 1, 7))
     assert one.state == FETCHING
     assert not one.leader_seen(2, 8)
@@ -56,7 +56,7 @@ def test_without_an_epoch_of_what_was_read_nothing_is_asked() -> None:
     assert one.leader_seen(2, 9)
 
 
-def test_who_cannot_ask_reads_on() -> None:
+def test_consumer_that_cannot_ask_reads_on() -> None:
     one = at()
     assert not one.leader_seen(2, 8, can_validate=False)
     assert (one.state, one.position) == (FETCHING, FetchPosition(10, 5, 2, 8))
@@ -68,13 +68,13 @@ def test_the_log_still_reaches_as_far() -> None:
     assert (one.state, one.position) == (FETCHING, HERE)
 
 
-def test_with_a_policy_it_goes_back_silently() -> None:
+def test_consumer_with_a_policy_goes_back_silently() -> None:
     one = at()
     assert one.epoch_end(HERE, 4, 8) is None
     assert (one.state, one.position) == (FETCHING, FetchPosition(8, 4, 1, 7))
 
 
-def test_without_a_policy_the_application_decides() -> None:
+def test_application_decides_without_a_policy() -> None:
     one = at(policy="none")
     assert one.epoch_end(HERE, 4, 8) == LogTruncation(HERE, 8, 4)
     assert (one.state, one.position) == (AWAIT_VALIDATION, HERE)

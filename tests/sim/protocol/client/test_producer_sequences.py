@@ -80,7 +80,7 @@ def test_a_gap_before_the_next_batch_starts_a_new_epoch_for_all_in_flight() -> N
     assert sender.send(1)[0].sequence == (7, 1, 2)
 
 
-def test_before_kip_360_the_batch_fails_and_a_new_producer_id_begins() -> None:
+def test_batch_fails_and_a_new_producer_id_begins_before_kip_360() -> None:
     sender = Sender("new-producer-id")
     one, two, three = sender.send(1, 1, 1)
     sender.sequences.completed(one)
@@ -91,7 +91,7 @@ def test_before_kip_360_the_batch_fails_and_a_new_producer_id_begins() -> None:
     assert sender.send(1)[0].sequence == (8, 0, 0)
 
 
-def test_after_a_batch_was_given_up_new_ones_wait_until_the_others_are_answered() -> None:
+def test_new_batches_wait_after_one_was_given_up_until_the_others_are_answered() -> None:
     sender = Sender()
     one, two = sender.send(1, 1)
     new = Send(50, 1, -1, 0)
@@ -102,7 +102,7 @@ def test_after_a_batch_was_given_up_new_ones_wait_until_the_others_are_answered(
     assert sender.changes == []
 
 
-def test_when_the_last_batches_were_given_up_a_new_epoch_begins() -> None:
+def test_new_epoch_begins_when_the_last_batches_were_given_up() -> None:
     sender = Sender()
     one, two = sender.send(1, 1)
     assert sender.sequences.leave(one, given_up=True)

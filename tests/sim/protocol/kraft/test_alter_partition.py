@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.kraft.alter_partition import RETRY_US, AlterPartitionSender, Change
+from sim.protocol.kraft.alter_partition import RETRY_US, AlterPartitionManager, Change
 from sim.protocol.messages import INVALID_UPDATE_VERSION, NONE
 from tests.sim.protocol.recording import HW, LAG_US, Recorder, decision, partition
 
@@ -15,7 +15,7 @@ class Broker(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sender = AlterPartitionSender(self)
+        self.sender = AlterPartitionManager(self)
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         super().propose_isr(partition, isr)

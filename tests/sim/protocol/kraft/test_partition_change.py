@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import DESIGNATED, ONLINE, PREFERRED, UNCLEAN, PartitionChange, Terms
+from sim.protocol.kraft.partition_change import (
+    DESIGNATED,
+    ONLINE,
+    PREFERRED,
+    UNCLEAN,
+    PartitionChangeBuilder,
+    PartitionChangeRules,
+)
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
 
@@ -48,8 +55,8 @@ class Made:
     ) -> None:
         found: list[str] = []
         has_elr = rules.elr == "on" if elr is None else elr
-        terms = Terms(rules, lambda probe: found.append(PROBES[probe].name), elr=has_elr)
-        change = PartitionChange(before, lambda broker: broker in alive, min_isr, terms)
+        terms = PartitionChangeRules(rules, lambda probe: found.append(PROBES[probe].name), elr=has_elr)
+        change = PartitionChangeBuilder(before, lambda broker: broker in alive, min_isr, terms)
         for name, value in wanted.items():
             setattr(change, name, value)
         self.after = change.build()
@@ -70,7 +77,7 @@ class Made:
 # Epochs.
 
 
-def test_nothing_changes_nothing() -> None:
+def test_change_of_nothing_is_none() -> None:
     assert Made(state(), ALL).after is None
 
 
@@ -105,13 +112,13 @@ def test_the_elr_is_empty_with_an_isr_of_min_isr() -> None:
     )
 
 
-def test_without_elr_the_last_member_is_waited_for() -> None:
+def test_last_member_is_waited_for_without_elr() -> None:
     made = Made(state(isr=(1,)), (2, 3), KRAFT, isr=())
     assert made.lists == (0, (1,), (), ())
     assert "left-leaderless" in made.probes
 
 
-def test_what_is_left_of_the_elr_goes_once_it_is_off() -> None:
+def test_elr_that_is_left_goes_once_the_feature_is_off() -> None:
     before = state(isr=(1,), elr=(2,), last_known_elr=(3,))
     assert Made(before, ALL, elr=False).lists == (1, (1,), (), (3,))
 
@@ -176,7 +183,7 @@ def test_the_last_leader_is_remembered_until_there_is_another() -> None:
     ("rules", "known"),
     [(ELR, (4,)), (ELR.override({"last_known_elr": "ejected-members"}), (2, 4)), (KIP, (2, 4))],
 )
-def test_who_is_ejected_from_the_elr_is_remembered_as_the_text_has_it(rules: Rules, known: tuple[int, ...]) -> None:
+def test_broker_ejected_from_the_elr_is_remembered_as_the_text_has_it(rules: Rules, known: tuple[int, ...]) -> None:
     before = state(0, (), elr=(1, 2), last_known_elr=(4,))
     made = Made(before, (), rules, unclean=(2,))
     assert made.lists == (0, (), (1,), known)
@@ -198,7 +205,7 @@ def test_an_unfenced_last_leader_is_elected_and_marked() -> None:
     assert {"elected-last-known", "unclean_recovery=election"} <= made.probes
 
 
-def test_with_recovery_the_last_leader_is_one_of_those_that_are_asked() -> None:
+def test_last_leader_is_one_of_those_asked_by_unclean_recovery() -> None:
     assert Made(state(0, (), last_known_elr=(2,)), (2, 4), KIP).after is None
 
 
@@ -216,7 +223,7 @@ def test_elections_without_a_clean_candidate(election: str, leader: int) -> None
     assert made.lists[1] == ((leader,) if leader else (1,))
 
 
-def test_who_is_designated_leads_cleanly_from_the_isr() -> None:
+def test_designated_leader_leads_cleanly_from_the_isr() -> None:
     made = Made(state(0, (2, 3)), ALL, KRAFT, election=DESIGNATED, designated=3)
     assert made.lists == (3, (2, 3), (), ())
     assert "elected-from-isr" in made.probes
@@ -246,7 +253,7 @@ def test_a_reassignment_may_not_leave_one_member(completes: str, done: bool) -> 
     assert f"reassignment_completes={completes}" in made.probes
 
 
-def test_by_the_text_of_the_kip_min_isr_is_enough() -> None:
+def test_reassignment_completes_with_min_isr_by_the_text_of_the_kip() -> None:
     before = state(1, (1, 2), replicas=(4, 2, 3, 1), adding=(4,), removing=(1,))
     for completes, done in (("targets-in-isr", False), ("min-isr", True)):
         made = Made(before, ALL, KRAFT.override({"reassignment_completes": completes}), min_isr=2, isr=(1, 2, 4))
@@ -270,7 +277,7 @@ def test_a_removed_replica_raises_the_leader_epoch() -> None:
     assert made.lists[0] == 2
 
 
-def test_by_the_text_an_isr_that_is_large_enough_leaves_nobody_in_the_elr() -> None:
+def test_isr_that_is_large_enough_empties_the_elr_by_the_text() -> None:
     """Min ISR was lowered while the ISR was empty: the HW moves with the elected member alone."""
     before = state(leader=0, isr=(), elr=(2, 3), last_known_elr=(1,))
     assert Made(before, (2,), KIP, min_isr=1).lists == (2, (2,), (), ())
@@ -278,7 +285,7 @@ def test_by_the_text_an_isr_that_is_large_enough_leaves_nobody_in_the_elr() -> N
     assert Made(before, (2,), mode("elr-4.0-snapshot").rules, min_isr=1).lists == (2, (2,), (3,), ())
 
 
-def test_by_the_text_who_may_have_all_is_known_until_the_isr_is_large_enough() -> None:
+def test_last_known_elr_is_kept_by_the_text_until_the_isr_is_large_enough() -> None:
     before = state(leader=0, isr=(), last_known_elr=(1, 2, 3))
     assert Made(before, ALL, KIP, election=DESIGNATED, designated=2).lists == (2, (2,), (), (1, 3))
     assert Made(before, ALL, KIP, election=DESIGNATED, designated=2, min_isr=1).lists == (2, (2,), (), ())

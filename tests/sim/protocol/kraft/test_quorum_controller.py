@@ -32,7 +32,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.modes import mode
 from sim.protocol.rules import RULES, Rules
-from tests.sim.protocol.quorum import Quorum
+from tests.sim.protocol.quorum_host import QuorumHost
 
 ELR = mode("elr").rules
 KRAFT = mode("kraft").rules
@@ -40,17 +40,17 @@ RECOVERY = mode("elr-recovery").rules
 SNAPSHOT = mode("elr-4.0-snapshot").rules
 
 
-def three(rules: Rules | str = ELR, **config: int | bool) -> Quorum:
+def three(rules: Rules | str = ELR, **config: int | bool) -> QuorumHost:
     """Replicas 1, 2, 3 with min ISR 2."""
     keys = {"min_isr": MIN_ISR, "unclean": UNCLEAN_ELECTION}
-    return Quorum(rules, {MIN_ISR: 2} | {keys[key]: value for key, value in config.items()}).create(1, 2, 3)
+    return QuorumHost(rules, {MIN_ISR: 2} | {keys[key]: value for key, value in config.items()}).create(1, 2, 3)
 
 
 # Registration.
 
 
 def test_a_broker_epoch_is_the_offset_of_the_record() -> None:
-    quorum = Quorum(ELR)
+    quorum = QuorumHost(ELR)
     first = quorum.controller.register(1, 7, -1)
     assert (first.error, first.broker_epoch, first.detected_unclean) == (NONE, 1, False)
     assert quorum.controller.register(1, 7, -1) == first
@@ -116,7 +116,7 @@ def test_a_clean_shutdown_is_one_of_the_registration_before(rules: Rules, clean:
     assert quorum.lists()[2] == ()
 
 
-def _bounced_leader(rules: Rules) -> Quorum:
+def _bounced_leader(rules: Rules) -> QuorumHost:
     """The leader's process ends uncleanly, and registers anew before its end was acted upon."""
     quorum = three(rules)
     quorum.sessions.discard(1)
@@ -141,7 +141,7 @@ def test_an_unclean_registration_that_only_removes_leaves_the_leader_its_epoch()
     assert "unclean_registration=removes" in quorum.probes
 
 
-def test_without_elr_a_registration_changes_no_partition() -> None:
+def test_registration_changes_no_partition_without_elr() -> None:
     quorum = three(KRAFT)
     quorum.fence(2, 3, 1)
     assert quorum.lists() == (0, (1,), (), ())
@@ -162,7 +162,7 @@ def test_a_clean_new_incarnation_leaves_the_isr_and_stays_electable() -> None:
 
 
 def test_a_broker_is_unfenced_when_it_has_read_of_its_registration() -> None:
-    quorum = Quorum(ELR)
+    quorum = QuorumHost(ELR)
     epoch = quorum.controller.register(1, 7, -1).broker_epoch
     beat = quorum.controller.heartbeat
     assert beat(1, epoch, epoch - 1) == (NONE, False, True, False)
@@ -194,7 +194,7 @@ def test_a_leader_stops_when_the_others_have_read_that_it_does_not_lead() -> Non
     assert quorum.image.brokers[1].fenced
 
 
-def test_who_leads_nothing_stops_at_once() -> None:
+def test_broker_that_leads_nothing_stops_at_once() -> None:
     quorum = three()
     epoch = quorum.image.brokers[3].broker_epoch
     assert quorum.controller.heartbeat(3, epoch, quorum.image.offset, want_shut_down=True).should_shut_down
@@ -211,7 +211,7 @@ def test_another_controller_lets_who_leads_nothing_any_more_stop_at_once() -> No
     assert quorum.controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True).should_shut_down
 
 
-def test_before_3_3_a_shutdown_is_not_recorded() -> None:
+def test_shutdown_is_not_recorded_before_3_3() -> None:
     quorum = three(KRAFT.override({"isr_eligibility": "any"}))
     quorum.controller.heartbeat(1, quorum.image.brokers[1].broker_epoch, quorum.image.offset, want_shut_down=True)
     assert not quorum.image.brokers[1].shutting_down
@@ -231,7 +231,7 @@ def test_fencing_is_done_once() -> None:
 
 def test_the_elr_of_four_brokers_with_min_isr_three() -> None:
     """KIP-966's setup, and each of its rules (the figure with its steps is not part of the text)."""
-    quorum = Quorum(ELR, {MIN_ISR: 3}).create(1, 2, 3, 4)
+    quorum = QuorumHost(ELR, {MIN_ISR: 3}).create(1, 2, 3, 4)
     quorum.fence(4)
     assert quorum.lists() == (1, (1, 2, 3), (), ()), "the ISR has min ISR members: nobody else is electable"
     quorum.fence(3)
@@ -341,7 +341,7 @@ def test_the_feature_is_switched_off_and_on() -> None:
     assert quorum.controller.elr_enabled
     assert controller.set(ELR_FEATURE, 2) == INVALID_UPDATE_VERSION
     assert three(KRAFT).controller.set(ELR_FEATURE, 1) == INVALID_UPDATE_VERSION
-    assert not Quorum(ELR, {ELR_FEATURE: 0}).controller.elr_enabled
+    assert not QuorumHost(ELR, {ELR_FEATURE: 0}).controller.elr_enabled
 
 
 def test_an_unclean_registration_leaves_the_elr_of_a_feature_that_is_off() -> None:
@@ -423,7 +423,7 @@ def test_a_stale_sender_is_refused_as_a_whole() -> None:
     ("eligibility", "fenced", "moved"),
     [("any", NONE, NONE), ("alive", INELIGIBLE_REPLICA, NONE), ("registered", INELIGIBLE_REPLICA, INELIGIBLE_REPLICA)],
 )
-def test_who_may_join_the_isr(eligibility: str, fenced: str, moved: str) -> None:
+def test_brokers_that_may_join_the_isr(eligibility: str, fenced: str, moved: str) -> None:
     """D1 and D2 (KIP-841, KIP-903)."""
     quorum = three(KRAFT.override({"isr_eligibility": eligibility}))
     epochs = {broker: quorum.image.brokers[broker].broker_epoch for broker in (1, 2, 3)}
@@ -468,7 +468,7 @@ def test_an_unknown_partition() -> None:
 
 
 def test_a_partition_begins_with_its_active_replicas() -> None:
-    quorum = Quorum(ELR)
+    quorum = QuorumHost(ELR)
     quorum.start(1, 2)
     quorum.register(3)
     assert quorum.controller.create_partition("p", (3, 2, 1)) == NONE
@@ -650,7 +650,7 @@ class Happenings(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.quorum = Quorum(self.era, {MIN_ISR: 3})
+        self.quorum = QuorumHost(self.era, {MIN_ISR: 3})
         self.seen = 0
 
     @initialize()

@@ -18,26 +18,28 @@ from sim.protocol.kraft.unclean_recovery import (
 from sim.protocol.kraft.unclean_recovery import NONE as NO_STRATEGY
 from sim.protocol.messages import ELECTION_NOT_NEEDED, NONE
 from sim.protocol.modes import mode
-from tests.sim.protocol.quorum import Quorum
+from tests.sim.protocol.quorum_host import QuorumHost
 
 KIP = mode("elr-recovery").rules
 TIMEOUT_US = 300_000_000
 
 
-def three(strategy: str = "default", *, takes_first: bool = False, unclean: bool = False, min_isr: int = 2) -> Quorum:
+def three(
+    strategy: str = "default", *, takes_first: bool = False, unclean: bool = False, min_isr: int = 2
+) -> QuorumHost:
     """Replicas 1, 2, 3 without a leader: 1 left first, then 2; 3 led last; all are fenced."""
     rules = KIP.override({"unclean_recovery": "first-replies"}) if takes_first else KIP
-    quorum = Quorum(rules, {MIN_ISR: min_isr, STRATEGY: strategy, UNCLEAN_ELECTION: unclean}).create(1, 2, 3)
+    quorum = QuorumHost(rules, {MIN_ISR: min_isr, STRATEGY: strategy, UNCLEAN_ELECTION: unclean}).create(1, 2, 3)
     quorum.fence(1, 2, 3)
     return quorum
 
 
-def recovery(quorum: Quorum) -> UncleanRecovery:
+def recovery(quorum: QuorumHost) -> UncleanRecovery:
     assert quorum.controller.recovery is not None
     return quorum.controller.recovery
 
 
-def fire(quorum: Quorum, after_us: int) -> None:
+def fire(quorum: QuorumHost, after_us: int) -> None:
     """The timers of that length fire."""
     due = [timer for timer, length in quorum.timers if length == after_us]
     quorum.timers = [entry for entry in quorum.timers if entry[0] not in due]
@@ -46,7 +48,7 @@ def fire(quorum: Quorum, after_us: int) -> None:
         quorum.controller.recovery_timed_out(timer)
 
 
-def balanced() -> Quorum:
+def balanced() -> QuorumHost:
     """2 and 3 ended uncleanly, and are back: all last known members of the ELR are there."""
     quorum = three()
     quorum.start(2, 3)
@@ -140,10 +142,10 @@ def test_a_recovery_ends_when_a_member_is_fenced_and_begins_anew() -> None:
     assert quorum.lists()[0] == 0
 
 
-def test_without_a_known_member_nobody_is_elected() -> None:
+def test_balanced_elects_nobody_without_a_known_member() -> None:
     """A change of min ISR may clear what is known."""
     rules = KIP.override({"min_isr_change": "clears-elr"})
-    quorum = Quorum(rules, {MIN_ISR: 2}).create(1, 2, 3)
+    quorum = QuorumHost(rules, {MIN_ISR: 2}).create(1, 2, 3)
     quorum.fence(1, 2, 3)
     quorum.controller.set(MIN_ISR, 1)
     assert quorum.lists() == (0, (), (), ())
@@ -179,7 +181,7 @@ def test_an_answer_is_forgotten_with_the_incarnation_that_gave_it() -> None:
     assert quorum.lists()[0] == 3
 
 
-def test_who_does_not_answer_is_asked_again() -> None:
+def test_replica_that_does_not_answer_is_asked_again() -> None:
     quorum = balanced()
     quorum.answer(2, 1, 5)
     asked = len(quorum.asked)
@@ -195,7 +197,7 @@ def test_answers_that_nobody_waits_for() -> None:
     quorum = three()
     quorum.answer(2, 1, 5)
     assert quorum.lists()[0] == 0
-    other = Quorum("elr").create(1, 2, 3)
+    other = QuorumHost("elr").create(1, 2, 3)
     other.answer(2, 1, 5)
     other.controller.recovery_timed_out(1)
     assert other.lists()[0] == 1
@@ -264,7 +266,7 @@ def test_a_clean_election_ends_an_aggressive_recovery() -> None:
 # None, and administrators.
 
 
-def test_without_strategy_an_administrator_decides() -> None:
+def test_administrator_decides_without_strategy() -> None:
     quorum = three(NO_STRATEGY)
     quorum.start(1, 2, 3)
     assert not quorum.asked

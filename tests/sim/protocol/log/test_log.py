@@ -118,7 +118,7 @@ def test_truncation_into_a_batch_takes_all_of_it_and_leaves_the_leo_beyond_the_d
     assert log.leo == 10
 
 
-def test_what_a_follower_takes_below_its_leo_depends_on_the_offset_that_is_checked() -> None:
+def test_follower_takes_below_its_leo_what_the_checked_offset_allows() -> None:
     by_first, by_last = Log(), Log(check_first_offset=False)
     for log in (by_first, by_last):
         log.append_new(0, 20, 0)

@@ -39,7 +39,7 @@ def test_the_last_five_batches_of_the_latest_epoch_are_known() -> None:
         ((2, 0, 7), NONE, None),
     ],
 )
-def test_what_becomes_of_a_batch(sequence: tuple[int, int, int], error: str, repeats: int | None) -> None:
+def test_batch_is_appended_repeated_or_refused(sequence: tuple[int, int, int], error: str, repeats: int | None) -> None:
     batches = log((1, 3, 0), (1, 3, 2))
     assert check(batches, sequence, 2) == (error, None if repeats is None else batches[repeats])
 
@@ -48,7 +48,7 @@ def test_a_repetition_has_the_same_length() -> None:
     assert check(log((1, 0, 0), (1, 0, 2)), (1, 0, 0), 3) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 
 
-def test_beyond_five_batches_a_repetition_is_out_of_order() -> None:
+def test_repetition_beyond_five_batches_is_out_of_order() -> None:
     batches = log(*((1, 0, 2 * number) for number in range(6)))
     assert check(batches, (1, 0, 2), 2) == (NONE, batches[1])
     assert check(batches, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
@@ -78,7 +78,7 @@ def test_a_repetition_is_not_appended_and_waits_for_the_hw_like_the_first() -> N
     assert host.of("answer")[2:] == [(10, NONE, 0)]
 
 
-def test_with_acks_1_a_repetition_is_answered_at_once() -> None:
+def test_repetition_is_answered_at_once_with_acks_1() -> None:
     host = Recorder()
     one = leader(host)
     for sequence in (0, 1, 1):
@@ -95,7 +95,7 @@ def test_a_gap_is_refused() -> None:
     assert host.of("answer") == [(12, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
 
 
-def test_what_was_truncated_is_forgotten() -> None:
+def test_truncated_batches_are_forgotten() -> None:
     one = leader(Recorder())
     for sequence in (0, 1, 2):
         send(one, sequence)
@@ -116,7 +116,7 @@ def test_a_leader_knows_what_it_replicated() -> None:
     assert host.of("answer") == [(13, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
 
 
-def test_without_the_rule_everything_is_appended() -> None:
+def test_repetition_is_appended_without_the_rule() -> None:
     one = leader(Recorder(), "no")
     for sequence in (0, 0, 5):
         send(one, sequence)

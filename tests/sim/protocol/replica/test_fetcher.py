@@ -128,13 +128,13 @@ def test_an_answer_beyond_the_leo_removes_nothing() -> None:
 
 
 @pytest.mark.parametrize("error", [NONE, UNSUPPORTED_VERSION])
-def test_without_an_answer_it_falls_back_to_its_high_watermark(error: str) -> None:
+def test_follower_without_an_answer_falls_back_to_its_high_watermark(error: str) -> None:
     follower = Follower({1: 4}, KIP101, hw=3).follow()
     follower.ends(-1, error=error)
     assert follower.fetches_from == 3
 
 
-def test_without_epochs_it_truncates_to_its_high_watermark_unasked() -> None:
+def test_follower_without_epochs_truncates_to_its_high_watermark_unasked() -> None:
     follower = Follower({}, KIP101).follow()
     assert follower.fetches_from == 0
     assert follower.host.of("settled") == [(5, 0, 0)]
@@ -184,7 +184,7 @@ def test_kip279_asks_again_until_the_epochs_agree() -> None:
         ((0, 2), (2, True)),
     ],
 )
-def test_what_an_answer_means(reply: tuple[int, int], expected: tuple[int, bool]) -> None:
+def test_answer_about_an_epoch_means_an_offset(reply: tuple[int, int], expected: tuple[int, bool]) -> None:
     epochs = Follower({1: 4, 3: 8}, KIP279).replica.epochs
     assert truncation_state(epochs, 12, 5, *reply) == expected
 
@@ -218,13 +218,13 @@ def test_the_delayed_truncation_keeps_the_log_until_the_leaders_records_have_com
     assert follower.fetches_from == 3
 
 
-def test_it_truncates_though_the_leader_has_nothing_beyond_its_high_watermark() -> None:
+def test_delayed_truncation_happens_though_the_leader_has_nothing_beyond_the_high_watermark() -> None:
     follower = Follower({1: 4}, HW.override({"follower_truncation": "high-watermark-delayed"}), hw=2).follow()
     follower.brings(hw=1)
     assert (follower.replica.log.leo, follower.replica.hw) == (2, 1)
 
 
-def test_it_goes_by_the_leaders_end_where_that_is_before_its_high_watermark() -> None:
+def test_delayed_truncation_goes_by_the_leaders_end_before_the_high_watermark() -> None:
     rules = HW.override({"follower_truncation": "high-watermark-delayed", "out_of_range": "truncates"})
     follower = Follower({1: 4}, rules, hw=3).follow()
     follower.brings(error=OFFSET_OUT_OF_RANGE)
@@ -233,7 +233,7 @@ def test_it_goes_by_the_leaders_end_where_that_is_before_its_high_watermark() ->
 
 
 @pytest.mark.parametrize(("rule", "carried"), [("no", NO_EPOCH), ("yes", 5)])
-def test_whether_questions_carry_the_leader_epoch_is_a_rule(rule: str, carried: int) -> None:
+def test_rule_decides_whether_questions_carry_the_leader_epoch(rule: str, carried: int) -> None:
     follower = Follower({1: 4}, KIP101.override({"truncation_fencing": rule})).follow()
     assert follower.asked.asks == [("t-0", carried, 1)]
     assert follower.asked.leader_epochs == [5]
@@ -242,7 +242,7 @@ def test_whether_questions_carry_the_leader_epoch_is_a_rule(rule: str, carried: 
 
 
 @pytest.mark.parametrize(("rule", "leo"), [("offset", 2), ("truncation-epoch", 4), ("leader-epoch", 4)])
-def test_whether_an_answer_for_an_earlier_leader_epoch_truncates_is_a_rule(rule: str, leo: int) -> None:
+def test_rule_decides_whether_an_answer_for_an_earlier_leader_epoch_truncates(rule: str, leo: int) -> None:
     follower = Follower({1: 4}, KIP101.override({"late_reply": rule})).follow(5)
     follower.follow(6)
     follower.ends(2)
@@ -257,7 +257,7 @@ def test_whether_an_answer_for_an_earlier_leader_epoch_truncates_is_a_rule(rule:
         ("newer-epoch", [True, False, True, True]),
     ],
 )
-def test_which_decisions_make_it_begin_anew_is_a_rule(rule: str, restarts: list[bool]) -> None:
+def test_rule_decides_which_decisions_restart_the_fetcher(rule: str, restarts: list[bool]) -> None:
     rules = HW.override({"fetcher_restart": rule})
     cases = [(3, decision(2, 6)), (2, decision(2, 5)), (2, decision(2, 6)), (2, decision(2, 7))]
     assert [restarts_fetcher(rules, leader, 5, newer) for leader, newer in cases] == restarts
@@ -298,7 +298,7 @@ def test_an_answer_whose_offset_no_longer_fits_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(("rule", "leo"), [("offset", 3), ("truncation-epoch", 3), ("leader-epoch", 2)])
-def test_whether_an_answer_to_an_earlier_epoch_is_taken_is_a_rule(rule: str, leo: int) -> None:
+def test_rule_decides_whether_an_answer_to_an_earlier_epoch_is_taken(rule: str, leo: int) -> None:
     follower = Follower({1: 2}, HW.override({"late_reply": rule, "fetch_fencing": "leader-epoch"}), hw=2).follow(5)
     assert follower.asked.positions == [("t-0", 2, 5, NO_EPOCH)]
     follower.follow(6)
@@ -306,7 +306,7 @@ def test_whether_an_answer_to_an_earlier_epoch_is_taken_is_a_rule(rule: str, leo
     assert follower.replica.log.leo == leo
 
 
-def test_what_is_no_longer_followed_takes_nothing() -> None:
+def test_partition_that_is_no_longer_followed_takes_nothing() -> None:
     follower = Follower({1: 2}, HW, hw=2).follow()
     follower.fetcher.remove("t-0")
     follower.brings(Batch(2, 2, 5, 9), hw=3)
@@ -341,7 +341,7 @@ def test_the_text_of_kip_320_retries_when_fenced() -> None:
 
 
 @pytest.mark.parametrize(("rule", "later"), [("first-fetch", NO_EPOCH), ("every-fetch", 5)])
-def test_which_fetches_of_a_session_carry_the_leader_epoch_is_a_rule(rule: str, later: int) -> None:
+def test_rule_decides_which_fetches_of_a_session_carry_the_leader_epoch(rule: str, later: int) -> None:
     rules = HW.override({"fetch_fencing": "leader-epoch", "session_epoch": rule})
     follower = Follower({1: 2}, rules, hw=2).follow(5)
     carried = [follower.asked.positions[0][2]]
@@ -369,7 +369,7 @@ def test_the_first_draft_of_kip_320_sends_the_epoch_of_the_last_record_and_trunc
 @pytest.mark.parametrize(
     ("rule", "dead", "failed"), [("thread-dies", True, set()), ("partition-fails", False, {"t-0"})]
 )
-def test_what_an_append_error_ends_is_a_rule(rule: str, dead: bool, failed: set[str]) -> None:
+def test_rule_decides_what_an_append_error_ends(rule: str, dead: bool, failed: set[str]) -> None:
     follower = Follower({1: 4}, KIP101.override({"append_error": rule}), hw=4).follow()
     follower.ends(4)
     follower.brings(Batch(2, 6, 5, 20), hw=7)
@@ -390,7 +390,9 @@ def test_0_10_takes_a_batch_that_begins_below_its_leo() -> None:
     ("rule", "dead", "failed"), [("thread-dies", True, set()), ("partition-fails", False, {"t-0"})]
 )
 @pytest.mark.parametrize("epochs", [{1: 4}, {}])
-def test_so_does_a_truncation_that_fails(epochs: dict[int, int], rule: str, dead: bool, failed: set[str]) -> None:
+def test_truncation_that_fails_ends_what_an_append_error_ends(
+    epochs: dict[int, int], rule: str, dead: bool, failed: set[str]
+) -> None:
     follower = Follower(epochs, KIP101.override({"append_error": rule}), hw=2)
     with patch.object(Replica, "truncate_to", side_effect=OSError):
         follower.follow()
@@ -433,7 +435,7 @@ def test_a_diverging_answer_truncates_and_its_high_watermark_is_ignored() -> Non
     assert follower.host.of("settled") == [(5, 3, 1)]
 
 
-def test_it_looks_back_by_fetching() -> None:
+def test_follower_looks_back_by_fetching() -> None:
     follower = Follower({1: 4, 3: 2, 4: 2}, ON_FETCH).follow()
     follower.brings(diverging=(2, 5))
     assert follower.asked.positions == [("t-0", 4, 5, 1)]
@@ -496,7 +498,7 @@ def test_a_leader_that_compares_no_epochs_is_asked_where_they_end() -> None:
 
 
 @pytest.mark.parametrize(("latest", "earliest", "leo"), [(2, None, 2), (6, 5, 5), (6, 0, 4)])
-def test_what_was_out_of_range_is_compared_next(latest: int, earliest: int | None, leo: int) -> None:
+def test_log_that_was_out_of_range_is_compared_next(latest: int, earliest: int | None, leo: int) -> None:
     follower = Follower({1: 4}, ON_FETCH).follow()
     follower.brings(error=OFFSET_OUT_OF_RANGE)
     follower.lists(latest)
@@ -531,7 +533,7 @@ def test_only_a_fetch_that_was_agreed_with_goes_round() -> None:
     ("leader", "isr", "shutting_down", "stops"),
     [(0, (1, 2), False, True), (2, (2,), False, False), (2, (1, 2), True, False), (2, (2,), True, True)],
 )
-def test_when_a_follower_stops_fetching(leader: int, isr: tuple[int, ...], *, shutting_down: bool, stops: bool) -> None:
+def test_fetcher_stops_when(leader: int, isr: tuple[int, ...], *, shutting_down: bool, stops: bool) -> None:
     assert stops_fetcher(1, decision(leader, isr=isr), shutting_down=shutting_down) == stops
 
 
@@ -621,7 +623,7 @@ def test_a_leader_that_ends_earlier_halts_the_broker() -> None:
 
 
 @pytest.mark.parametrize(("rule", "unclean"), [("halts", True), ("truncates", False)])
-def test_or_it_truncates_to_the_leaders_end(rule: str, unclean: bool) -> None:
+def test_out_of_range_follower_truncates_to_the_leaders_end(rule: str, unclean: bool) -> None:
     follower = out_of_range(HW.override({"out_of_range": rule}), unclean=unclean)
     follower.lists(2)
     assert follower.fetches_from == 2

@@ -50,7 +50,7 @@ def test_the_high_watermark_is_the_smallest_leo_in_the_isr() -> None:
     assert host.of("hw") == [(0, 2), (2, 3)]
 
 
-def test_it_waits_for_a_follower_that_is_catching_up() -> None:
+def test_high_watermark_waits_for_a_follower_that_is_catching_up() -> None:
     one = partition(Recorder())
     one.become_leader(decision(isr=(1, 2)), 0)
     one.follower_fetched(3, 1, 0, one.leader_epoch, 10)  # Caught up, and proposed to join; that is refused:
@@ -87,7 +87,7 @@ def test_a_lone_leader_commits_at_once() -> None:
 
 
 @pytest.mark.parametrize(("rule", "hw"), [("no", 1), ("yes", 0)])
-def test_whether_it_waits_for_min_isr_is_a_rule(rule: str, hw: int) -> None:
+def test_rule_decides_whether_the_high_watermark_waits_for_min_isr(rule: str, hw: int) -> None:
     one = partition(Recorder(), HW.override({"hw_needs_min_isr": rule}), min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.produce(produce(0, acks=1), LAG_US * 2)
@@ -107,7 +107,7 @@ def test_acks_decide_when_a_write_is_answered() -> None:
     assert host.of("answer")[1:] == [(2, NONE, 2)]
 
 
-def test_below_min_isr_acks_all_is_refused_before_the_append_and_acks_1_is_not() -> None:
+def test_acks_all_is_refused_below_min_isr_before_the_append_and_acks_1_is_not() -> None:
     host = Recorder()
     one = partition(host, min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), 0)
@@ -142,7 +142,7 @@ def test_a_leader_that_steps_down_refuses_what_waits() -> None:
 
 
 @pytest.mark.parametrize(("rule", "needed"), [("high-watermark", 1), ("leader-epoch-start", 3)])
-def test_what_a_follower_needs_to_join(rule: str, needed: int) -> None:
+def test_follower_needs_this_to_join(rule: str, needed: int) -> None:
     host = Recorder()
     one = filled(host, {0: 3}, HW.override({"isr_join": rule}), hw=1)
     one.become_leader(decision(isr=(1, 3)), LAG_US * 2)
@@ -237,9 +237,7 @@ def test_an_expansion_asked_of_the_controller_holds_the_high_watermark_but_is_no
         ("UNKNOWN_SERVER_ERROR", (1, 2), 2),
     ],
 )
-def test_what_becomes_of_a_proposal_depends_on_the_controllers_error(
-    error: str, pending: tuple[int, ...], proposals: int
-) -> None:
+def test_proposal_ends_or_stays_by_the_controllers_error(error: str, pending: tuple[int, ...], proposals: int) -> None:
     host = Recorder()
     one = partition(host, ALTER)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
@@ -283,7 +281,7 @@ def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pend
         ("registered", "alter-partition", False),
     ],
 )
-def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_rule(
+def test_rule_decides_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for(
     rule: str, update: str, *, joins: bool
 ) -> None:
     host = Recorder()
@@ -302,7 +300,7 @@ def test_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for_is_a_ru
     ("registered", "fetched", "joins"),
     [(4, 4, True), (5, 4, False), (4, 5, False), (None, 4, False), (4, NO_BROKER_EPOCH, True)],
 )
-def test_in_kraft_who_joins_and_is_waited_for_is_the_registration_that_fetched(
+def test_registration_that_fetched_joins_and_is_waited_for_in_kraft(
     registered: int | None, fetched: int, *, joins: bool
 ) -> None:
     host = Recorder()
@@ -346,7 +344,7 @@ def test_a_fetch_of_an_earlier_registration_than_metadata_shows_is_stale(
     assert not one.is_stale(2, NO_BROKER_EPOCH)
 
 
-def test_in_kraft_the_committed_isr_decides_whether_the_high_watermark_moves_and_the_maximal_one_how_far() -> None:
+def test_committed_isr_decides_whether_the_high_watermark_moves_and_the_maximal_one_how_far() -> None:
     host = Recorder()
     host.registered = {2: 4, 3: 4}
     one = partition(host, KRAFT, min_insync_replicas=2)
@@ -456,7 +454,9 @@ def test_members_that_lag_are_proposed_to_leave() -> None:
 
 
 @pytest.mark.parametrize(("rule", "isr"), [("none", [((1,),)]), ("min-isr", [((1, 3),)])])
-def test_whether_members_that_lag_are_held_at_min_isr_is_a_rule(rule: str, isr: list[tuple[tuple[int, ...]]]) -> None:
+def test_rule_decides_whether_members_that_lag_are_held_at_min_isr(
+    rule: str, isr: list[tuple[tuple[int, ...]]]
+) -> None:
     host = Recorder()
     one = partition(host, KRAFT.override({"isr_floor": rule}), min_insync_replicas=2)
     one.become_leader(decision(), 0)
@@ -493,7 +493,7 @@ def test_having_reached_the_leo_of_the_fetch_before_counts_as_caught_up_then() -
 
 
 @pytest.mark.parametrize(("rule", "known"), [("no", (0, 30, True)), ("yes", (-1, 0, False))])
-def test_whether_fetches_of_another_leader_epoch_count_is_a_rule(rule: str, known: tuple[int, int, bool]) -> None:
+def test_rule_decides_whether_fetches_of_another_leader_epoch_count(rule: str, known: tuple[int, int, bool]) -> None:
     host = Recorder()
     one = partition(host, HW.override({"hw_needs_epoch": rule}))
     one.become_leader(decision(epoch=3, isr=(1, 2)), 0)
@@ -539,7 +539,7 @@ def test_epochs_of_clients_have_a_rule_of_their_own(rule: str, error: str) -> No
 
 
 @pytest.mark.parametrize(("rule", "error"), [("no", NONE), ("yes", FENCED_LEADER_EPOCH)])
-def test_so_have_those_of_questions_about_epochs(rule: str, error: str) -> None:
+def test_epochs_of_questions_about_epochs_have_a_rule_of_their_own(rule: str, error: str) -> None:
     one = filled(Recorder(), {1: 3}, KIP101.override({"truncation_fencing": rule}))
     one.become_leader(decision(epoch=4), 0)
     assert one.end_offset_for(3, 1, with_epoch=False)[0] == error
@@ -597,7 +597,7 @@ def test_a_leader_that_truncates_in_a_phase_of_its_own_compares_nothing() -> Non
     assert (one.agrees, filled(Recorder(), {0: 2}, KRAFT).agrees) == (None, AGREES)
 
 
-def test_without_fencing_any_epoch_will_do() -> None:
+def test_any_epoch_will_do_without_fencing() -> None:
     one = filled(Recorder(), {1: 3}, hw=2)
     one.become_leader(decision(epoch=4), 0)
     one.advance_log_start(2)
@@ -630,7 +630,7 @@ def test_a_leader_names_the_epoch_if_it_would_ask_for_it_itself(rule: str, epoch
 
 
 @pytest.mark.parametrize(("rule", "last"), [("first-append", 2), ("election", 4)])
-def test_when_a_leader_notes_its_epoch(rule: str, last: int) -> None:
+def test_leader_notes_its_epoch_when_its_rule_says(rule: str, last: int) -> None:
     one = filled(Recorder(), {2: 2}, KIP101.override({"epoch_recorded_at": rule}))
     one.become_leader(decision(epoch=4), 0)
     assert one.epochs.latest == last
@@ -639,7 +639,7 @@ def test_when_a_leader_notes_its_epoch(rule: str, last: int) -> None:
 
 
 @pytest.mark.parametrize(("rule", "answer"), [("no", (NONE, 1)), ("yes", (OFFSET_NOT_AVAILABLE, -1))])
-def test_whether_a_new_leader_answers_latest_is_a_rule(rule: str, answer: tuple[str, int]) -> None:
+def test_rule_decides_whether_a_new_leader_answers_latest(rule: str, answer: tuple[str, int]) -> None:
     one = filled(Recorder(), {1: 3}, HW.override({"list_offsets_guard": rule}), hw=1)
     assert one.list_offset(LATEST, NO_EPOCH, replica=False) == (NOT_LEADER_OR_FOLLOWER, -1)
     one.become_leader(decision(epoch=4), 0)

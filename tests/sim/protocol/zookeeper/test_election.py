@@ -15,7 +15,7 @@ def test_the_first_live_member_in_assignment_order_leads_and_the_dead_leave_the_
     assert election.offline((3, 1, 2), (1, 2, 3), [1, 2]) == (1, (1, 2))
 
 
-def test_without_a_live_member_nobody_leads_unless_unclean_election_is_allowed() -> None:
+def test_partition_without_a_live_member_has_no_leader_unless_unclean_election_is_allowed() -> None:
     assert election.offline((1, 2, 3), (1,), [3, 2]) is None
     assert election.offline((1, 2, 3), (1,), [3, 2], unclean=True) == (2, (2,))
     assert election.offline((1, 2, 3), (1,), [], unclean=True) is None
@@ -36,17 +36,17 @@ def test_a_clean_election_never_adds_a_member_and_never_empties_the_isr(isr: tup
     [((1, 2), [1, 2], (1, (1, 2))), ((1, 2), [2], None), ((2,), [1, 2], None)],
 )
 def test_the_preferred_leader_is_the_head_of_the_assignment_or_none(
-    isr: tuple[int, ...], live: list[int], choice: election.Choice
+    isr: tuple[int, ...], live: list[int], choice: election.ElectionResult
 ) -> None:
     assert election.preferred((1, 2), isr, live) == choice
 
 
-def test_after_a_reassignment_the_first_of_the_new_replicas_in_sync_leads() -> None:
+def test_first_new_replica_in_sync_leads_after_a_reassignment() -> None:
     assert election.reassigned((4, 3, 2), (2, 3), [1, 2, 3, 4]) == (3, (2, 3))
     assert election.reassigned((4,), (2, 3), [1, 2, 3, 4]) is None
 
 
-def test_who_shuts_down_hands_over_and_leaves_the_isr() -> None:
+def test_broker_that_shuts_down_hands_over_and_leaves_the_isr() -> None:
     assert election.controlled_shutdown((1, 2, 3), (1, 2, 3), [1, 2, 3], {1: None}) == (2, (2, 3))
     assert election.controlled_shutdown((1, 2), (1,), [1, 2], {1: None}) is None
 
@@ -58,13 +58,13 @@ def test_the_last_member_is_waited_for() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([1, 2, 3]), st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3), LIVE)
-def test_who_is_relied_upon_has_run_all_the_time_or_has_the_longest_log_of_all(
+def test_eligible_members_have_run_all_the_time_or_have_the_longest_log_of_all(
     logs: dict[int, tuple[int, int]], live: set[int]
 ) -> None:
     for started in (set(), {1}, {1, 2}, {1, 2, 3}):
         state = LeaderAndIsr("p", 1, 0, (1, 2, 3), 0, (1, 2, 3), joined={1: 0, 2: 0, 3: 0})
         registry = {broker: election.BrokerInfo(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
-        relied = election.relied_upon(state, registry, live)
+        relied = election.eligible_members(state, registry, live)
         if len(started) < 3 or len(live) < 3:
             assert set(relied) == live - started
         else:

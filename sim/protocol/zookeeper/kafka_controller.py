@@ -26,7 +26,7 @@ from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
 
-class Controller:
+class KafkaController:
     """The controller of one broker, at work while it is elected.
 
     Args:

@@ -22,9 +22,9 @@ from sim.hosts.peers import Heartbeating
 from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS
-from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, Image, PartitionRegistration, Record
+from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
-from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -43,7 +43,7 @@ FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator takes it that records are lost."""
 
 
-class Quorum(ControlPlane):
+class ControllerQuorum(ControlPlane):
     """The control plane of a KRaft cluster.
 
     Args:
@@ -79,10 +79,10 @@ class Quorum(ControlPlane):
         """Another controller becomes active: it knows the log, and nothing else."""
         self.epoch += 1
         settings = self._settings
-        image = Image()
+        image = MetadataImage()
         for record in self.log.records:
             image.replay(record)
-        self.active = KraftController(image, self._rules, self, self._config)
+        self.active = QuorumController(image, self._rules, self, self._config)
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
         self.touch()
         if settings.auto_balance:
@@ -127,7 +127,7 @@ class Quorum(ControlPlane):
         self.sessions.touch()
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `KraftControllerHost.append`: commit records, and let everybody have them."""
+        """See `QuorumControllerHost.append`: commit records, and let everybody have them."""
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
         for record in records:
@@ -223,7 +223,7 @@ class Quorum(ControlPlane):
             self.log.send(broker, 0)
 
     def has_session(self, broker: int) -> bool:
-        """See `KraftControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        """See `QuorumControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
         self.network.idle.settle_pings(broker, self._kernel.now_us)
         return self.sessions.is_open(broker)
 
@@ -328,7 +328,7 @@ class Quorum(ControlPlane):
         self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
-        """See `KraftControllerHost.recoveries`."""
+        """See `QuorumControllerHost.recoveries`."""
         self._recorder.record(steps.Recoveries(running, finished, manual))
 
     def on_replica_log_info(self, info: ReplicaLogInfo) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sim.config import Value
+from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
-from sim.hosts.quorum import Quorum
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
 from tests.sim.world import World
 
@@ -17,8 +17,8 @@ def kraft(mode: str = "kraft", **more: int) -> World:
     return World(mode, config={**config, **{key.replace("_", "."): value for key, value in more.items()}}).ready()
 
 
-def quorum(world: World) -> Quorum:
-    assert isinstance(world.cluster.control, Quorum)
+def quorum(world: World) -> ControllerQuorum:
+    assert isinstance(world.cluster.control, ControllerQuorum)
     return world.cluster.control
 
 
@@ -223,7 +223,7 @@ def test_the_preferred_leader_is_gone_back_to() -> None:
 def test_a_heartbeat_that_is_left_out_tells_how_far_the_broker_has_read() -> None:
     world = kraft()
     world.run(20)
-    quorum(world).expire(3)  # Records that nobody's heartbeat has told of.
+    quorum(world).expire(3)  # Records that no heartbeat has told of.
     world.run(10)
     world.cluster.shut_down(1)  # It waits until the others have read that it goes.
     world.run(5)
@@ -231,7 +231,7 @@ def test_a_heartbeat_that_is_left_out_tells_how_far_the_broker_has_read() -> Non
     assert state(world).leader == 2
 
 
-def test_who_waits_for_an_administrator_is_counted() -> None:
+def test_partition_that_waits_for_an_administrator_is_counted() -> None:
     config: dict[str, Value] = {"min.insync.replicas": 2, "unclean.recovery.strategy": "None"}
     world = World("elr-recovery", config=config).ready()
     for broker in (1, 2, 3):

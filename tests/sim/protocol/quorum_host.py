@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.protocol.kraft.alter_partition import Change
-from sim.protocol.kraft.metadata import Image, PartitionRegistration, Record, Value
-from sim.protocol.kraft.quorum_controller import KraftController
+from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfo, ReplicaLogInfo
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
@@ -30,7 +30,7 @@ class Proposer:
     def isr_refused(self, error: str, now_us: int) -> None: ...
 
 
-class Quorum:
+class QuorumHost:
     """A controller, and the host that it asks.
 
     Attributes:
@@ -53,7 +53,7 @@ class Quorum:
         self.probes: set[str] = set()
         self.counters = (0, 0, 0)
         self._incarnation = 100
-        self.controller = KraftController(Image(), self.rules, self, config)
+        self.controller = QuorumController(MetadataImage(), self.rules, self, config)
 
     # The host's side.
 
@@ -68,7 +68,7 @@ class Quorum:
         self.asked.append((broker, name))
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
-        """See `KraftControllerHost.recoveries`."""
+        """See `QuorumControllerHost.recoveries`."""
         self.counters = (running, finished, manual)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
@@ -80,7 +80,7 @@ class Quorum:
     # The test's side.
 
     @property
-    def image(self) -> Image:
+    def image(self) -> MetadataImage:
         return self.controller.image
 
     @property
@@ -96,10 +96,10 @@ class Quorum:
 
     def fail_over(self) -> None:
         """Another controller becomes active."""
-        image = Image()
+        image = MetadataImage()
         for record in self.records:
             image.replay(record)
-        self.controller = KraftController(image, self.rules, self, self.config)
+        self.controller = QuorumController(image, self.rules, self, self.config)
         self.controller.activate()
 
     def register(self, *brokers: int, clean: bool = False) -> None:
@@ -129,7 +129,7 @@ class Quorum:
             self.sessions.discard(broker)
             self.controller.fence(broker)
 
-    def create(self, *replicas: int, name: str = "p") -> Quorum:
+    def create(self, *replicas: int, name: str = "p") -> QuorumHost:
         """Brokers that are all there, and a partition."""
         self.start(*(broker for broker in sorted(replicas) if broker not in self.image.brokers))
         assert not self.controller.create_partition(name, replicas)

@@ -94,7 +94,7 @@ def test_a_session_that_expired_is_no_bounce() -> None:
     assert world.elected().decided[:2] == (2, (1, 2, 3))
 
 
-def test_nobody_has_bounced_before_the_topic_exists() -> None:
+def test_bounce_before_the_topic_exists_is_none() -> None:
     store = Store(0, (1, 2), epoch=-1, registered={1: 11})
     store.state.joined.clear()
     world = World(store, rules={"missed_bounce": "noticed"}).elected()
@@ -109,7 +109,7 @@ def test_a_member_that_ran_all_the_time_is_waited_for() -> None:
     assert world.run().decided[:2] == (3, (3,))
 
 
-def test_when_all_members_were_started_anew_the_longest_log_leads() -> None:
+def test_longest_log_leads_when_all_members_were_started_anew() -> None:
     world = _bounced(1, {1: 21, 3: 23}, {1: (4, 7), 2: (3, 9), 3: (4, 8)})
     assert world.decided[:2] == (0, (1, 2, 3))  # Who is not back may have the longest.
     world.store.registered[2] = 22
@@ -211,7 +211,7 @@ def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has
     assert world.run().decided[0] == 1
 
 
-def test_what_is_at_work_when_the_session_ends_is_given_up_or_finished() -> None:
+def test_event_at_work_when_the_session_ends_is_given_up_or_finished() -> None:
     for name, leader in (("kip320", 3), ("kip279", 1)):
         world = World(Store(3, (1, 2, 3), registered=dict(ALL)), name).elected()
         del world.store.registered[3]

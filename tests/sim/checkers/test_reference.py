@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.format.catalogue import load, names
 from scenarios.single import final_logs
-from sim.checkers import slow
+from sim.checkers import reference
 from sim.checkers.registry import FINDINGS
 from sim.protocol.rules import RULES
 from tests.named import run
@@ -30,7 +30,7 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     assert result.trace is not None
     replicas = result.settings["default.replication.factor"]
     assert isinstance(replicas, int)
-    found = slow.check(result.trace, range(1, replicas + 1))
+    found = reference.check(result.trace, range(1, replicas + 1))
     if result.stalled:  # A trace does not say what the rules would do next.
         found.pop("no-progress")
     kinds = {violation["kind"] for violation in result.violations} - {
@@ -73,12 +73,12 @@ def test_agrees_with_the_incremental_checkers_on_stories(name: str, mode: str) -
 
 
 def test_validation_is_recognised_by_its_record_ids() -> None:
-    assert slow.VALIDATION_IDS == final_logs.VALIDATION_IDS
+    assert reference.VALIDATION_IDS == final_logs.VALIDATION_IDS
 
 
 # Hand-made traces: two brokers, broker 1 leads epoch 0 and replicates two records to broker 2.
 
-VALIDATION = slow.VALIDATION_IDS
+VALIDATION = reference.VALIDATION_IDS
 
 
 def step(kind: str, t: int = 0, **fields: Any) -> Shown:
@@ -121,7 +121,7 @@ END = [append(1, 1, VALIDATION), append(2, 1, VALIDATION), hw(1, 2), hw(2, 2), a
 
 
 def judged(*steps: Shown) -> set[str]:
-    return set(slow.check(steps, (1, 2)))
+    return set(reference.check(steps, (1, 2)))
 
 
 def test_a_whole_cluster_is_clean() -> None:
@@ -142,14 +142,14 @@ def test_deletion_explains_absence() -> None:
     assert judged(*BEGIN, ack(11, 0), shown(11, 0), *moved, *END) == set()
 
 
-def test_what_a_leader_deleted_is_not_lost_when_its_disk_is_replaced() -> None:
+def test_records_that_a_leader_deleted_are_not_lost_when_its_disk_is_replaced() -> None:
     moved = step("log-start", broker=1, offset=1)
     empty = [step("disk-replaced", broker=broker, offset=1) for broker in (1, 2)]
     assert judged(*BEGIN, ack(10, 0), moved, *empty) == judged(*BEGIN, *empty)
     assert judged(*BEGIN, ack(10, 0), *empty) == {*judged(*BEGIN, *empty), "committed-loss"}
 
 
-def test_without_a_leader_a_record_on_any_replica_is_not_lost() -> None:
+def test_record_on_any_replica_is_not_lost_without_a_leader() -> None:
     gone = [step("kill", broker=1, offset=0), step("elected", broker=0, leader_epoch=1)]
     assert judged(*BEGIN, ack(10, 0), *gone) == {"no-progress"}
     assert judged(*BEGIN, ack(11, 0), *gone) == {"no-progress", "committed-loss"}
@@ -159,7 +159,7 @@ def test_another_record_where_one_was_shown_is_an_exposed_loss() -> None:
     assert judged(*BEGIN, shown(11, 0), *END) == {"exposed-loss", "consumer-skip"}
 
 
-def test_what_an_idempotent_producer_wrote_twice_or_out_of_order_is_found() -> None:
+def test_duplicates_and_disorder_of_an_idempotent_producer_are_found() -> None:
     def written(*records: int) -> set[str]:
         named = {"producer_id": 1, "producer_epoch": 0}
         own = [{**append(broker, 1 + place, record), **named, "sequence": record}
@@ -195,7 +195,7 @@ def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
         assert judged(*begin, *gone, *other, told(back, 2), *end) == {"consumer-skip", "exposed-loss"}
 
 
-def test_what_came_to_its_old_offset_once_more_was_not_read_there() -> None:
+def test_batch_that_came_to_its_old_offset_once_more_was_not_read_there() -> None:
     gone = [append(broker, offset, record) for broker in (1, 2) for offset, record in ((1, 11), (2, 13))]
     gone += [hw(1, 3), hw(2, 3), shown(10, 0), shown(11, 1), shown(13, 2)]
     emptied = [step("truncate", broker=broker, offset=1, removed=2) for broker in (1, 2)]
@@ -255,7 +255,7 @@ def test_a_replica_that_has_yet_to_truncate_is_compared_at_the_end_only() -> Non
         ([*BEGIN, *END, step("isr", isr=[1, 2], leader_epoch=1)], "no-progress"),
     ],
 )
-def test_what_is_missing_to_a_whole_cluster_has_a_name(steps: list[Shown], kind: str) -> None:
+def test_missing_parts_of_a_whole_cluster_have_names(steps: list[Shown], kind: str) -> None:
     assert judged(*steps) == {kind}
 
 
@@ -277,14 +277,14 @@ def test_power_loss_takes_the_newest_batches() -> None:
     ],
 )
 def test_a_trace_that_contradicts_itself_is_refused(wrong: Shown) -> None:
-    with pytest.raises(slow.TraceError):
+    with pytest.raises(reference.TraceError):
         judged(*BEGIN, wrong)
 
 
 def test_reads_a_written_trace_and_refuses_a_newer_one() -> None:
     lines = [json.dumps({"schema_version": 1}), *map(json.dumps, BEGIN)]
-    assert slow.read(lines) == BEGIN
-    with pytest.raises(slow.TraceError, match="schema_version 2"):
-        slow.read([json.dumps({"schema_version": 2})])
-    with pytest.raises(slow.TraceError, match="schema_version None"):
-        slow.read([json.dumps(BEGIN[0])])
+    assert reference.read(lines) == BEGIN
+    with pytest.raises(reference.TraceError, match="schema_version 2"):
+        reference.read([json.dumps({"schema_version": 2})])
+    with pytest.raises(reference.TraceError, match="schema_version None"):
+        reference.read([json.dumps(BEGIN[0])])

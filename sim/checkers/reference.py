@@ -129,12 +129,12 @@ class _Copy:
         """Records that stand at or above the log start."""
         return {record for stands in self.at[self.start :] for record, _ in stands}
 
-    def stands(self, offset: int) -> tuple[Record, ...]:
+    def records_at(self, offset: int) -> tuple[Record, ...]:
         """What the log holds there."""
         return self.at[offset] if offset < len(self.at) else ()
 
     def holds(self, offset: int, record: int) -> bool:
-        return any(found == record for found, _ in self.stands(offset))
+        return any(found == record for found, _ in self.records_at(offset))
 
 
 class _Judge:
@@ -358,7 +358,7 @@ class _Judge:
             read_of_it = [
                 read["last"]
                 for read in self._since.get(consumer, ())
-                if (read["record"], read["batch_epoch"]) in leader.stands(read["offset"])
+                if (read["record"], read["batch_epoch"]) in leader.records_at(read["offset"])
             ]
             for offset in range(leader.start, min(leader.hw, max(read_of_it, default=0))):
                 unseen = [record for record, _ in leader.at[offset] if record not in shown]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.checkers.quorum import Quorum
+from sim.checkers.maximal_isr import MaximalIsr
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.messages import LeaderAndIsr
@@ -21,7 +21,7 @@ class World:
 
     def __init__(self, isr: tuple[int, ...], *, epoch: int = 4) -> None:
         self.history = History()
-        self.checker = Quorum(self.history)
+        self.checker = MaximalIsr(self.history)
         one = replica()
         assert isinstance(one, Partition)
         self.leader = one
@@ -94,7 +94,7 @@ def test_a_leader_of_an_older_decision_begins() -> None:
     assert warnings(world.history) == []
 
 
-def test_who_may_be_elected_from_the_elr_is_waited_for_where_the_hw_may_move() -> None:
+def test_elr_member_is_waited_for_where_the_hw_may_move() -> None:
     world = World((1, 2))
     world.leader.min_insync_replicas = 2
     world.checker.persisted((1, 2), (3,), 4, 5)

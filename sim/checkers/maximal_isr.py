@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.protocol.replica.partition import Partition
 
 
-class Quorum(Checker):
+class MaximalIsr(Checker):
     """Compares what a leader waits for with what is elected from.
 
     Args:
