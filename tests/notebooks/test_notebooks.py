@@ -17,7 +17,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweep") / "store"
-    words = ["sweep", "power", "--modes", "hw,kip101", "--seeds", "0..20", "--output", str(folder), "--local", "1"]
+    words = ["sweep", "power", "--modes", "hw,kip101", "--seeds", "30..50", "--output", str(folder), "--local", "1"]
     subprocess.run([sys.executable, "-m", "reports.cli", "-q", *words], cwd=ROOT, check=True, capture_output=True)
     return folder
 
