@@ -12,6 +12,7 @@ from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
+    from pathlib import Path
 
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
@@ -291,3 +292,13 @@ def seed_range(text: str) -> tuple[int, int]:
     if stop <= start:
         raise InputError(f"--seeds {text!r} is empty: the end is not part of the range and must be above the start")
     return start, stop
+
+
+def check_file(option: str, file: Path) -> None:
+    """See to it that a file can be written before anything runs.
+
+    Raises:
+        InputError: it is no file in a folder that exists.
+    """
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists")

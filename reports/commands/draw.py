@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import exits
+from reports import exits, options
 from reports.options import Command, rule_option, set_option, strict_option, ui_options
 from scenarios import paths
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -65,8 +64,7 @@ def command(
     for warning in run.warnings:
         ui.warn(f"highwater: {warning}")
     file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{FORMATS[form]}")
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise InputError(f"--output {str(file)!r} cannot be written: it is no file in a folder that exists")
+    options.check_file("--output", file)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
     try:

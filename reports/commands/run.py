@@ -116,8 +116,7 @@ def _as_recorded(origin: Recording) -> tuple[object, ...]:
 def _check_trace(file: Path, modes: tuple[str, ...]) -> None:
     if len(modes) != 1:
         raise InputError(f"--trace writes one run; choose one with --mode: {', '.join(modes)}")
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise InputError(f"--trace {str(file)!r} cannot be written: it is no file in a folder that exists")
+    options.check_file("--trace", file)
 
 
 def _seed(ui: Ui, scenario: Scenario, text: str | None) -> int:

@@ -20,6 +20,7 @@ from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Seen, Subject
+from tests.oracle.subjects import partition_change
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -168,19 +169,7 @@ class Host:
         image = self.controller.image
         brokers = [[one, image.brokers[one].fenced, image.brokers[one].shutting_down] for one in sorted(image.brokers)]
         partitions = [
-            [
-                topic,
-                state.leader,
-                state.leader_epoch,
-                list(state.isr),
-                sorted(state.elr),
-                sorted(state.last_known_elr),
-                state.partition_epoch,
-                list(state.replicas),
-                list(state.adding),
-                list(state.removing),
-                state.recovering,
-            ]
+            [topic, *partition_change.shown(state)]
             for topic in TOPICS
             if (state := image.partitions.get(topic)) is not None
         ]

@@ -109,7 +109,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
     for name, *values in case:
         if name == "state":
             state = _registration(*values)
-            seen.append(_shown(state))
+            seen.append(shown(state))
             continue
         acceptable, min_isr, enabled, election, *rest = values
         terms = PartitionChangeRules(rules, lambda _: None, elr=bool(enabled))
@@ -118,7 +118,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
         change.election = election
         if not error:
             state = change.build() or state
-        seen.append("refused" if error else _shown(state))
+        seen.append("refused" if error else shown(state))
     return seen
 
 
@@ -154,7 +154,8 @@ def _registration(
     )
 
 
-def _shown(state: PartitionRegistration) -> list[Any]:
+def shown(state: PartitionRegistration) -> list[Any]:
+    """What is compared of a partition."""
     return [
         state.leader,
         state.leader_epoch,
