@@ -254,7 +254,7 @@ class ReplicationControl:
         adds = bool(change.adding)
         records: list[Record] = []
         after = self._add(records, change)
-        if after is not None and after.leader not in (NO_LEADER, *state.replicas):
+        if after is not None and after.leader != NO_LEADER and after.leader not in state.replicas:
             return UNKNOWN_SERVER_ERROR
         if adds:
             self._host.reached(probes.REASSIGNMENT_BEGINS)
