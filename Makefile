@@ -33,6 +33,7 @@ lint: venv
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/*.py
+	$(BIN)/python .ci/translate.py
 
 # A file's tests stay in one process: those of Spark share a session.
 test: lint
