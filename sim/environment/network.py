@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 from sim.environment.elision import Idle
 from sim.kernel.message import ALIKE, Message
 from sim.kernel.mixing import BITS, mixed
-from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, push, refuse
+from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, place_of, refuse
 from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -251,9 +251,10 @@ class Channel(Gate, Generic[Target]):
         else:
             rank = kernel.number
             kernel.number = rank + 1
-            key: Key = (arrival_us << SHIFT) + rank
-            push(queue, key)
-            self._calls[key] = (self, handler, message)
+            key: Key = -((arrival_us << SHIFT) + rank)
+            place = place_of(queue, key)
+            queue.insert(place, key)
+            self._calls.insert(place, (self, handler, message))
 
     def _is_lost(self, number: int, about: int) -> bool:
         """Whether the message of a mixed number is lost; of those that are alike each time another one."""

@@ -1,8 +1,10 @@
 """The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
 
-An entry of the queue is one number, of its time and what orders it among others of that time; under that number stands
-the call: (gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose
-process died or whose link is cut, the life of a process that set a timer.
+An entry of the queue is one number, of its time and what orders it among others of that time, and beside it the call:
+(gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose process died or
+whose link is cut, the life of a process that set a timer. Both are lists that are kept sorted, the next entry last: of
+the few entries that there are at a time, most are made for soon, so they are found and put in place for less than a
+heap and a dictionary cost.
 A closed gate may hold calls back instead of dropping them: its process is paused, or waits for something, and makes
 them up when it goes on.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
@@ -14,9 +16,9 @@ of the receivers (PCT), both by seed.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import Any, Final, NoReturn
 
 import simpy
@@ -26,9 +28,13 @@ from sim.kernel.streams import Stream
 
 Handler = Callable[[Any], object]
 Key = Any
-"""An entry's number. An int; but compiled code would make a new object of an int for each use of it."""
-push: Final = heappush
-"""A name of our own: compiled code looks up an imported one whenever it is called."""
+"""An entry's number, negative, so that the next one is the greatest. An int; but compiled code would make a new object
+of an int for each use of it.
+"""
+Entry = tuple["Gate", Handler, Any]
+place_of: Final = bisect_right
+"""Where in the queue a number belongs. A name of our own: compiled code looks up an imported one whenever it is called.
+"""
 
 
 class Backlog:
@@ -197,7 +203,7 @@ class Kernel:
         self._shift = SHIFT
         self._last = _LAST
         self._queue: list[Key] = []
-        self._entries: dict[Key, tuple[Gate, Handler, Any]] = {}
+        self._entries: list[Entry] = []
         self.number = CALL << _RANK
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
@@ -210,9 +216,11 @@ class Kernel:
             refuse(at_us, self.now_us, gate, handler)
         number = self.number
         self.number = number + 1
-        key: Key = (at_us << SHIFT) + number
-        push(self._queue, key)
-        self._entries[key] = (gate, handler, argument)
+        queue = self._queue
+        key: Key = -((at_us << SHIFT) + number)
+        place = place_of(queue, key)
+        queue.insert(place, key)
+        self._entries.insert(place, (gate, handler, argument))
 
     def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """`call_at`, before other calls of that time, for what may be left out (`sim.environment.elision`); in kernels
@@ -223,9 +231,9 @@ class Kernel:
         else:
             self.call_at(at_us, gate, handler, argument)
 
-    def plain_queue(self) -> tuple[list[Key] | None, dict[Key, tuple[Gate, Handler, Any]]]:
-        """Queue and calls for who schedules much and saves himself `call_at`, all but its check of the time; no queue
-        in kernels in which that does more.
+    def plain_queue(self) -> tuple[list[Key] | None, list[Entry]]:
+        """Numbers and calls of the queue, for who schedules much and saves himself `call_at`, all but its check of the
+        time; no numbers in kernels in which that does more.
         """
         return self._queue if type(self) is Kernel else None, self._entries
 
@@ -235,9 +243,11 @@ class Kernel:
             refuse(at_us, self.now_us, gate, handler)
         number = self.number
         self.number = number + 1
-        key: Key = (at_us << self._shift) + ((tie - CALL) << _RANK) + number
-        push(self._queue, key)
-        self._entries[key] = (gate, handler, argument)
+        queue = self._queue
+        key: Key = -((at_us << self._shift) + ((tie - CALL) << _RANK) + number)
+        place = place_of(queue, key)
+        queue.insert(place, key)
+        self._entries.insert(place, (gate, handler, argument))
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
@@ -250,8 +260,7 @@ class Kernel:
             BudgetError: the budget is used up.
             PastEventError: that time is before now.
         """
-        queue, shift = self._queue, self._shift
-        pop, take = heappop, self._entries.pop
+        queue, entries, shift = self._queue, self._entries, self._shift
         end = Gate()
         self.add(until_us, self._last, end, self._reached, None)
         made = 0
@@ -259,10 +268,9 @@ class Kernel:
             if self.watcher is not None:
                 self._run_watched(self.watcher)
             for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
-                key: Key = pop(queue)
-                gate, handler, argument = take(key)
-                order: int = key
-                self.now_us = order >> shift
+                order: int = queue.pop()
+                gate, handler, argument = entries.pop()
+                self.now_us = -order >> shift
                 if gate.open:
                     handler(argument)
                 elif gate.held is not None:
@@ -277,8 +285,8 @@ class Kernel:
     def _run_watched(self, watcher: Watcher) -> None:
         """The loop of `run_until`, telling a watcher of each call."""
         while self.events < self._budget:
-            key: int = heappop(self._queue)
-            gate, handler, argument = self._entries.pop(key)
+            key = -self._queue.pop()
+            gate, handler, argument = self._entries.pop()
             self.events += 1
             self.now_us = key >> self._shift
             call = Call(self, watcher, key & _NUMBER, gate, handler)

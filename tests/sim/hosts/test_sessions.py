@@ -103,8 +103,9 @@ def test_a_fetch_of_a_consumer_that_was_sent_again_is_not_given_up_for_an_older_
 def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: int) -> None:
     small = World("kip320", config={**FIXED, "metadata.max.age.ms": age_ms}).run()
     small.cluster.producer.begin()
-    calls = small.cluster.kernel._entries.items()
-    assert [key >> SHIFT for key, call in calls if call[1] == small.cluster.producer._age] == [next_ms * 1_000]
+    kernel = small.cluster.kernel
+    calls = zip(kernel._queue, kernel._entries, strict=True)
+    assert [-key >> SHIFT for key, call in calls if call[1] == small.cluster.producer._age] == [next_ms * 1_000]
 
 
 @pytest.mark.parametrize("mode", ["kip320", "elr"])
