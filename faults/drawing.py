@@ -52,9 +52,9 @@ SHARES: Final = ("burst_percent", "chain_percent", "rolling_percent", "standing_
 """Shares of the same hundred incidents."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class Limits:
-    """What one fault is drawn within.
+    """What one fault is drawn within. (Its constructor is written out like that of `Fault`.)
 
     Attributes:
         bounds: how long things last and how bad they are; perhaps narrower than those of the scenario.
@@ -73,6 +73,24 @@ class Limits:
     target: int = 0
     peer: int | None = None
     triggered: bool = False
+
+    def __init__(
+        self,
+        bounds: FaultDraw,
+        brokers: tuple[int, ...],
+        all_brokers: tuple[int, ...],
+        window_us: tuple[int, int],
+        target: int = 0,
+        peer: int | None = None,
+        triggered: bool = False,
+    ) -> None:
+        self.bounds = bounds
+        self.brokers = brokers
+        self.all_brokers = all_brokers
+        self.window_us = window_us
+        self.target = target
+        self.peer = peer
+        self.triggered = triggered
 
 
 _AIMS: Final = (LEADER,) * 5 + (ISR_MEMBER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER)

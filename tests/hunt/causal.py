@@ -76,7 +76,7 @@ def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class _Numbered(Fault):
     """A fault that is known again when it strikes: two of a plan may be equal, and names of targets are replaced."""
 
