@@ -57,12 +57,17 @@ class Injection:
         self.realised: list[Realised] = []
         self._in_force: list[tuple[Fault, int]] = []
         self._struck = 0
+        self._is_over = False
 
     def schedule(self, plan: Plan) -> None:
         """Let all faults of a plan strike at their times, or when the steps come that they wait for."""
         for fault in plan.faults:
             begin = self.strike if fault.trigger is None else self._wait
             self._cluster.kernel.call_at(fault.at_us, ALWAYS, begin, fault)
+
+    def stop(self) -> None:
+        """Nothing strikes any more; what struck ends at its time."""
+        self._is_over = True
 
     def _wait(self, fault: Fault) -> None:
         assert fault.trigger is not None
@@ -75,6 +80,8 @@ class Injection:
             fault: what strikes.
             there: the broker at which the step happened that it waited for, 0 if none.
         """
+        if self._is_over:
+            return
         if fault.targets == (FOLLOWERS,):
             fault = fault.aimed(self._followers())
         elif min(fault.targets) < 0:
@@ -89,6 +96,8 @@ class Injection:
                 self._hit((fault, target))
 
     def _hit(self, entry: tuple[Fault, int]) -> None:
+        if self._is_over:
+            return
         fault, target = entry
         kernel = self._cluster.kernel
         coverage = self._cluster.recorder.coverage

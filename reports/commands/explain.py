@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reports import exits, options
 from reports.commands.shrink import progress
-from reports.console import pairs, seconds
+from reports.console import pairs, percent, seconds
 from reports.evidence import folder as evidence
 from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from reports.console import Ui
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.case import Case
+    from scenarios.shrinking.no_return import Curve, Share
     from scenarios.shrinking.remedies import Remedy
     from sim.config import Value
 
@@ -35,7 +38,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
-@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long shrinking may take.")
+@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take in all.")
 @rule_option
 @set_option
 @strict_option
@@ -65,9 +68,10 @@ def command(
     """
     from reports.evidence import small, telling
     from scenarios.shrinking.keeping import Trials
+    from scenarios.shrinking.no_return import curve
     from scenarios.shrinking.remedies import remedies
 
-    limit = options.duration("--budget", budget)
+    begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
@@ -79,12 +83,21 @@ def command(
     evidence.write(place, case.scenario, result)
     tried = remedies(case, found.symptom, Trials())
     story = telling.story(result)
+    seen_us = min(one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind)
+    shares = curve(
+        case,
+        found.symptom,
+        Trials(lambda: time.monotonic() - begin > limit),
+        [step["t"] for step in result.trace or () if step["t"] <= seen_us],
+        [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
+    )
     if as_json:
         ui.json(
             {
                 "schema_version": SCHEMA_VERSION,
                 **small.as_json(found),
                 "story": [asdict(sentence) for sentence in story],
+                "no_return": _curve_as_json(shares),
                 "remedies": [asdict(remedy) for remedy in tried],
                 "folder": str(place.path),
                 "exit_code": exits.EXPECTED,
@@ -99,6 +112,7 @@ def command(
     ui.line(small.said(found, took))
     _show_story(ui, story)
     _show_necessary(ui, case, whole=found.whole)
+    _show_curve(ui, shares, found.symptom.kind)
     _show_remedies(ui, tried)
     ui.line()
     ui.line(f"written to {place.path}")
@@ -129,6 +143,57 @@ def _necessary(case: Case) -> Iterator[tuple[int, str, str]]:
         )
     for first_id, records, acks, due_us in case.sends:
         yield due_us, "batch", pairs({"record": first_id, "records": records, "acks": "all" if acks == -1 else acks})
+
+
+def _curve_as_json(shares: Curve) -> dict[str, Any]:
+    """Times are -1 where nothing was as in the run."""
+    return {
+        "shares": [{**asdict(share), "interval": _interval(share)} for share in shares.shares],
+        "step_us": None if shares.step is None else [share.after_us for share in shares.step],
+        "whole": shares.whole,
+    }
+
+
+def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
+    ui.line()
+    ui.line("Point of no return", style="bold")
+    if shares.step is not None:
+        ui.line(_step(shares.step, kind))
+    elif shares.whole:
+        ui.line(f"there is none: {kind} becomes more likely little by little, or was certain from the beginning on")
+    if not shares.whole:
+        ui.line("The budget is used up: fewer continuations than usual, and perhaps not at the times that matter")
+    rows = [(_when(share), percent(share.rate), _bounds(share), share.runs) for share in shares.shares]
+    if rows:
+        ui.table(["as it was until", "violates", "95 %", "continuations"], rows, numbers=["violates", "continuations"])
+
+
+def _step(ends: tuple[Share, Share], kind: str) -> str:
+    """The step in one sentence."""
+    sooner, later = ends
+    return (
+        f"{seconds(later.after_us)}: continued under other latencies and without later faults, {later.violating} of "
+        f"{later.runs} runs come to {kind}; continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
+    )
+
+
+def _when(share: Share) -> str:
+    return "the beginning" if share.after_us < 0 else seconds(share.after_us)
+
+
+def _interval(share: Share) -> tuple[float, float] | None:
+    """95 % for a share; None where scipy is missing."""
+    from reports.analysis.statistics import interval
+
+    try:
+        return interval(share.violating, share.runs)
+    except InputError:
+        return None
+
+
+def _bounds(share: Share) -> str:
+    found = _interval(share)
+    return "" if found is None else f"{percent(found[0])} to {percent(found[1])}"
 
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:

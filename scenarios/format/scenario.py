@@ -147,6 +147,21 @@ class AlsoOccurs:
 
 
 @dataclass(frozen=True, slots=True)
+class Continuation:
+    """A recorded run up to some time, continued under other latencies.
+
+    Attributes:
+        after_us: until then, this included, it is as recorded; -1: from the beginning on it is not.
+        number: which latencies, from 1.
+        faults: whether faults strike later, too.
+    """
+
+    after_us: int
+    number: int
+    faults: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """What is given to a run in the place of drawing it (`scenarios.single.recording`).
 
@@ -158,6 +173,7 @@ class Recorded:
         kinds: what it violated then.
         words: what a command line calls it.
         older: brokers that begin in an older mode, and in the run's when they start again.
+        continued: how it goes on from some time on, if otherwise than it did; no file holds that.
     """
 
     plan: Plan
@@ -167,6 +183,7 @@ class Recorded:
     kinds: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     older: Mapping[int, str] = field(default_factory=dict)
+    continued: Continuation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from faults.kinds import KINDS
 from faults.plan import Fault, Plan
-from scenarios.format.scenario import Recorded, Scenario
+from scenarios.format.scenario import Continuation, Recorded, Scenario
 from scenarios.single import run as single
 from sim.config import refusals
 
@@ -79,6 +79,10 @@ class Case:
     def with_older(self, older: Mapping[int, str]) -> Case:
         """With other brokers that begin in an older mode."""
         return self._recording(older=older)
+
+    def continued(self, after_us: int, number: int, *, faults: bool = False) -> Case:
+        """As it was until then, and then under other latencies: see `scenarios.format.scenario.Continuation`."""
+        return self._recording(continued=Continuation(after_us, number, faults))
 
     def with_scenario(self, **changes: Any) -> Case:
         """With other fields of the scenario."""

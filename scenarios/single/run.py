@@ -24,7 +24,7 @@ from faults.plan import Plan
 from faults.power_loss import SPREAD_US
 from faults.promise import Promise, elects_uncleanly
 from faults.swarm import draw_incidents, draw_plan
-from scenarios.format.scenario import Scenario
+from scenarios.format.scenario import Continuation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
@@ -46,7 +46,7 @@ from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number, convergence_deadline_us
-from sim.kernel.scheduler import BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
@@ -344,8 +344,17 @@ class _Run:
             self.sends = [Send(*send) for send in recorded.sends]
         if recorded is not None:
             self.plan = recorded.plan
+            if recorded.continued is not None:
+                at_us = recorded.continued.after_us + 1
+                self.kernel.call_at(at_us, ALWAYS, self._continue, recorded.continued)
         self.injection.schedule(self.plan)
         self.cluster.producer.schedule(self.sends)
+
+    def _continue(self, how: Continuation) -> None:
+        """From now on it is not as recorded."""
+        self.cluster.network.redraw(how.number)
+        if not how.faults:
+            self.injection.stop()
 
     def _drawn(self) -> tuple[Plan, list[Send]]:
         faults, workload = self.scenario.faults, self.scenario.workload

@@ -352,9 +352,12 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            key = mixed(mixed(self._key, source), target)
-            link = self._links[source, target] = Link(key, self.loss, self._table(source, target))
+            link = self._links[source, target] = Link(self._own(source, target), self.loss, self._table(source, target))
         return link
+
+    def _own(self, source: int, target: int) -> int:
+        """A link's key."""
+        return mixed(mixed(self._key, source), target)
 
     def _table(self, source: int, target: int) -> tuple[int, ...]:
         if not self._fixed:
@@ -529,6 +532,14 @@ class Network:
         self.loss = loss
         for link in self._links.values():
             link.loss = loss
+
+    def redraw(self, number: int) -> None:
+        """From now on messages take other times, those of a number from 1; what is under way arrives as it was to."""
+        for node in list(self.nodes):
+            self.settle(node)
+        self._key = mixed(self._key, -number)
+        for (source, target), link in self._links.items():
+            link.key = self._own(source, target)
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
         self._settle_link(source, target)

@@ -554,3 +554,19 @@ def test_retention_deletes_whole_batches() -> None:
     for permille, start in ((400, 0), (600, 2), (1_000, 4)):
         injection.strike(Fault("retention", 0, (1,), value=permille))
         assert world.cluster.machines.storages[1].log.log_start == start
+
+
+def test_nothing_strikes_after_the_stop_and_what_struck_ends() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("kill", 0, (2,), 2 * SECOND_US))
+    later = Fault("kill", world.cluster.kernel.now_us + SECOND_US, (3,), SECOND_US)
+    delayed = Fault("kill", world.cluster.kernel.now_us, (1, 3), SECOND_US, delays_us=(0, SECOND_US))
+    aimed = Fault("kill", 0, (3,), SECOND_US, trigger=Trigger("append", 1, 0, 1_000 * SECOND_US))
+    injection.schedule(Plan((later, delayed)))
+    injection.strike(aimed)
+    world.run(0.1)
+    struck = [entry.targets for entry in injection.realised]
+    injection.stop()
+    world.run(30)
+    assert [entry.targets for entry in injection.realised] == struck
+    assert sorted(world.cluster.running) == [1, 2, 3]

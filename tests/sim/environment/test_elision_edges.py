@@ -217,3 +217,14 @@ def test_fetches_that_arrive_together_are_answered_in_one_order() -> None:
     appends = [step for step in found[0] if step["step"] == "append" and step["offset"] == 1]
     assert [step["broker"] for step in appends] == [1, 2, FOLLOWER]
     assert appends[1]["t"] == appends[2]["t"]
+
+
+@pytest.mark.parametrize("moment", ["sent", "arrives", "expires", "back"])
+def test_latencies_are_redrawn_in_the_middle_of_a_round(moment: str) -> None:
+    def steps(*, elision: bool) -> list[Shown]:
+        small = World("kip320", config={"sim.elision": elision}).ready()
+        small.write(seconds=5)
+        at_us = moments(small, FOLLOWER)[moment]
+        return then(small, at_us, lambda: small.cluster.network.redraw(1))
+
+    assert steps(elision=True) == steps(elision=False)

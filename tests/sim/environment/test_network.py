@@ -534,3 +534,21 @@ def test_what_is_alike_is_lost_by_a_chance_of_its_own_each_time() -> None:
         net.run(1_000)
     net.run()
     assert 20 < len(net.two.got) < 80
+
+
+def test_redrawn_latencies_are_those_of_what_is_sent_later() -> None:
+    def arrivals(*numbers: int) -> list[int]:
+        net = Net()
+        net.one.tell(2, "under way")
+        for number in numbers:
+            net.network.redraw(number)
+        for about in range(20):
+            net.one.tell(3, about)
+        net.two.tell(3, "another link")
+        net.run()
+        return [*net.two.at_us, *net.three.at_us]
+
+    recorded, first, second = arrivals(), arrivals(1), arrivals(2)
+    assert recorded[0] == first[0] == second[0]
+    assert recorded != first != second != recorded
+    assert arrivals(1) == first
