@@ -17,16 +17,20 @@ from reports.options import Command, json_option, rule_option, set_option, stric
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from reports.console import Ui
     from reports.evidence.telling import Sentence
-    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.necessary import Necessary, Sent
     from scenarios.shrinking.no_return import Curve, Share
     from scenarios.shrinking.remedies import Remedy
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
+NECESSARY_MOST: Final = 20
+"""Messages that are shown, the last ones, and"""
+SHOWN_TIMES: Final = 4
+"""times of alternatives."""
 
 
 @click.command("explain", cls=Command)
@@ -68,6 +72,7 @@ def command(
     """
     from reports.evidence import small, telling
     from scenarios.shrinking.keeping import Trials
+    from scenarios.shrinking.necessary import necessary
     from scenarios.shrinking.no_return import curve
     from scenarios.shrinking.remedies import remedies
 
@@ -84,19 +89,22 @@ def command(
     tried = remedies(case, found.symptom, Trials())
     story = telling.story(result)
     seen_us = min(one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind)
+    trials = Trials(lambda: time.monotonic() - begin > limit)
     shares = curve(
         case,
         found.symptom,
-        Trials(lambda: time.monotonic() - begin > limit),
+        trials,
         [step["t"] for step in result.trace or () if step["t"] <= seen_us],
         [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
     )
+    takes = necessary(case, found.symptom, trials, seen_us, seen_us if shares.step is None else shares.step[1].after_us)
     if as_json:
         ui.json(
             {
                 "schema_version": SCHEMA_VERSION,
                 **small.as_json(found),
                 "story": [asdict(sentence) for sentence in story],
+                "necessary": _necessary_as_json(takes),
                 "no_return": _curve_as_json(shares),
                 "remedies": [asdict(remedy) for remedy in tried],
                 "folder": str(place.path),
@@ -111,7 +119,7 @@ def command(
     )
     ui.line(small.said(found, took))
     _show_story(ui, story)
-    _show_necessary(ui, case, whole=found.whole)
+    _show_necessary(ui, takes, whole=found.whole)
     _show_curve(ui, shares, found.symptom.kind)
     _show_remedies(ui, tried)
     ui.line()
@@ -126,23 +134,96 @@ def _show_story(ui: Ui, story: list[Sentence]) -> None:
     ui.table(["at", "line", "what happened"], rows, numbers=["line"])
 
 
-def _show_necessary(ui: Ui, case: Case, *, whole: bool) -> None:
-    """What is left, in order of time."""
+def _show_necessary(ui: Ui, takes: Necessary, *, whole: bool) -> None:
+    """Faults, batches and messages in order of time, which is that of causes, and how far they are enough."""
     ui.line()
     ui.line("Necessary" if whole else "Left when the budget was used up", style="bold")
-    ui.table(["at", "what", ""], [(seconds(at_us), what, more) for at_us, what, more in sorted(_necessary(case))])
+    rows = sorted([*_parts(takes), *_messages(takes.messages)], key=lambda row: row[0])
+    shown = rows if len(rows) <= NECESSARY_MOST else [*_parts(takes), *_messages(takes.messages[-NECESSARY_MOST:])]
+    shown.sort(key=lambda row: row[0])
+    ui.table(["at", "what", ""], [(seconds(at_us), what, more) for at_us, what, more in shown])
+    if len(shown) < len(rows):
+        ui.line(f"{len(rows) - len(shown)} earlier messages are necessary, too: --json names them")
+    for line in _said(takes):
+        ui.line(line)
 
 
-def _necessary(case: Case) -> Iterator[tuple[int, str, str]]:
-    for fault in case.faults:
-        trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
-        yield (
-            fault.at_us,
-            fault.kind,
-            pairs({"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}) + trigger,
+def _said(takes: Necessary) -> Iterator[str]:
+    """What was tried of messages, and what came of it."""
+    for one in takes.alternatives:
+        what, more = _message(one.messages[0])
+        times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
+        rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
+        which = f"{len(one.messages)} {what}, {more.partition(',')[0]} ({times}{rest})"
+        yield f"Alternatives: any of {which} will do; without all of them the violation is gone"
+    if takes.asked < takes.of:
+        yield f"{takes.asked} of {takes.of} messages were left out, each by itself, nearest to the point of no return"
+    if takes.tries:
+        kept = (
+            f"With this order kept and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
         )
-    for first_id, records, acks, due_us in case.sends:
-        yield due_us, "batch", pairs({"record": first_id, "records": records, "acks": "all" if acks == -1 else acks})
+        yield f"{kept}: {'that is enough' if takes.is_enough else 'it has other causes, too'}"
+    if not takes.whole:
+        yield "The budget is used up: not all messages were tried"
+
+
+def _parts(takes: Necessary) -> Iterator[tuple[int, str, str]]:
+    for fault, goes in takes.faults:
+        trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
+        fields: dict[str, Any] = {"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}
+        yield fault.at_us, fault.kind, pairs(fields) + trigger + _but(goes=goes)
+    for (first_id, records, acks, due_us), goes in takes.sends:
+        batch = {"record": first_id, "records": records, "acks": "all" if acks == -1 else acks}
+        yield due_us, "batch", pairs(batch) + _but(goes=goes)
+
+
+def _but(*, goes: bool) -> str:
+    return "" if goes else " (without it the violation stays, with another cause or outside the promise)"
+
+
+def _messages(sent: Iterable[Sent]) -> Iterator[tuple[int, str, str]]:
+    for one in sent:
+        yield one.arrives_us, *_message(one)
+
+
+def _message(sent: Sent) -> tuple[str, str]:
+    """What it is called; from whom to whom, and what it says."""
+    from reports.evidence import messages
+
+    way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
+    more = pairs(messages.about(sent.message))
+    return messages.name_of(sent.handler, sent.message), f"{way}, {more}" if more else way
+
+
+def _necessary_as_json(takes: Necessary) -> dict[str, Any]:
+    return {
+        "faults": [{**asdict(fault), "gone_without": goes} for fault, goes in takes.faults],
+        "batches": [
+            {"first_id": first_id, "records": records, "acks": acks, "due_us": due_us, "gone_without": goes}
+            for (first_id, records, acks, due_us), goes in takes.sends
+        ],
+        "messages": [_sent_as_json(sent) for sent in takes.messages],
+        "alternatives": [[_sent_as_json(sent) for sent in one.messages] for one in takes.alternatives],
+        "asked": takes.asked,
+        "of": takes.of,
+        "stays": takes.stays,
+        "tries": takes.tries,
+        "is_enough": takes.is_enough,
+        "whole": takes.whole,
+    }
+
+
+def _sent_as_json(sent: Sent) -> dict[str, Any]:
+    from reports.evidence import messages
+
+    return {
+        "what": messages.name_of(sent.handler, sent.message),
+        "source": sent.name.source,
+        "target": sent.name.target,
+        "sent_us": sent.sent_us,
+        "arrives_us": sent.arrives_us,
+        "about": messages.about(sent.message),
+    }
 
 
 def _curve_as_json(shares: Curve) -> dict[str, Any]:

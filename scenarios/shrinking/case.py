@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scenarios.single.rows import Row
     from scenarios.single.run import RunResult
     from sim.config import Value
+    from sim.kernel.scheduler import Kernel
     from sim.protocol.modes import Mode
 
 Send = tuple[int, int, int, int]
@@ -124,9 +125,9 @@ class Case:
         """Run it, and keep the row."""
         return single.run_row(self.scenario, self.mode, self.seed, self.rules)
 
-    def run(self, *, trace: bool = False) -> RunResult:
-        """Run it, and keep everything."""
-        return single.run(self.scenario, self.mode, self.seed, self.rules, trace=trace)
+    def run(self, *, trace: bool = False, kernel: Kernel | None = None) -> RunResult:
+        """Run it, and keep everything; with a fresh kernel of another kind, if one is given."""
+        return single.run(self.scenario, self.mode, self.seed, self.rules, trace=trace, kernel=kernel)
 
 
 def _until(fault: Fault, horizon_us: int) -> Fault:

@@ -101,12 +101,17 @@ class Trials:
         key = case.key
         found = self._rows.get(key)
         if found is None:
-            if self._out_of_time() and not self.has_time:
+            if self.is_over:
                 raise OutOfTimeError
             found = self._rows[key] = self._limited(case).row()
             self._most_events = self._most_events or max(EVENTS_LEAST, EVENTS_TIMES * found["events"])
             self.runs += 1
         return found
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more runs may be made."""
+        return self._out_of_time() and not self.has_time
 
     def _limited(self, case: Case) -> Case:
         """What goes round for much longer than the first run is given up; this changes no digest."""

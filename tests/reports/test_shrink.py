@@ -143,23 +143,37 @@ def test_a_store_of_another_version_is_told(highwater: Callable[..., Call], tmp_
 def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
     highwater: Callable[..., Call], tmp_path: Path
 ) -> None:
-    call = highwater("explain", *SEED, "--output", tmp_path)
+    call = highwater("explain", *SEED, "--output", tmp_path, "--budget", "10m")
     assert call.code == 0
     lines = call.out.splitlines()
     assert lines[0] == "sessions, mode kip320, seed 50090: committed-loss, outside the promise"
-    titles = ["Story", "Necessary", "What would have kept it, each by itself, under the same plan"]
+    titles = [
+        "Story",
+        "Necessary",
+        "Point of no return",
+        "What would have kept it, each by itself, under the same plan",
+    ]
     assert [line for line in lines if line in titles] == titles
+    assert "Produce response   broker 1 -> producer, record=0 offset=0" in call.out
+    assert "it stays in 20 of 20 runs: that is enough" in call.out
+    assert "10.000000 s: continued under other latencies and without later faults, 200 of 200 runs come to" in call.out
     assert "loses power; 1 batch had not been written to disk." in call.out
     assert "setting  log.flush.interval.messages=1" in call.out
     assert (tmp_path / "shrunk" / "50090-kip320" / "trace.jsonl").is_file()
 
 
 def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
-    found = highwater("explain", "--plan", plan, "--output", tmp_path, "--json").json
+    found = highwater("explain", "--plan", plan, "--output", tmp_path, "--budget", "10m", "--json").json
     assert found["kind"] == "committed-loss"
     assert {"what": "setting", "change": "log.flush.interval.messages=1", "keeps": True, "decides": True} in found[
         "remedies"
     ]
+    assert all(found["necessary"][part] for part in ("faults", "batches", "messages"))
+    assert all(one["gone_without"] for one in (*found["necessary"]["faults"], *found["necessary"]["batches"]))
+    assert [one["what"] for one in found["necessary"]["messages"]][-1] == "Produce response"
+    assert found["no_return"]["step_us"][1] == found["necessary"]["faults"][0]["at_us"]
+    for one in found["no_return"]["shares"]:
+        assert one["interval"][0] <= one["violating"] / one["runs"] <= one["interval"][1]
     assert all(sentence.keys() == {"at_us", "text", "line"} for sentence in found["story"])
 
 

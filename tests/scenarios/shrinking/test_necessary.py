@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.keeping import Symptom, Trials, symptom
+from scenarios.shrinking.necessary import TRIES, Necessary, _Asking, necessary
+from scenarios.shrinking.shrink import shrink
+from scenarios.single.run import CLIENTS_BEGIN_US
+from sim.protocol.messages import ProduceReply, ProduceRequest
+from tests.scenarios.shrinking.failing import failing
+
+
+@cache
+def small(scenario: str, mode: str, first: int) -> tuple[Case, Symptom, int]:
+    case = failing(scenario, mode, first)
+    found = symptom(case.row())
+    case = shrink(case, found, Trials()).case
+    return case, found, min(one["at_us"] for one in case.run().violations if one["kind"] == found.kind)
+
+
+@cache
+def asked(scenario: str, mode: str, first: int) -> Necessary:
+    case, found, until_us = small(scenario, mode, first)
+    return necessary(case, found, Trials(), until_us, until_us)
+
+
+LONE = ("sessions", "kip320", 50_090)
+TWO = ("power", "kip101", 0)
+
+
+def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
+    takes = asked(*LONE)
+    kinds = [type(one.message) for one in takes.messages]
+    assert kinds[-2:] == [ProduceRequest, ProduceReply]
+    assert [goes for _, goes in (*takes.faults, *takes.sends)] == [True, True]
+    assert takes.asked == takes.of
+    assert takes.whole
+    assert (takes.stays, takes.tries, takes.is_enough) == (TRIES, TRIES, True)
+
+
+@pytest.mark.parametrize("run", [LONE, TWO])
+def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, str, int]) -> None:
+    case, found, until_us = small(*run)
+    asking = _Asking(case, found, Trials())
+    takes = asked(*run)
+    assert takes.messages
+    for one in takes.messages:
+        assert CLIENTS_BEGIN_US <= one.sent_us < one.arrives_us <= until_us
+        assert found.kind not in asking._run(case, lost={one.name}).row["violations"]
+    assert found.kind in asking._run(case).row["violations"]
+    assert asking._run(case).row["digest"] == case.row()["digest"]
+
+
+def test_messages_that_stand_for_each_other_are_told_together() -> None:
+    case, found, _ = small(*TWO)
+    asking = _Asking(case, found, Trials())
+    groups = asked(*TWO).alternatives
+    assert groups
+    for group in groups:
+        assert len(group.messages) > 1
+        assert len({one.way for one in group.messages}) == 1
+        for one in group.messages:
+            assert not found.cured_in(asking._run(case, lost={one.name}).row)
+
+
+def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
+    takes = asked(*TWO)
+    assert takes.stays < 18
+    assert not takes.is_enough
+
+
+def test_a_used_up_budget_leaves_questions() -> None:
+    case, found, until_us = small(*LONE)
+    cut = necessary(case, found, Trials(lambda: True), until_us, until_us)
+    assert (cut.messages, cut.tries, cut.whole, cut.is_enough) == ((), 0, False, False)
