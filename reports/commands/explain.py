@@ -43,6 +43,7 @@ SHOWN_TIMES: Final = 4
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take in all.")
+@click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
 @rule_option
 @set_option
 @strict_option
@@ -59,6 +60,7 @@ def command(
     scenario: str | None,
     kind: str | None,
     budget: str,
+    everything: bool,
     rules: dict[str, str],
     settings: dict[str, Value],
     strict: bool,
@@ -70,6 +72,8 @@ def command(
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
     """
+    from reports.drawing.observed import observe
+    from reports.drawing.past import past
     from reports.evidence import small, telling
     from scenarios.shrinking.keeping import Trials
     from scenarios.shrinking.necessary import necessary
@@ -84,8 +88,9 @@ def command(
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
-    result = case.run(trace=True)
-    evidence.write(place, case.scenario, result)
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+    result = observed.result
+    evidence.write(place, case.scenario, result, past(observed), everything=everything)
     tried = remedies(case, found.symptom, Trials())
     story = telling.story(result)
     seen_us = min(one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind)

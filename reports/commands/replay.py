@@ -26,6 +26,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--mode", "--modes", metavar="A,B", help="Modes; all of the sweep's, or of [expect], when not given.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
+@click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
 @rule_option
 @set_option
 @strict_option
@@ -40,6 +41,7 @@ def command(
     mode: str | None,
     scenario: str | None,
     expect_digest: str | None,
+    everything: bool,
     rules: dict[str, str],
     settings: dict[str, Value],
     strict: bool,
@@ -47,8 +49,9 @@ def command(
     as_json: bool,
 ) -> int:
     """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN, again: check its digest, write down all that happened."""
+    from reports.drawing.observed import observe
+    from reports.drawing.past import past
     from reports.evidence import replay
-    from scenarios.single.run import run
 
     origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
     number = origin.seed
@@ -63,9 +66,9 @@ def command(
         evidence.prepare(place)
     done = []
     for one, place in zip(modes, places, strict=True):
-        result = run(origin.scenario, one, number, origin.rules, trace=True)
-        evidence.write(place, origin.scenario, result)
-        done.append(replay.Replayed(result, place.path, expected.get(one.name)))
+        observed = observe(origin.scenario, one, number, origin.rules, trace=True)
+        evidence.write(place, origin.scenario, observed.result, past(observed), everything=everything)
+        done.append(replay.Replayed(observed.result, place.path, expected.get(one.name)))
     code = exits.worst(replayed.exit_code for replayed in done)
     if as_json:
         ui.json(

@@ -10,7 +10,7 @@ from sim.environment.network import Channel
 from sim.kernel.scheduler import Call, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.run import RunResult
@@ -94,6 +94,8 @@ class Observed:
         concerned: ids of the records that violations are about.
         isr: the ISR that the topic is created with.
         control: what the control plane is called.
+        causes: number of a call -> those of calls that came before it: the one in which it was asked for, and the last
+            ones of the nodes that it concerns. What is not reached from a call in this way cannot have mattered to it.
     """
 
     result: RunResult
@@ -102,9 +104,10 @@ class Observed:
     concerned: frozenset[int]
     isr: tuple[int, ...]
     control: str
+    causes: Mapping[int, tuple[int, ...]]
 
 
-def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str]) -> Observed:
+def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], *, trace: bool = False) -> Observed:
     """Run, and watch.
 
     Args:
@@ -112,6 +115,7 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str])
         mode: in which mode.
         seed: with which seed.
         rules: rule values that replace the mode's.
+        trace: whether the result has its trace, too.
     """
     watcher = Watcher()
     observations: list[Observation] = []
@@ -129,11 +133,20 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str])
 
         return see
 
-    result = run(scenario, mode, seed, rules, watch=watch)
+    result = run(scenario, mode, seed, rules, trace=trace, watch=watch)
     violations = clusters[0].recorder.history.findings.violations
     concerned = frozenset(record for violation in violations for record in violation.ids)
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
-    return Observed(result, observations, list(_messages(watcher)), concerned, created[0], control)
+    made_in = _made_in(watcher)
+    return Observed(
+        result,
+        observations,
+        list(_messages(watcher, made_in)),
+        concerned,
+        created[0],
+        control,
+        _causes(watcher, made_in, observations),
+    )
 
 
 def _log(cluster: Cluster, broker: int) -> LogView | None:
@@ -151,11 +164,35 @@ def _log(cluster: Cluster, broker: int) -> LogView | None:
     )
 
 
-def _messages(watcher: Watcher) -> Iterator[Message]:
-    """Calls that came over a connection; an entry was made by the innermost call whose numbers include its own."""
-    sent_in: dict[int, Call] = {}
+def _made_in(watcher: Watcher) -> dict[int, Call]:
+    """Number of an entry -> the call that made it: the innermost one whose numbers include it."""
+    found: dict[int, Call] = {}
     for call in watcher.calls:
-        sent_in.update(dict.fromkeys(range(call.first, call.end), call))
+        found.update(dict.fromkeys(range(call.first, call.end), call))
+    return found
+
+
+def _causes(
+    watcher: Watcher, made_in: Mapping[int, Call], observations: Iterable[Observation]
+) -> dict[int, tuple[int, ...]]:
+    """See `Observed`. What comes through no node's gate (a fault, a start) concerns the nodes that its steps name."""
+    named: dict[int, set[int]] = {}
+    for one in observations:
+        nodes = (one.step.get(key) for key in ("broker", "source", "target"))
+        named.setdefault(one.call, set()).update(node for node in nodes if node is not None)
+    last: dict[int, int] = {}
+    found: dict[int, tuple[int, ...]] = {}
+    for call in watcher.calls:
+        number, asked = call.number, made_in.get(call.number)
+        concerned = [call.gate.owner] if call.gate.owner >= 0 else sorted(named.get(number, ()))
+        before = [last[node] for node in concerned if node in last]
+        found[number] = tuple(before if asked is None else [asked.number, *before])
+        last.update(dict.fromkeys(concerned, number))
+    return found
+
+
+def _messages(watcher: Watcher, sent_in: Mapping[int, Call]) -> Iterator[Message]:
+    """Calls that came over a connection."""
     dropped = {call.number for call in watcher.dropped}
     for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
         gate: Any = call.gate

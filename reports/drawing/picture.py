@@ -181,7 +181,7 @@ def _mark(at_us: int, text: str, kind: str) -> Row:
 
 
 def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everything: bool) -> Iterator[Row]:
-    choice = _Choice(frozenset(sorted(observed.concerned)[:1]))
+    choice = Choice(frozenset(sorted(observed.concerned)[:1]))
     waiting: Row | None = None
     for one in observed.observations:
         name = one.step["step"]
@@ -211,7 +211,7 @@ def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everythi
 
 
 @dataclass(slots=True)
-class _Choice:
+class Choice:
     """Decides which steps are shown without being asked for.
 
     Attributes:
@@ -223,6 +223,7 @@ class _Choice:
     hws: dict[int, int] = field(default_factory=dict)
 
     def shows(self, one: Observation) -> bool:
+        """Whether a step is; steps are to be asked about in their order."""
         step, name = one.step, one.step["step"]
         if name in ASIDE:
             return False

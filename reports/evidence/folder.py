@@ -18,7 +18,7 @@ from sim.history import trace
 from sim.history.metrics import integral_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from scenarios.format.scenario import Scenario
@@ -118,13 +118,22 @@ def _clear(folder: Directory, above: str = "") -> None:
             folder.remove(part)
 
 
-def write(place: Place, scenario: Scenario, result: RunResult) -> None:
+def write(
+    place: Place,
+    scenario: Scenario,
+    result: RunResult,
+    past: Collection[int] | None = None,
+    *,
+    everything: bool = True,
+) -> None:
     """Write all files of a traced run.
 
     Args:
         place: made by `prepare`.
         scenario: what was run.
         result: how it ended, with its trace.
+        past: see `history`,
+        everything: as well.
 
     Raises:
         InputError: the folder has been replaced by something else.
@@ -136,7 +145,7 @@ def write(place: Place, scenario: Scenario, result: RunResult) -> None:
         folder.write(ROW, _json({"schema_version": rows.SCHEMA_VERSION, **result.row}))
         folder.write(PLAN, recording.to_text(recording.to_json(scenario, result)))
         folder.write("trace.jsonl", _lines(_trace(result)))
-        folder.write("history.txt", _lines(history(result)))
+        folder.write("history.txt", _lines(history(result, past, everything=everything)))
         folder.write("describe.txt", kafka_text.describe(topic(scenario, result)))
         folder.write("metrics.json", _json(_metrics(result)))
         for replica in result.replicas:

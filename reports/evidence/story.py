@@ -8,7 +8,7 @@ from reports.console import pairs
 from sim.history.steps import STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from scenarios.single.run import RunResult
 
@@ -45,15 +45,32 @@ def _promise(row: Mapping[str, Any]) -> str:
     return f"inside the mode's promise: {inside.replace(',', ', ')}"
 
 
-def history(result: RunResult) -> Iterator[str]:
-    """All lines of ``history.txt``. Times are simulated seconds."""
+def history(result: RunResult, past: Collection[int] | None = None, *, everything: bool = True) -> Iterator[str]:
+    """All lines of ``history.txt``. Times are simulated seconds.
+
+    Args:
+        result: a traced run.
+        past: places in the trace of steps that violations may come from, which go first; None: all steps do.
+        everything: whether the others follow.
+    """
     yield from head(result.row)
     yield ""
-    steps = [(step["t"], step_line(step)) for step in result.trace or ()]
+    trace = list(enumerate(result.trace or ()))
+    steps = [(step["t"], step_line(step)) for place, step in trace if past is None or place in past]
+    others = [(step["t"], step_line(step)) for place, step in trace if past is not None and place not in past]
     early = [warning for warning in result.warnings if warning not in result.violations]
     marks = [(violation["at_us"], violation_line(violation)) for violation in result.violations]
     marks += [(warning["at_us"], violation_line(warning, "early warning")) for warning in early]
-    for at_us, text in sorted([*steps, *marks], key=lambda line: line[0]):
+    yield from _timed(sorted([*steps, *marks], key=lambda line: line[0]))
+    if others:
+        yield ""
+        where = ":" if everything else "; --all shows them here, and trace.jsonl has all"
+        yield f"{len(others)} steps are about other records, or did not lead to it{where}"
+        yield from _timed(others if everything else ())
+
+
+def _timed(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
+    for at_us, text in lines:
         yield f"{at_us / 1_000_000:12.6f}  {text}"
 
 

@@ -1,0 +1,55 @@
+"""The causal past of what a run violates: the steps that it may come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reports.drawing.picture import ABOUT_RECORDS, ENDS, LINKS, Choice
+from scenarios.single.run import CLIENTS_BEGIN_US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reports.drawing.observed import Observed
+
+
+def past(observed: Observed) -> frozenset[int] | None:
+    """Places of steps in the trace that led to violations.
+
+    A step is among them if it happened before (Lamport 1978) a step of the first record that a violation is about, or
+    one at the time of a violation or early warning, and if it is drawn without being asked for: others are about
+    other records.
+
+    Returns:
+        Their places from 0; None of a run that violates nothing.
+    """
+    result = observed.result
+    if not result.violations:
+        return None
+    marks = {entry["at_us"] for entry in (*result.violations, *result.warnings)}
+    last_us = max(entry["at_us"] for entry in result.violations)
+    choice = Choice(frozenset(sorted(observed.concerned)[:1]))
+    shown, ends = [], set()
+    for place, one in enumerate(observed.observations):
+        shows = choice.shows(one)
+        name = one.step["step"]
+        if one.at_us > last_us or not shows:
+            continue
+        if one.at_us in marks or name in ABOUT_RECORDS:
+            ends.add(one.call)
+        if one.at_us >= CLIENTS_BEGIN_US or name in ENDS | LINKS:
+            shown.append(place)
+    calls = _before(observed.causes, ends)
+    return frozenset(place for place in shown if observed.observations[place].call in calls)
+
+
+def _before(causes: Mapping[int, tuple[int, ...]], ends: Iterable[int]) -> set[int]:
+    """These calls and all before them."""
+    found = set(ends)
+    waiting = list(found)
+    while waiting:
+        for number in causes.get(waiting.pop(), ()):
+            if number not in found:
+                found.add(number)
+                waiting.append(number)
+    return found
