@@ -75,6 +75,7 @@ def command(
     from reports.drawing.observed import observe
     from reports.drawing.past import past
     from reports.evidence import small, telling
+    from reports.evidence.waiting import since_us, waits_for
     from scenarios.shrinking.keeping import Trials
     from scenarios.shrinking.necessary import necessary
     from scenarios.shrinking.no_return import curve
@@ -93,7 +94,8 @@ def command(
     evidence.write(place, case.scenario, result, past(observed), everything=everything)
     tried = remedies(case, found.symptom, Trials())
     story = telling.story(result)
-    seen_us = min(one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind)
+    marks = [one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind]
+    seen_us = min(marks) if marks else since_us(result)
     trials = Trials(lambda: time.monotonic() - begin > limit)
     shares = curve(
         case,
@@ -108,6 +110,7 @@ def command(
             {
                 "schema_version": SCHEMA_VERSION,
                 **small.as_json(found),
+                "waits_for": waits_for(result),
                 "story": [asdict(sentence) for sentence in story],
                 "necessary": _necessary_as_json(takes),
                 "no_return": _curve_as_json(shares),
@@ -117,17 +120,16 @@ def command(
             }
         )
         return exits.EXPECTED
-    side = "inside" if found.symptom.inside else "outside"
-    ui.line(
-        f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {found.symptom.kind}, {side} the promise",
-        "bold",
-    )
+    ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
     ui.line(small.said(found, took))
+    for sentence in waits_for(result):
+        ui.line(sentence)
     _show_story(ui, story)
     _show_necessary(ui, takes, whole=found.whole)
     _show_curve(ui, shares, found.symptom.kind)
     _show_remedies(ui, tried)
     ui.line()
+    ui.line(f"Replay: {result.row['replay']}")
     ui.line(f"written to {place.path}")
     return exits.EXPECTED
 

@@ -92,8 +92,7 @@ def command(
     single.show(ui, case.scenario, result)
     ui.line()
     ui.line(small.said(found, took), style="bold")
-    side = "inside" if found.symptom.inside else "outside"
-    ui.line(f"Kept: {found.symptom.kind}, {side} the promise. {small.cause(found)}")
+    ui.line(f"Kept: {small.kept(found)}. {small.cause(found)}")
     if not found.whole:
         ui.line("The budget is used up: it may not be the smallest")
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reports.console import pairs, seconds
 from reports.evidence.outline import expectation
 from reports.evidence.story import batches, head
+from reports.evidence.waiting import waits_for
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
+    waits = waits_for(result)
+    if waits:
+        ui.line()
+        ui.line("Stalled", style="bold")
+    for sentence in waits:
+        ui.line(sentence)
     _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
     early = [warning for warning in result.warnings if warning not in result.violations]
     _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
@@ -46,6 +53,7 @@ def as_json(result: RunResult) -> dict[str, Any]:
         "row": result.row,
         "settings": result.settings,
         "story": result.story,
+        "waits_for": waits_for(result),
         "violations": result.violations,
         "warnings": result.warnings,
         "faults": result.faults,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.evidence import replay
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import OutOfTimeError, Trials, symptom
+from scenarios.shrinking.keeping import STALLED, OutOfTimeError, Trials, symptom
 from scenarios.shrinking.scripted import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
@@ -100,7 +100,8 @@ def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, 
 def as_found(found: Shrunk, plan: Path) -> Case:
     """The shrunk run as its plan's file will tell it: it is expected to violate what it violates."""
     case = found.case
-    kinds = tuple(case.row()["violations"].split(","))
+    violated = case.row()["violations"]
+    kinds = tuple(violated.split(",")) if violated else ()
     recorded = replace(case.recorded, kinds=kinds, words=("--plan", str(plan)))
     return case.with_scenario(recorded=recorded)
 
@@ -118,6 +119,12 @@ def said(found: Shrunk, seconds: float) -> str:
     before, after = found.before, found.after
     parts = [f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in ("faults", "batches", "events")]
     return f"{', '.join(parts)}, {found.runs} runs, {seconds:.1f} s"
+
+
+def kept(found: Shrunk) -> str:
+    """What it violates, and on which side of the promise."""
+    kind, side = found.symptom.kind, "inside" if found.symptom.inside else "outside"
+    return kind if kind == STALLED else f"{kind}, {side} the promise"
 
 
 def cause(found: Shrunk) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 BUDGET: Final = "sim.event.budget"
+STALLED: Final = "stalled"
+"""The verdict of a run without a leader, which waits for an administrator."""
 EVENTS_LEAST: Final = 10_000
 EVENTS_TIMES: Final = 4
 """A case may take so many times the events of the run that was begun with."""
@@ -30,7 +32,7 @@ class Symptom:
     """A violation as a row tells of it.
 
     Attributes:
-        kind: of the violation.
+        kind: of the violation; or `STALLED`.
         inside: whether it is inside the promise of the mode.
     """
 
@@ -39,13 +41,17 @@ class Symptom:
 
     def shown_by(self, row: Row) -> bool:
         """Whether a run has it; kinds of which some are inside count as inside."""
-        return self.kind in _words(row["violations"]) and self.inside == (self.kind in _words(row["violations_inside"]))
+        return self.seen_in(row) and self.inside == (self.kind in _words(row["violations_inside"]))
+
+    def seen_in(self, row: Row) -> bool:
+        """Whether a run has it, on whichever side of the promise."""
+        return bool(row["verdict"] == STALLED) if self.kind == STALLED else self.kind in _words(row["violations"])
 
     def cured_in(self, row: Row) -> bool:
         """Whether a run that came to its end lacks it; one of outside the promise must not be inside either."""
         if row["verdict"] in ("error", "exhausted"):
             return False
-        return self.kind not in _words(row["violations_inside" if self.inside else "violations"])
+        return self.kind not in _words(row["violations_inside"]) if self.inside else not self.seen_in(row)
 
 
 def symptom(row: Row, kind: str | None = None) -> Symptom:
@@ -53,7 +59,8 @@ def symptom(row: Row, kind: str | None = None) -> Symptom:
 
     Args:
         row: of the run.
-        kind: which of its violations; None: the first of those inside the promise, or of all.
+        kind: which of its violations; None: the first of those inside the promise, or of all. Of a run that violates
+            nothing, but waits for an administrator, that.
 
     Raises:
         InputError: it violates nothing, or nothing of that kind.
@@ -62,6 +69,8 @@ def symptom(row: Row, kind: str | None = None) -> Symptom:
     what = f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}"
     if row["verdict"] == "error":
         raise InputError(f"{what} ends with an error: {row['error'].splitlines()[0]}")
+    if row["verdict"] == STALLED and kind in (None, STALLED):
+        return Symptom(STALLED, inside=False)
     if not kinds:
         raise InputError(f"{what} violates nothing (verdict {row['verdict']})")
     if kind is not None and kind not in kinds:

@@ -145,5 +145,5 @@ class _Search:
         """Continue from a time on until so many continuations were tried."""
         while (tried := self.tried.get(after_us, (0, 0)))[1] < runs:
             row = self._trials.row(self._case.continued(after_us, tried[1] + 1))
-            found = self._symptom.kind in row["violations"].split(",")
+            found = self._symptom.seen_in(row)
             self.tried[after_us] = (tried[0] + found, tried[1] + 1)

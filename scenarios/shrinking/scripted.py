@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from faults.kind import LINK
 from faults.kinds import KINDS
 from scenarios.shrinking.cause import FACTOR
+from scenarios.shrinking.keeping import STALLED
 from scenarios.shrinking.passes import SPARE, changed_settings
 from scenarios.single.run import CLIENTS_BEGIN_US, PAUSE_US, run
 from sim.config import shown
@@ -58,6 +59,8 @@ def to_toml(case: Case, symptom: Symptom) -> str:
     """
     if case.rules:
         raise NotScriptedError("scenarios know modes and no rules")
+    if symptom.kind == STALLED:
+        raise NotScriptedError("it violates nothing that a script could expect")
     if case.recorded.older:
         raise NotScriptedError("brokers are upgraded when they start again")
     lines = sorted(_lines(case), key=lambda line: line[0])

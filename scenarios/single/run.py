@@ -463,7 +463,7 @@ class _Run:
                 ),
                 error=error,
                 digest=digest,
-                replay=self._replay_line(digest) if violations or error or not expected else "",
+                replay=self._replay_line(digest) if violations or error or self.stalled or not expected else "",
                 plan=self.plan,
                 injection=injection,
                 elections=elections,

@@ -180,3 +180,38 @@ def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_
 def test_what_did_not_fail_cannot_be_explained(highwater: Callable[..., Call]) -> None:
     call = highwater("explain", "sessions", "--mode", "kip320", "--seed", "50091")
     assert (call.code, len(call.err.splitlines())) == (2, 1)
+
+
+STALLED = ("elr-chaos", "--mode", "elr", "--seed", "9")
+
+
+def test_a_stalled_run_says_what_it_waits_for_and_how_to_do_it_again(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    run = highwater("run", *STALLED)
+    assert run.code == 0
+    assert "Stalled\nSince 233.991119 s the partition is without a leader, in leader epoch 3: " in run.out
+    assert "Replay: highwater replay elr-chaos --mode elr --seed 9 --expect-digest " in run.out
+    call = highwater("replay", *STALLED, "--output", tmp_path, "--json")
+    waits = call.json["replays"][0]["waits_for"]
+    assert "kafka-leader-election.sh --election-type unclean" in waits[2]
+    assert waits[3].startswith("Broker 1 is up, with LEO 39, and lacks 0 of ")
+
+
+def test_a_stall_is_shrunk_and_explained(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("explain", *STALLED, "--output", tmp_path, "--budget", "10m")
+    assert call.code == 0
+    lines = call.out.splitlines()
+    assert lines[0] == "elr-chaos, mode elr, seed 9: stalled"
+    assert lines[2].startswith("Since ")
+    assert "Necessary" in lines
+    assert "runs come to stalled; continued from " in call.out
+    again = highwater("run", "--plan", tmp_path / "shrunk" / "9-elr" / "plan.json")
+    assert again.code == 0
+    assert "digest as recorded" in again.err
+    assert "Stalled" in again.out
+
+
+def test_who_does_not_stall_waits_for_nobody(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "--mode", "hw", "--json")
+    assert call.json["runs"][0]["waits_for"] == []
