@@ -42,8 +42,8 @@ SHOWN_TIMES: Final = 4
 @click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
-@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take in all.")
-@click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
+@click.option("--budget", metavar="TIME", default="60s", show_default=True, help="For all; half for shrinking.")
+@click.option("--all", "everything", is_flag=True, help="All sentences; history.txt holds what led to nothing, too.")
 @rule_option
 @set_option
 @strict_option
@@ -86,14 +86,16 @@ def command(
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
     place = origin.place(output, origin.seed, chosen.name, small.PART)
-    found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit, progress(ui))
+    found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit / 2, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     result = observed.result
     evidence.write(place, case.scenario, result, past(observed), everything=everything)
     tried = remedies(case, found.symptom, Trials())
-    story = telling.story(result)
+    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
+    most = None if everything else telling.SENTENCES
+    story = telling.story(result, found.symptom.kind, observed.concerned, flushed, most)
     marks = [one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind]
     seen_us = min(marks) if marks else since_us(result)
     trials = Trials(lambda: time.monotonic() - begin > limit)

@@ -1,47 +1,55 @@
-"""A run told in sentences: who led, what was acknowledged and who had it, who ended, and who truncated."""
+"""A run told in a dozen sentences: who led, what was acknowledged and where it was, who ended, and who truncated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.console import seconds
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.run import CLIENTS_BEGIN_US
+from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scenarios.single.run import RunResult
     from sim.history.trace import Shown
 
 FIRST_LINE: Final = 2
 """Of the first step in a trace's file: the line before says what it is of."""
-HAPPENS: Final[Mapping[str, str]] = {
-    "kill": "The process of {who} is killed; its page cache stays.",
-    "power-loss": "The machine of {who} loses power; {lost} had not been written to disk.",
-    "disk-replaced": "The disk of {who} is replaced by an empty one; {lost} had been on it.",
-    "corrupt-tail": "The end of the log of {who} becomes unreadable: {lost}.",
-    "shutdown": "Broker {broker} shuts down in a controlled way.",
-    "halt": "Broker {broker} halts by itself.",
-    "pause": "The process of {who} stands still.",
-    "resume": "The process of {who} goes on.",
-    "disk-stalled": "The disk of {who} does not answer.",
-    "disk-works": "The disk of {who} answers again.",
-    "cut": "The link from {source} to {target} is cut.",
-    "slow": "The link from {source} to {target} takes {value} us longer.",
-    "lossy": "The link from {source} to {target} loses {value} of a thousand messages.",
-    "session-end": "The session of broker {broker} ends.",
-    "registered": "Broker {broker} registers; the end of its log is offset {leo}.",
-    "elected": "Broker {broker} is elected leader in leader epoch {leader_epoch}.",
-    "isr": "The ISR becomes {isr}, in leader epoch {leader_epoch}.",
-    "elr": "The ELR becomes {elr}.",
-    "lead": "Broker {broker} leads with LEO {offset}, in leader epoch {leader_epoch}.",
-    "truncate": "Broker {broker} truncates to offset {offset}, and drops {lost}.",
-    "ack": "The producer hears of success for record {record} at offset {offset} (acks={acks}); the ISR is {isr}, and "
-    "{holders} hold it.",
+SENTENCES: Final = 12
+"""Of a story, at most."""
+TURN, CHANGE, DETAIL, ASIDE = range(4)
+"""How much a sentence matters: without the first kind nobody understands, the last kind goes first."""
+NAMED: Final = 3
+"""Batches that are named one by one."""
+ALWAYS_SAID: Final[Mapping[str, tuple[int, str]]] = {
+    "shutdown": (CHANGE, "Broker {broker} shuts down in a controlled way."),
+    "kill": (TURN, "The process of {who} is killed; its page cache stays."),
+    "halt": (TURN, "Broker {broker} halts by itself."),
+    "pause": (TURN, "The process of {who} stands still."),
+    "resume": (CHANGE, "The process of {who} goes on."),
+    "disk-stalled": (TURN, "The disk of {who} does not answer."),
+    "disk-works": (CHANGE, "The disk of {who} answers again."),
+    "cut": (TURN, "The link from {source} to {target} is cut."),
+    "heal": (DETAIL, "The link from {source} to {target} works again."),
+    "slow": (TURN, "The link from {source} to {target} takes {value} us longer."),
+    "lossy": (TURN, "The link from {source} to {target} loses {value} of a thousand messages."),
+    "session-end": (DETAIL, "The session of broker {broker} ends."),
 }
-"""Step -> what it means, in Kafka's words."""
-NOBODY: Final = "Nobody can be elected: the partition is without a leader in leader epoch {leader_epoch}."
+"""Step -> what it means, in Kafka's words, and how much that matters."""
+LOSES: Final[Mapping[str, str]] = {
+    "power-loss": "The machine of {who} loses power; {lost} had not been flushed to disk, and {is_gone}.",
+    "disk-replaced": "The disk of {who} is replaced by an empty one; {lost} had been on it, and {is_gone}.",
+    "corrupt-tail": "The end of the log of {who} becomes unreadable: {lost} had been there, and {is_gone}.",
+}
+NOTHING_LOST: Final[Mapping[str, str]] = {
+    "power-loss": "The machine of {who} loses power; its whole log is on disk.",
+    "disk-replaced": "The disk of {who} is replaced by an empty one; its log was empty.",
+    "corrupt-tail": "The end of the log of {who} becomes unreadable, which loses nothing.",
+}
+BY_RULE: Final = "follower_truncation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,79 +67,361 @@ class Sentence:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A sentence, how much it matters, and what it is like: a step of a broker that comes again and again."""
+
+    sentence: Sentence
+    rank: int
+    like: str = ""
+
+
+@dataclass(slots=True)
+class _Batch:
+    first: int
+    base: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        if self.first >= VALIDATION_IDS:
+            return "a record of the final validation"
+        count = self.last - self.base
+        return f"record {self.first}" if not count else f"records {self.first} to {self.first + count}"
+
+
+@dataclass(slots=True)
+class _Election:
+    """Steps of one decision of the control plane, which are told together."""
+
+    at_us: int
+    line: int
+    leader: int | None = None
+    epoch: int = -1
+    lists: dict[str, list[int]] = field(default_factory=dict)
+
+
 class _Teller:
-    """Knows, at each step, ISR and ELR, and who holds which batches.
+    """Knows, at each step, who leads, ISR and ELR, who holds which batches, and how far each log is flushed.
 
     Args:
         isr: at first.
+        about: records that the story is about; empty: all.
+        kind: what violation it is about.
+        truncation: value of the rule that says how followers truncate.
     """
 
-    def __init__(self, isr: Sequence[int]) -> None:
-        self._lists = {"isr": _names(isr), "elr": _names(())}
-        self._logs: dict[int, list[tuple[int, int]]] = {}
+    def __init__(self, isr: Sequence[int], about: Collection[int], kind: str, truncation: str) -> None:
+        self.told: list[_Told] = []
+        self._kind = kind
+        self._about = about
+        self._truncation = truncation
+        self._lists = {"isr": sorted(isr), "elr": []}
+        self._logs: dict[int, list[_Batch]] = {}
+        self._flushed: dict[int, int] = {}
+        self._acked: dict[int, _Batch] = {}
+        self._follows: dict[int, int] = {}
+        self._led: dict[int, int] = {}
+        self._election: _Election | None = None
+        self._end_told = 0
+        self._leader_lacks = False
+        self._is_begun = not about
 
-    def tell(self, step: Shown) -> str:
-        """The sentence of a step; empty where it matters to nobody."""
-        changed = self._follow(step)
+    def take(self, step: Shown, line: int, flushed: int | None) -> None:
+        """Take note of a step, and tell of it if it matters.
+
+        Args:
+            step: of the trace.
+            line: its line.
+            flushed: the offset below which its broker's log is on disk after it, if that is known.
+        """
+        name, broker = step["step"], step.get("broker", 0)
+        decides = name in ("elected", "isr", "elr")
+        if self._election is not None and (not decides or self._is_another(step)):
+            self.end()
+        early = step["t"] < CLIENTS_BEGIN_US
+        validates = step.get("record", 0) >= VALIDATION_IDS and step.get("record") not in self._about
+        if decides:
+            self._decide(step, line)
+            if early:
+                self._election = None
+        else:
+            teller = getattr(self, f"_{name.replace('-', '_')}", None)
+            found = teller(step) if teller is not None else self._by_name(step)
+            if found is not None and not early and not validates:
+                self._tell(step["t"], found[1], line, found[0], _like(step))
+        if flushed is not None:
+            self._flushed[broker] = flushed
+
+    def end(self) -> None:
+        """Nothing more belongs to the last decision."""
+        election, self._election = self._election, None
+        if election is not None:
+            self._tell_election(election)
+
+    def _tell(self, at_us: int, text: str, line: int, rank: int, like: str = "") -> None:
+        self.told.append(_Told(Sentence(at_us, text, line), rank, like))
+
+    # Decisions of the control plane.
+
+    def _is_another(self, step: Shown) -> bool:
+        election = self._election
+        assert election is not None
+        return step["t"] != election.at_us or (step["step"] == "elected" and election.leader is not None)
+
+    def _decide(self, step: Shown, line: int) -> None:
+        election = self._election or _Election(step["t"], line)
+        self._election = election
         name = step["step"]
-        silent = not changed or step["t"] < CLIENTS_BEGIN_US or step.get("record", 0) >= VALIDATION_IDS
-        if silent or name not in HAPPENS:
-            return ""
-        words: dict[str, Any] = {**step, **self._lists, "who": _node(step.get("broker", 0))}
+        if name == "elected":
+            election.leader, election.epoch = step["broker"], step["leader_epoch"]
+            self._led[election.epoch] = 0
+            return
+        election.epoch = step.get("leader_epoch", election.epoch)
+        before, self._lists[name] = self._lists[name], sorted(step[name])
+        if before != self._lists[name]:
+            election.lists[name] = before
+
+    def _tell_election(self, election: _Election) -> None:
+        parts, rank, about = [], DETAIL, 0
+        lists = [f"the {name.upper()} becomes {self._lists[name]}" for name in election.lists]
+        if election.leader is not None:
+            rank, about = TURN if self._is_begun else CHANGE, election.leader
+            self._leader_lacks = bool(about and self._lacks(about))
+            if about:
+                parts.append(f"broker {about} is elected leader in leader epoch {election.epoch}")
+            else:
+                parts.append(f"nobody can be elected: there is no leader in leader epoch {election.epoch}")
+        elif "isr" in election.lists:
+            joined = sorted(set(self._lists["isr"]) - set(election.lists["isr"]))
+            rank = DETAIL if joined else CHANGE
+            lacking = [(broker, self._lacks(broker)) for broker in joined if self._lacks(broker)]
+            if lacking:
+                rank, about = DETAIL if self._leader_lacks else TURN, lacking[0][0]
+        elif election.lists:
+            rank = CHANGE
+        parts += lists
+        if not parts:
+            return
+        lacks = self._lacks(about) if about else ""
+        text = "; ".join(parts) + (f"; broker {about} lacks {lacks}" if lacks else "")
+        like = f"elected {election.leader}" if election.leader else f"isr {self._lists['isr']}"
+        self._tell(election.at_us, f"{text[0].upper()}{text[1:]}.", election.line, rank, like)
+
+    # Steps by their names.
+
+    def _by_name(self, step: Shown) -> tuple[int, str] | None:
+        name = step["step"]
+        if name in LOSES:
+            return self._loss(step)
+        if name not in ALWAYS_SAID:
+            return None
+        rank, text = ALWAYS_SAID[name]
+        words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0))}
         words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
-        lost = step["removed"] if name == "truncate" else step.get("offset", 0)
-        words["lost"] = "1 batch" if lost == 1 else f"{lost} batches"
-        log = self._logs.get(step.get("broker", 0), ())
-        words["leo"] = log[-1][1] + 1 if log else 0
-        if name == "ack":
-            holders = [broker for broker, held in self._logs.items() if step["record"] in [first for first, _ in held]]
-            words |= {"holders": _names(holders), "acks": "all" if step["acks"] == -1 else step["acks"]}
-        return (NOBODY if name == "elected" and not step["broker"] else HAPPENS[name]).format(**words)
+        return rank, text.format(**words)
 
-    def _follow(self, step: Shown) -> bool:
-        """Keep what is known up to date; tell whether something is other than before."""
-        name = step["step"]
-        log = self._logs.setdefault(step.get("broker", 0), [])
-        if name == "append":
-            log.append((step["record"], step["last"]))
-        elif name == "truncate":
-            del log[len(log) - step["removed"] :]
-            return bool(step["removed"])
-        elif name == "recovered":
-            log[:] = [batch for batch in log if batch[0] not in (step.get("lost") or ())]
-        elif name == "deleted":
-            log.clear()
-        elif name in self._lists:
-            before, self._lists[name] = self._lists[name], _names(step[name])
-            return before != self._lists[name]
-        return True
+    def _loss(self, step: Shown) -> tuple[int, str]:
+        log, count = self._log(step), step.get("offset", 0)
+        lost = log[len(log) - count :] if count else []
+        del log[len(log) - count :]
+        who = _node(step["broker"])
+        if not lost:
+            return TURN, NOTHING_LOST[step["step"]].format(who=who)
+        one = len(lost) == 1 and lost[0].base == lost[0].last
+        gone = "is gone" if one else "are gone"
+        return TURN, LOSES[step["step"]].format(who=who, lost=_names(lost), is_gone=gone)
+
+    def _append(self, step: Shown) -> tuple[int, str] | None:
+        batch = _Batch(step["record"], step["offset"], step["last"])
+        self._log(step).append(batch)
+        self._is_begun = self._is_begun or self._concerns(batch)
+        if self._led.get(step["leader_epoch"]) != step["broker"] or not self._concerns(batch, strictly=True):
+            return None
+        where = f"at offset {batch.base} in leader epoch {step['leader_epoch']}"
+        return DETAIL, f"Broker {step['broker']} leads, and appends {batch.name} {where}."
+
+    def _truncate(self, step: Shown) -> tuple[int, str] | None:
+        if not step["removed"]:
+            return None
+        log = self._log(step)
+        gone = log[len(log) - step["removed"] :]
+        del log[len(log) - step["removed"] :]
+        acked = [batch for batch in gone if batch.first in self._acked]
+        said = f", of which {_names(acked)} had been acknowledged" if acked and len(acked) < len(gone) else ""
+        said = said or (", which had been acknowledged" if acked else "")
+        leader = self._follows.get(step["broker"])
+        follows = f" follows broker {leader} in leader epoch {step['leader_epoch']}," if leader else ""
+        where = f"truncates to offset {step['offset']} ({BY_RULE}={self._truncation})"
+        text = f"Broker {step['broker']}{follows} {where}, and drops {_names(gone)}{said}."
+        matters = not self._leader_lacks and (acked or any(self._concerns(batch) for batch in gone))
+        return TURN if matters else CHANGE, text
+
+    def _recovered(self, step: Shown) -> None:
+        lost = step.get("lost") or ()
+        log = self._log(step)
+        log[:] = [batch for batch in log if batch.first not in lost]
+
+    def _deleted(self, step: Shown) -> None:
+        self._log(step).clear()
+
+    def _follow(self, step: Shown) -> None:
+        self._follows[step["broker"]] = step["leader"]
+
+    def _registered(self, step: Shown) -> tuple[int, str]:
+        log = self._log(step)
+        leo = log[-1].last + 1 if log else 0
+        lacks = self._lacks(step["broker"])
+        return DETAIL, f"Broker {step['broker']} registers; its LEO is {leo}{f', it lacks {lacks}' if lacks else ''}."
+
+    def _lead(self, step: Shown) -> tuple[int, str] | None:
+        broker, epoch = step["broker"], step["leader_epoch"]
+        before, self._led[epoch] = self._led.get(epoch, 0), broker
+        again = before == broker
+        lacks = self._lacks(broker)
+        self._leader_lacks = bool(lacks)
+        text = f"Broker {broker} leads {'again ' if again else ''}in leader epoch {epoch}, with LEO {step['offset']}"
+        text += f", and lacks {lacks}" if lacks else ""
+        if not again:
+            return ASIDE, f"{text}."
+        return TURN if lacks else CHANGE, f"{text}; there was no election, and the epoch stays."
+
+    def _ack(self, step: Shown) -> tuple[int, str] | None:
+        record = step["record"]
+        batch = _Batch(record, step["offset"], step["offset"] + step["count"] - 1)
+        self._acked[record] = batch
+        if not self._concerns(batch):
+            return ASIDE, self._says_ack(step, batch)
+        return TURN, self._says_ack(step, batch)
+
+    def _says_ack(self, step: Shown, batch: _Batch) -> str:
+        holders = sorted(broker for broker, log in self._logs.items() if any(one.first == batch.first for one in log))
+        flushed = [broker for broker in holders if self._flushed.get(broker, 0) > batch.last]
+        disk = f", flushed to disk by {flushed or 'none'}" if self._flushed else ""
+        acks = "all" if step["acks"] == -1 else step["acks"]
+        return (
+            f"The producer hears of success for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
+            f"{self._lists['isr']}; it is held by {holders}{disk}."
+        )
+
+    def _read(self, step: Shown) -> tuple[int, str] | None:
+        batch = _Batch(step["record"], step["offset"], step["last"])
+        skips = self._kind == "consumer-skip"
+        if not skips and not self._concerns(batch, strictly=True):
+            return None
+        where = f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"
+        return CHANGE if skips else ASIDE, f"The consumer is shown {batch.name} {where}."
+
+    def _rewind(self, step: Shown) -> tuple[int, str]:
+        return CHANGE, f"The consumer goes back from offset {step['position']} to where the log ends, {step['offset']}."
+
+    def _end_offset(self, step: Shown) -> tuple[int, str] | None:
+        before, self._end_told = self._end_told, step["offset"]
+        if step["offset"] >= before:
+            return None
+        return CHANGE, f"A consumer asks for the end offset, and is told {step['offset']}, after {before}."
+
+    # What is known.
+
+    def _log(self, step: Shown) -> list[_Batch]:
+        return self._logs.setdefault(step.get("broker", 0), [])
+
+    def _concerns(self, batch: _Batch, *, strictly: bool = False) -> bool:
+        if not self._about:
+            return not strictly
+        return any(record in self._about for record in range(batch.first, batch.first + batch.last - batch.base + 1))
+
+    def _lacks(self, broker: int) -> str:
+        """What was acknowledged, and is not in a broker's log, if a record that the story is about is among it."""
+        there = {batch.first for batch in self._logs.get(broker, ())}
+        missing = [batch for first, batch in self._acked.items() if first not in there and first < VALIDATION_IDS]
+        about = [batch for batch in missing if self._concerns(batch)]
+        if not about:
+            return ""
+        more = len(missing) - len(about)
+        return f"{_names(about)}, acknowledged before" + (f" (and {more} more)" if more else "")
+
+
+def _like(step: Shown) -> str:
+    """The same for steps of one kind at the same place; empty of those that are about one record."""
+    keys = ("step", "broker", "source", "target")
+    return "" if "record" in step else " ".join(str(step.get(key, "")) for key in keys)
 
 
 def _node(number: int) -> str:
     return f"broker {number}" if number else "the control plane"
 
 
-def _names(brokers: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, sorted(brokers)))}]"
+def _names(batches: Sequence[_Batch]) -> str:
+    if len(batches) > NAMED:
+        return f"{len(batches)} batches from record {batches[0].first} on"
+    return " and ".join(batch.name for batch in batches)
 
 
-def story(result: RunResult) -> list[Sentence]:
-    """A traced run in sentences, in order of time, with what was violated where it was seen."""
-    return sorted([*_steps(result), *_marks(result)], key=lambda sentence: sentence.at_us)
+def story(
+    result: RunResult,
+    kind: str = "",
+    concerned: Collection[int] = (),
+    flushed: Sequence[int | None] = (),
+    most: int | None = SENTENCES,
+) -> list[Sentence]:
+    """A traced run in sentences, in order of time, ending with what it violates.
+
+    Args:
+        result: the run.
+        kind: what the story is about: a kind of violation; the first when not given.
+        concerned: ids of records that violations are about.
+        flushed: of each step, the offset below which its broker's log is on disk after it, if any.
+        most: sentences; None: all. Those that matter least are left out, the last of them first.
+    """
+    kind = kind or next((entry["kind"] for entry in result.violations), "")
+    about = sorted(concerned)[: (NAMED if kind == "divergence" else 1)]
+    rules = MODES[result.row["mode"]].override(result.rules).rules.as_dict() if result.row["mode"] in MODES else {}
+    replicas = range(1, int(result.settings["default.replication.factor"]) + 1)
+    teller = _Teller(replicas, about, kind, rules.get(BY_RULE, ""))
+    seen_us = max((entry["at_us"] for entry in result.violations), default=None)
+    for place, step in enumerate(result.trace or ()):
+        if seen_us is not None and step["t"] > seen_us:
+            break
+        teller.take(step, place + FIRST_LINE, flushed[place] if flushed else None)
+    teller.end()
+    told = sorted([*_once(teller.told), *_marks(result, kind)], key=lambda one: one.sentence.at_us)
+    return [one.sentence for one in (told if most is None else _most(told, most))]
 
 
-def _steps(result: RunResult) -> Iterator[Sentence]:
-    replicas = int(result.settings["default.replication.factor"])
-    teller = _Teller(range(1, replicas + 1))
-    for line, step in enumerate(result.trace or (), start=FIRST_LINE):
-        text = teller.tell(step)
-        if text:
-            yield Sentence(step["t"], text, line)
+def _once(told: Sequence[_Told]) -> Iterator[_Told]:
+    """What comes again and again is told once."""
+    times: dict[str, list[_Told]] = {}
+    for one in told:
+        times.setdefault(one.like, []).append(one)
+    for one in told:
+        alike = times[one.like]
+        if len(alike) <= NAMED or not one.like:
+            yield one
+        elif one is alike[0]:
+            text = f"{one.sentence.text} (And {len(alike) - 1} times more, until {seconds(alike[-1].sentence.at_us)}.)"
+            yield replace(one, sentence=replace(one.sentence, text=text))
 
 
-def _marks(result: RunResult) -> Iterator[Sentence]:
-    kinds: set[str] = set()
-    for entry in (*result.warnings, *result.violations):
-        if entry["kind"] not in kinds:
-            kinds.add(entry["kind"])
-            yield Sentence(entry["at_us"], f"{entry['kind']}: {entry['detail']}.", 0)
+def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
+    """What is violated; other kinds and early warnings in one sentence, at the time of the first."""
+    mine = [entry for entry in result.violations if entry["kind"] == kind]
+    for entry in mine[:1]:
+        yield _Told(Sentence(entry["at_us"], f"{kind}: {entry['detail']}.", 0), TURN)
+    others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
+    if others:
+        others.sort(key=lambda entry: entry["at_us"])
+        names = ", ".join(dict.fromkeys(entry["kind"] for entry in others))
+        last_us = mine[0]["at_us"] if mine else others[-1]["at_us"]
+        text = f"Seen besides, from {seconds(others[0]['at_us'])} on: {names}."
+        yield _Told(Sentence(max(last_us, others[0]["at_us"]), text, 0), CHANGE)
+
+
+def _most(told: Sequence[_Told], most: int) -> list[_Told]:
+    """At most so many sentences."""
+    left = list(told)
+    for rank in (ASIDE, DETAIL, CHANGE, TURN):
+        while len(left) > most and any(one.rank == rank for one in left):
+            places = [place for place, one in enumerate(left) if one.rank == rank]
+            del left[places[-1 if rank != TURN else -2]]  # The violation stays.
+    return left

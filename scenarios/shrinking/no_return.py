@@ -81,13 +81,13 @@ def curve(case: Case, symptom: Symptom, trials: Trials, times: Sequence[int], la
         symptom: what it violates.
         trials: run what is tried, and say when the time is over.
         times: of what happens in it up to the violation.
-        landmarks: some of them, between which the curve is looked at first, the first and the last `LANDMARKS` / 2.
+        landmarks: some of them, between which the curve is looked at first; `LANDMARKS` of them, if there are more.
     """
     search = _Search(case, symptom, trials)
     whole = True
     marks = sorted(set(landmarks))
     if len(marks) > LANDMARKS:
-        marks = [*marks[: LANDMARKS // 2], *marks[-LANDMARKS // 2 :]]
+        marks = [marks[number * (len(marks) - 1) // (LANDMARKS - 1)] for number in range(LANDMARKS)]
     try:
         search.work(sorted(set(times)), [FROM_THE_BEGINNING, *marks])
     except OutOfTimeError:

@@ -157,7 +157,7 @@ def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
     assert "Produce response   broker 1 -> producer, record=0 offset=0" in call.out
     assert "it stays in 20 of 20 runs: that is enough" in call.out
     assert "10.000000 s: continued under other latencies and without later faults, 200 of 200 runs come to" in call.out
-    assert "loses power; 1 batch had not been written to disk." in call.out
+    assert "The machine of broker 1 loses power; record 0 had not been flushed to disk, and is gone." in call.out
     assert "setting  log.flush.interval.messages=1" in call.out
     assert (tmp_path / "shrunk" / "50090-kip320" / "trace.jsonl").is_file()
 

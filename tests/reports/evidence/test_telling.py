@@ -1,29 +1,61 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
+import pytest
+
+from reports.drawing.observed import observe
 from reports.evidence import folder, telling
 from scenarios.format.catalogue import load
+from sim.protocol.modes import mode as mode_named
 from tests.named import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reports.evidence.telling import Sentence
+
+WORDS: Final = {
+    "The producer hears": "ack",
+    "The process of": ("kill", "pause", "resume"),
+    "The machine of": "power-loss",
+    "The session of": "session-end",
+    "The link from": ("cut", "heal"),
+    "Nobody can be elected": ("elected", "session-end"),
+    "The ISR becomes": "isr",
+    "The ELR becomes": "elr",
+}
+"""How a sentence begins -> of which step it is."""
+
+
+def texts(scenario: str, mode: str, *, most: int | None = None) -> list[str]:
+    return [one.text for one in told(scenario, mode, most=most)]
+
+
+def told(scenario: str, mode: str, seed: int = 0, *, most: int | None = None) -> list[Sentence]:
+    observed = observe(load(scenario), mode_named(mode), seed, {}, trace=True)
+    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
+    return telling.story(observed.result, "", observed.concerned, flushed, most)
+
 
 def test_the_first_scenario_of_kip_101_in_sentences() -> None:
-    texts = [sentence.text for sentence in telling.story(run(load("kip101-scenario-1"), "hw", 0, trace=True))]
-    told = [
-        "The producer hears of success for record 1 at offset 1 (acks=all); the ISR is [1, 2], and [1, 2] hold it.",
+    found = texts("kip101-scenario-1", "hw", most=telling.SENTENCES)
+    held = "it is held by [1, 2], flushed to disk by none."
+    truncates = "truncates to offset 1 (follower_truncation=high-watermark), and drops record 1, which had been"
+    lacks = "broker 1 lacks record 1, acknowledged before."
+    expected = [
+        f"The producer hears of success for record 1 at offset 1 (acks=all); the ISR is [1, 2]; {held}",
         "The process of broker 1 is killed; its page cache stays.",
-        "Broker 1 truncates to offset 1, and drops 1 batch.",
+        f"Broker 1 follows broker 2 in leader epoch 0, {truncates} acknowledged.",
         "The process of broker 2 is killed; its page cache stays.",
-        "Broker 1 is elected leader in leader epoch 1.",
-        "Broker 1 leads with LEO 1, in leader epoch 1.",
+        f"Broker 1 is elected leader in leader epoch 1; the ISR becomes [1]; {lacks}",
     ]
-    assert [text for text in texts if text in told] == told
-    assert texts[-1].startswith("exposed-loss: ")
+    assert [text for text in found if text in expected] == expected, found
+    assert len(found) <= telling.SENTENCES
+    assert found[-2].startswith("committed-loss: acknowledged and gone: 1 records")
+    assert found[-1].startswith("Seen besides, from 7.519297 s on: candidate-incomplete, ")
 
 
 def test_each_sentence_points_at_its_line_of_the_trace(tmp_path: Path) -> None:
@@ -31,21 +63,44 @@ def test_each_sentence_points_at_its_line_of_the_trace(tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     folder.write_trace(file, result)
     lines = file.read_text().splitlines()
-    story = telling.story(result)
-    texts = [sentence.text for sentence in story]
-    assert "The ELR becomes [2, 3]." in texts
-    assert "The link from the control plane to broker 4 is cut." in texts
-    assert any(text.startswith("Nobody can be elected") for text in texts)
+    story = telling.story(result, most=None)
+    assert "The link from the control plane to broker 4 is cut." in [sentence.text for sentence in story]
+    assert any("the ELR becomes [2, 3]" in sentence.text for sentence in story)
+    assert any(sentence.text.startswith("Nobody can be elected") for sentence in story)
     assert [sentence.at_us for sentence in story] == sorted(sentence.at_us for sentence in story)
     for sentence in story:
         step = json.loads(lines[sentence.line - 1])
         assert step["t"] == sentence.at_us
-        assert step["step"] in telling.HAPPENS
+        named = next((name for words, name in WORDS.items() if sentence.text.startswith(words)), None)
+        assert named is None or step["step"] in named
+        for broker in re.findall(r"^(?:The \w+ of b|B)roker (\d+)", sentence.text):
+            assert step["broker"] == int(broker)
 
 
-def test_what_changes_nothing_and_what_only_validates_is_left_out() -> None:
-    result = run(load("kip966-walk"), "elr", 0, trace=True)
-    texts = [sentence.text for sentence in telling.story(result)]
-    lists = [text for text in texts if text.startswith("The ELR")]
-    assert all(first != second for first, second in pairwise(lists))
-    assert sum("The producer hears" in text for text in texts) == 3
+@pytest.mark.parametrize(("mode", "seed"), [("hw", 11), ("kraft", 50_000)])
+def test_a_long_run_has_a_short_story_that_ends_with_the_violation(mode: str, seed: int) -> None:
+    story = told("chaos", mode, seed, most=telling.SENTENCES)
+    whole = told("chaos", mode, seed)
+    assert len(story) == telling.SENTENCES < len(whole)
+    assert set(story) <= set(whole)
+    kind = run(load("chaos"), mode, seed).violations[0]["kind"]
+    assert sum(one.text.startswith(f"{kind}: ") for one in story) == 1
+
+
+def test_what_comes_again_and_again_is_told_once() -> None:
+    found = [one.text for one in told("chaos", "hw", 11)]
+    halts = [text for text in found if text.startswith("Broker 1 halts by itself")]
+    assert len(halts) == 1
+    assert re.search(r"\(And \d+ times more, until [0-9.]+ s\.\)$", halts[0])
+
+
+def test_what_only_validates_is_left_out() -> None:
+    assert sum("The producer hears" in text for text in texts("kip966-walk", "elr")) == 3
+
+
+def test_power_takes_what_was_not_flushed() -> None:
+    found = [one.text for one in told("sessions", "kip320", 50_090)]
+    assert any(
+        re.search(r"loses power; .*record \d+.* had not been flushed to disk, and (is|are) gone\.", text)
+        for text in found
+    )
