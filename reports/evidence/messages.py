@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 from sim.protocol.messages import (
+    NO_EPOCH,
     ControllerRequestBatch,
     ControlReply,
     EpochEndReply,
@@ -94,7 +95,8 @@ def _of_log(message: Message) -> dict[str, Any]:
     if isinstance(message, ProduceReply):
         return {"record": message.request.first_id, **_error(message.error), "offset": message.base_offset}
     if isinstance(message, FetchRequest):
-        return {"offset": message.positions[0][1], "leader_epoch": message.leader_epochs[0]}
+        _, offset, epoch, _ = message.positions[0]
+        return {"offset": offset} | ({"leader_epoch": epoch} if epoch != NO_EPOCH else {})
     if isinstance(message, FetchReply):
         _, error, batches, hw, _, epoch, _ = message.results[0]
         return {**_error(error), "records": [batch.first_id for batch in batches], "hw": hw, "leader_epoch": epoch}
