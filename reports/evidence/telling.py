@@ -191,7 +191,7 @@ class _Teller:
             if about:
                 parts.append(f"broker {about} is elected leader in leader epoch {election.epoch}")
             else:
-                parts.append(f"nobody can be elected: there is no leader in leader epoch {election.epoch}")
+                parts.append(f"the partition is without a leader, in leader epoch {election.epoch}")
         elif "isr" in election.lists:
             joined = sorted(set(self._lists["isr"]) - set(election.lists["isr"]))
             rank = DETAIL if joined else CHANGE
