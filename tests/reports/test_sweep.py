@@ -14,7 +14,7 @@ from sim.config import NEVER
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
 from tests import named
-from tests.scenarios.sweep.test_driver import Here
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable

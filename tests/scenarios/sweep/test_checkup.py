@@ -13,9 +13,9 @@ from scenarios.format.catalogue import load
 from scenarios.sweep import checkup, store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
-from scenarios.sweep.local import LocalBackend
 from sim.errors import InputError
 from tests import named
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three waves of two parts."""
     output = tmp_path_factory.mktemp("sound") / "out"
-    run_sweep(CANARY, output, LocalBackend(1), chunks=2, wave_units=4)
+    run_sweep(CANARY, output, Here(), chunks=2, wave_units=4)
     return output
 
 
@@ -113,7 +113,7 @@ def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
         assert any(one.where.endswith(where) and what in one.what for one in found.findings), found.findings
     else:
         assert (found.findings, found.missing) == ((), 4)
-    assert checkup.repair(folder, found, LocalBackend(1))["complete"]
+    assert checkup.repair(folder, found, Here())["complete"]
     assert checkup.check(folder) == checkup.Checkup((), 0, "")
     assert store.read_rows(output) == store.read_rows(sound)
 
@@ -129,7 +129,7 @@ def test_only_the_damaged_wave_is_run_again(output: Path) -> None:
     folder = open_folder(output)
     found = checkup.check(folder)
     assert found.missing == 4
-    checkup.repair(folder, found, LocalBackend(1))
+    checkup.repair(folder, found, Here())
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
@@ -138,7 +138,7 @@ def test_foreign_files_are_set_aside(output: Path) -> None:
     flip(wave(output) / "part-00000.parquet")
     place = wave(output).name
     folder = open_folder(output)
-    checkup.repair(folder, checkup.check(folder), LocalBackend(1))
+    checkup.repair(folder, checkup.check(folder), Here())
     assert (output / "set-aside" / "results" / place / "thesis.txt").read_text() == "all of it"
 
 
@@ -153,7 +153,7 @@ def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
     assert [str(finding) for finding in found.findings] == ["results/wave=00000 has no _SUCCESS: its rows do not count"]
     assert found.missing
     with pytest.raises(InputError, match=r"was made by code .*: only that one repairs it"):
-        checkup.repair(folder, found, LocalBackend(1))
+        checkup.repair(folder, found, Here())
 
 
 def test_folder_that_is_no_sweep_is_refused(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from sim.config import NEVER
 from sim.errors import InputError, StorageError, UnavailableError
 from tests import named
 from tests.named import run_row
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,33 +43,6 @@ POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
 FLUSHED = {"log.flush.interval.messages": 1}
 CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 40)
 run_sweep = partial(run_whole_sweep, wave_units=10)
-
-
-class Here:
-    """A backend of this very process; `before` is called before each wave with its number."""
-
-    name = "here"
-
-    def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
-        self.before = before
-        self.waves: list[Plan] = []
-
-    def start(self, folder: Folder, poll: Callable[[], None]) -> int:
-        return 1
-
-    def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
-    ) -> Iterator[Plan]:
-        for plan in plans:
-            self.before(len(self.waves))
-            tick(0)
-            self.waves.append(plan)
-            for index, chunk in enumerate(plan.chunks):
-                store.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))
-            yield plan
-
-    def close(self) -> None:
-        return
 
 
 def failing_in(wave: int, error: BaseException) -> Callable[[int], None]:
@@ -143,7 +117,7 @@ def test_rows_of_a_grid_hold_its_settings_and_pair(tmp_path: Path) -> None:
 def test_a_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="enough"):
         run_sweep(GRID, tmp_path / "a", Here(failing_in(1, InputError("enough"))), chunks=1)
-    whole = run_sweep(GRID, tmp_path / "a", LocalBackend(1), chunks=3)
+    whole = run_sweep(GRID, tmp_path / "a", Here(), chunks=3)
     assert (whole["complete"], whole["runs"]) == (True, 24)
     run_sweep(GRID, tmp_path / "b", Here(), chunks=1)
     assert store.read_rows(tmp_path / "a") == store.read_rows(tmp_path / "b")

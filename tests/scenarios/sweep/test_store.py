@@ -22,7 +22,6 @@ from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, SCHE
 from scenarios.sweep import store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
-from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.manifest import DamageError
 from scenarios.sweep.units import seed_ranges
 from scenarios.version import code_version
@@ -30,6 +29,7 @@ from sim.config import NEVER
 from sim.errors import InputError
 from tests import named
 from tests.named import run_row
+from tests.scenarios.sweep.here import Here
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -57,7 +57,7 @@ def test_code_version_is_that_of_a_zip(tmp_path: Path) -> None:
 
 
 def swept(output: Path, end_seed: int = 4, **options: Any) -> Path:
-    run_sweep(replace(CANARY, end_seed=end_seed), output, LocalBackend(1), **options)
+    run_sweep(replace(CANARY, end_seed=end_seed), output, Here(), **options)
     return output
 
 

@@ -12,11 +12,11 @@ from reports.cli import main
 from scenarios.format.catalogue import load
 from scenarios.single.run import run, run_row
 from scenarios.sweep.driver import run_sweep
-from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.store import Store
 from scenarios.sweep.units import Sweep, from_run
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_mode_of_ones_own_is_swept_stored_and_replayed(tmp_path: Path, capsys:
     sweep = Sweep((power,), {"power": (MODES["kip320"], MINE)}, 0, 4)
     assert from_run(json.loads(sweep.to_text())).modes == sweep.modes
     folder = tmp_path / "out"
-    assert run_sweep(sweep, folder, LocalBackend(1), chunks=1)["complete"]
+    assert run_sweep(sweep, folder, Here(), chunks=1)["complete"]
     rows = Store(folder).rows(["mode", "seed", "digest"], "power")
     found = dict(zip(zip(rows["mode"], rows["seed"], strict=True), rows["digest"], strict=True))
     assert found == {
@@ -67,10 +67,10 @@ def test_a_mode_of_ones_own_is_swept_stored_and_replayed(tmp_path: Path, capsys:
 
 def test_a_sweep_of_other_rules_under_the_same_name_is_another_sweep(tmp_path: Path) -> None:
     canary = load("canary")
-    run_sweep(Sweep((canary,), {"canary": (MINE,)}, 0, 1), tmp_path, LocalBackend(1), chunks=1)
+    run_sweep(Sweep((canary,), {"canary": (MINE,)}, 0, 1), tmp_path, Here(), chunks=1)
     other = replace(MINE, rules=MINE.rules.override({"elr": "on"}))
     with pytest.raises(InputError, match="own_modes"):
-        run_sweep(Sweep((canary,), {"canary": (other,)}, 0, 1), tmp_path, LocalBackend(1), chunks=1)
+        run_sweep(Sweep((canary,), {"canary": (other,)}, 0, 1), tmp_path, Here(), chunks=1)
 
 
 def test_a_name_means_one_mode() -> None:

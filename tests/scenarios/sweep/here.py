@@ -1,0 +1,40 @@
+"""A backend of this very process: for tests of what a sweep leaves, not of who does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenarios.sweep import store, units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.folder import Folder
+
+
+class Here:
+    """`before` is called before each wave with its number."""
+
+    name = "here"
+
+    def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
+        self.before = before
+        self.waves: list[Plan] = []
+
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:
+        return 1
+
+    def run_waves(
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+    ) -> Iterator[Plan]:
+        for plan in plans:
+            self.before(len(self.waves))
+            tick(0)
+            self.waves.append(plan)
+            for index, chunk in enumerate(plan.chunks):
+                store.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))
+            yield plan
+
+    def close(self) -> None:
+        return
