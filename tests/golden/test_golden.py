@@ -43,7 +43,8 @@ def test_a_newer_file_is_refused(stored: dict[str, Any]) -> None:
         differences({**stored, "schema_version": 2}, {})
 
 
-def test_an_update_keeps_its_reason(tmp_path: Path, present: dict[str, str]) -> None:
+def test_an_update_keeps_its_reason(tmp_path: Path, present: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.golden.compute", lambda: present)
     update("because", tmp_path / "digests.json")
     written = json.loads((tmp_path / "digests.json").read_text(encoding="utf-8"))
     assert written == {"schema_version": 1, "reason": "because", "entries": present}
