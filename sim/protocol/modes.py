@@ -148,7 +148,9 @@ _HW: Final = Rules(
     stale_fetch="served",
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
+    resubmitted_reassignment="keeps-marks",
     elr="off",
+    elr_outside_assignment="kept",
     last_known_elr="leader",
     last_known_leader="fenced-too",
     clean_shutdown="ignored",
@@ -230,9 +232,19 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "min_isr_change": "clears-elr",
     }
 )
+_ELR_4_3: Final = _ELR.override({"reassignment_completes": "targets-if-fewer", "last_known_elr": "lost-leader"})
+_ELR_REPAIRED: Final = _ELR_4_3.override(
+    {
+        "reassignment_completes": "min-isr",
+        "resubmitted_reassignment": "replaces-marks",
+        "elr_outside_assignment": "dropped",
+        "min_isr_change": "clears-if-enough",
+    }
+)
 _ELR_RECOVERY: Final = _ELR.override(
     {
         "reassignment_completes": "min-isr",
+        "elr_outside_assignment": "dropped",
         "last_known_elr": "ejected-members",
         "min_isr_change": "clears-if-enough",
         "unclean_recovery": "log-inspection",
@@ -272,26 +284,33 @@ MODES: Final[dict[str, Mode]] = {
         ),
         Mode(
             "kip320",
-            "2.6",
+            "2.6.0",
             "requests are fenced by leader epoch, consumers detect truncation (KIP-320)",
             _KIP320,
             _NEVER_DIVERGES,
         ),
         Mode(
             "kraft",
-            "3.9",
+            "3.9.0",
             "a quorum of controllers; followers truncate while they fetch (KIP-500, 595, 903)",
             _KRAFT,
             _KEEPS_ALL_SHOWN,
         ),
-        Mode("elr", "4.1", "replicas that leave a small ISR stay electable (KIP-966)", _ELR, _COUNTS_DAMAGE),
+        Mode("elr", "4.1.0", "replicas that leave a small ISR stay electable (KIP-966)", _ELR, _COUNTS_DAMAGE),
         Mode(
             "elr-recovery",
             NO_RELEASE,
             "KIP-966 as written: unclean recovery by log inspection",
             _ELR_RECOVERY,
             _DAMAGED_BY_LOSS,
-            follows="4.1",
+            follows="4.1.0",
+        ),
+        Mode(
+            "elr-4.3",
+            "4.3.1",
+            "elr, and reassignments that complete by the replicas that they add",
+            _ELR_4_3,
+            _COUNTS_DAMAGE,
         ),
         Mode(
             "kip320-2.1",
@@ -306,7 +325,7 @@ MODES: Final[dict[str, Mode]] = {
             "the first draft of KIP-320: fetches carry the last record's epoch",
             _FIRST_TRY,
             _NEVER_DIVERGES,
-            follows="2.6",
+            follows="2.6.0",
         ),
         Mode(
             "kip320-repaired",
@@ -314,7 +333,15 @@ MODES: Final[dict[str, Mode]] = {
             "kip320 with checked ISR members and an epoch for each registration",
             _REPAIRED,
             _NEVER_DIVERGES,
-            follows="2.6",
+            follows="2.6.0",
+        ),
+        Mode(
+            "elr-repaired",
+            NO_RELEASE,
+            "elr-4.3 with reassignments that leave min.insync.replicas in sync, and nobody eligible without a log",
+            _ELR_REPAIRED,
+            _COUNTS_DAMAGE,
+            follows="4.3.1",
         ),
         Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5, _NEVER_DIVERGES),
         Mode(
@@ -323,7 +350,7 @@ MODES: Final[dict[str, Mode]] = {
             "elr before 4.0: every restart counts as unclean, min ISR keeps the ELR",
             _ELR_SNAPSHOT,
             _COUNTS_DAMAGE,
-            follows="3.9",
+            follows="3.9.0",
         ),
     )
 }

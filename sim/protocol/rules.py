@@ -364,6 +364,16 @@ class Rules:
             KRAFT,
         ),
     ]
+    resubmitted_reassignment: Annotated[
+        Literal["keeps-marks", "replaces-marks"],
+        RuleSpec(
+            "What becomes of the replicas that a reassignment under way adds and removes, when another one comes "
+            "that adds, or removes, nothing itself: they stay marked, so that who has long joined counts as added; or "
+            "only what the new one adds and removes is marked.",
+            "ReplicationControlManager.changePartitionReassignment to 4.3.1; no release",
+            KRAFT,
+        ),
+    ]
     elr: Annotated[
         Literal["off", "on"],
         RuleSpec(
@@ -371,6 +381,15 @@ class Rules:
             "become empty.",
             "KIP-966, PartitionChangeBuilder.maybePopulateTargetElr (4.0, on by default for new clusters from 4.1)",
             KRAFT,
+        ),
+    ]
+    elr_outside_assignment: Annotated[
+        Literal["kept", "dropped"],
+        RuleSpec(
+            "Whether who is no replica any more, once a reassignment was completed or cancelled, stays eligible for "
+            "election though it deletes its log.",
+            "PartitionChangeBuilder.maybePopulateTargetElr to 4.3.1; KIP-966 other behaviors 4 (no release)",
+            ELR,
         ),
     ]
     last_known_elr: Annotated[

@@ -15,11 +15,9 @@ RULES: Final[dict[str, Rules]] = {
     "3.9.0": MODES["kraft"].rules,
     "4.1.0": MODES["elr"].rules,
     "4.2.1": MODES["elr"].rules.override({"last_known_elr": "lost-leader"}),
-    "4.3.1": MODES["elr"].rules.override(
-        {"last_known_elr": "lost-leader", "reassignment_completes": "targets-if-fewer"}
-    ),
+    "4.3.1": MODES["elr-4.3"].rules,
 }
-"""4.2.1 and 4.3.1 have no mode."""
+"""4.2.1 has no mode."""
 
 
 def rules(*releases: str) -> dict[str, Rules]:

@@ -51,6 +51,7 @@ class PartitionChangeRules:
     __slots__ = (
         "bumps_on_shrink",
         "completion",
+        "drops_outsiders",
         "elects_last_known",
         "elr",
         "last_known_must_live",
@@ -58,6 +59,7 @@ class PartitionChangeRules:
         "reached",
         "remembers_ejected",
         "remembers_lost",
+        "replaces_marks",
         "rules",
     )
 
@@ -68,6 +70,8 @@ class PartitionChangeRules:
         self.marks_recovery = marks_recovery
         self.bumps_on_shrink = rules.isr_shrink_epoch == "bumped"
         self.completion = rules.reassignment_completes
+        self.drops_outsiders = rules.elr_outside_assignment == "dropped"
+        self.replaces_marks = rules.resubmitted_reassignment == "replaces-marks"
         self.remembers_ejected = rules.last_known_elr == "ejected-members"
         self.remembers_lost = rules.last_known_elr == "lost-leader"
         self.last_known_must_live = rules.last_known_leader == "unfenced"
@@ -191,8 +195,10 @@ class PartitionChangeBuilder:
             self.elr = self.last_known_elr = ()
             return
         electable = [*self.elr, *without(self.state.isr, self.elr)]
-        if change_rules.completion == "min-isr":  # KIP-966, other behaviors 4: only replicas of the final assignment.
-            electable = [broker for broker in electable if broker in self.replicas]
+        if not set(electable) <= set(self.replicas):
+            change_rules.decides("elr_outside_assignment")
+            if change_rules.drops_outsiders:
+                electable = [broker for broker in electable if broker in self.replicas]
         self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
         known = [*electable, *without(self.last_known_elr, electable)]
         self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))

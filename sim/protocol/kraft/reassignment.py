@@ -5,22 +5,27 @@ Kafka classes: PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 from __future__ import annotations
 
-from sim.protocol.kraft.partition_change import ONLINE, PartitionChangeBuilder, without
+from sim.protocol.kraft.partition_change import ONLINE, PartitionChangeBuilder, PartitionChangeRules, without
 from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 
 
-def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...]) -> None:
-    """Add the replicas of another assignment, and mark those that are to go.
+def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: PartitionChangeRules) -> None:
+    """Add the replicas of another assignment, and mark those that are to go (changePartitionReassignment).
 
-    What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka.
+    What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka, or as
+    rule ``resubmitted_reassignment`` says.
     """
     state = change.state
     adding = tuple(sorted(set(replicas) - set(state.replicas)))
     removing = tuple(sorted(set(state.replicas) - set(replicas)))
     change.election = ONLINE
     change.replicas = (*replicas, *removing)
-    change.adding = adding or change.adding
-    change.removing = removing or change.removing
+    if (state.adding and not adding) or (state.removing and not removing):
+        rules.decides("resubmitted_reassignment")
+    if adding or rules.replaces_marks:
+        change.adding = adding
+    if removing or rules.replaces_marks:
+        change.removing = removing
 
 
 def revert(change: PartitionChangeBuilder, *, unclean: bool) -> str:

@@ -250,7 +250,7 @@ class ReplicationControl:
         if not self._is_assignment(replicas):
             return INVALID_REPLICA_ASSIGNMENT
         change = self._change(state)
-        reassignment.begin(change, replicas)
+        reassignment.begin(change, replicas, self._change_rules)
         adds = bool(change.adding)
         records: list[Record] = []
         after = self._add(records, change)

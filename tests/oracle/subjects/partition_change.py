@@ -114,7 +114,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
         acceptable, min_isr, enabled, election, *rest = values
         terms = PartitionChangeRules(rules, lambda _: None, elr=bool(enabled))
         change = PartitionChangeBuilder(state, acceptable.__contains__, min_isr, terms)
-        error = _prepare(change, name, rest)
+        error = _prepare(change, name, rest, terms)
         change.election = election
         if not error:
             state = change.build() or state
@@ -122,7 +122,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
     return seen
 
 
-def _prepare(change: PartitionChangeBuilder, name: str, rest: list[Any]) -> str:
+def _prepare(change: PartitionChangeBuilder, name: str, rest: list[Any], terms: PartitionChangeRules) -> str:
     match name:
         case "change":
             isr, unclean, recovering = rest
@@ -130,7 +130,7 @@ def _prepare(change: PartitionChangeBuilder, name: str, rest: list[Any]) -> str:
             change.unclean = tuple(unclean)
             change.recovering = change.recovering if recovering is None else bool(recovering)
         case "reassign":
-            reassignment.begin(change, tuple(rest[0]))
+            reassignment.begin(change, tuple(rest[0]), terms)
         case "cancel":
             return reassignment.revert(change, unclean=bool(rest[0]))
         case _:

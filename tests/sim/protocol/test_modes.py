@@ -7,7 +7,7 @@ import pytest
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode, Promised
 
-LADDER = ("hw", "kip101", "kip279", "kip320-2.1", "kip320", "kraft-3.5", "kraft", "elr", "elr-recovery")
+LADDER = ("hw", "kip101", "kip279", "kip320-2.1", "kip320", "kraft-3.5", "kraft", "elr", "elr-recovery", "elr-4.3")
 
 
 def test_places_are_those_of_releases() -> None:
@@ -18,6 +18,7 @@ def test_places_are_those_of_releases() -> None:
 def test_mode_that_is_no_release_comes_right_after_the_one_that_it_follows() -> None:
     assert MODES["kip320"].place < MODES["kip320-repaired"].place < MODES["kraft-3.5"].place
     assert MODES["kraft"].place < MODES["elr-4.0-snapshot"].place < MODES["elr"].place
+    assert MODES["elr-4.3"].place < MODES["elr-repaired"].place
     assert replace(MODES["kraft"], release="3.10").place > MODES["kraft"].place
 
 

@@ -263,8 +263,8 @@ def test_reassignment_completes_with_min_isr_by_the_text_of_the_kip() -> None:
 
 def test_only_final_replicas_stay_electable_as_the_text_has_it() -> None:
     before = state(2, (1, 2), replicas=(2, 3, 1), adding=(), removing=(1,))
-    for completes, elr in (("adding-in-isr", (1,)), ("min-isr", ())):
-        rules = ELR.override({"reassignment_completes": completes})
+    for outside, elr in (("kept", (1,)), ("dropped", ())):
+        rules = ELR.override({"elr_outside_assignment": outside})
         made = Made(before, ALL, rules, min_isr=3, isr=(2,), replicas=(2, 3), removing=())
         assert made.lists == (2, (2,), elr, ())
 

@@ -555,6 +555,30 @@ def test_a_reassignment_is_cancelled() -> None:
     assert quorum.controller.reassign("p", (2, 9)) == INVALID_REPLICA_ASSIGNMENT
 
 
+@pytest.mark.parametrize(
+    ("marks", "left"), [("keeps-marks", ((1, 2, 3, 4), (4,), (4,))), ("replaces-marks", ((1, 2, 3), (), ()))]
+)
+def test_a_second_reassignment_marks_anew_what_it_adds(marks: str, left: tuple[tuple[int, ...], ...]) -> None:
+    quorum = three(mode("elr-4.3").rules.override({"resubmitted_reassignment": marks}))
+    quorum.start(4)
+    assert quorum.controller.reassign("p", (1, 2, 3, 4)) == NONE
+    assert quorum.controller.reassign("p", (1, 2, 3)) == NONE
+    assert (quorum.state.replicas, quorum.state.adding, quorum.state.removing) == left
+
+
+@pytest.mark.parametrize(("outside", "elr"), [("kept", (1, 2)), ("dropped", (1,))])
+def test_a_removed_replica_stays_electable_though_it_has_no_log(outside: str, elr: tuple[int, ...]) -> None:
+    quorum = three(mode("elr-4.3").rules.override({"elr_outside_assignment": outside}))
+    quorum.start(4)
+    quorum.fence(3)
+    quorum.fence(1)
+    assert quorum.lists() == (2, (2,), (1,), ())
+    assert quorum.controller.reassign("p", (1, 3, 4)) == NONE
+    assert quorum.alter(2, 4) == NEW_LEADER_ELECTED
+    assert quorum.state.replicas == (1, 3, 4)
+    assert quorum.lists() == (4, (4,), elr, ())
+
+
 @pytest.mark.parametrize("mode", ["kraft", "elr", "elr-recovery"])
 def test_a_reassignment_there_and_back_completes(mode: str) -> None:
     quorum = three(mode)
