@@ -22,6 +22,7 @@ from faults.pause import Pause
 from faults.power_loss import PowerLoss
 from faults.preferred_election import PreferredElection
 from faults.reassignment import Reassignment
+from faults.reassignment_cancel import ReassignmentCancel
 from faults.retention import Retention
 from faults.session_expiry import SessionExpiry
 from faults.slow import Slow
@@ -51,6 +52,7 @@ KINDS: Final[dict[str, Kind]] = {
         MetadataLag(),
         MinIsrChange(),
         AdminElection(),
+        ReassignmentCancel(),
     )
 }
 """By name."""

@@ -23,8 +23,8 @@ VIOLATIONS: Final = tuple(FINDINGS)
 """Kinds of violations that an expectation may name; early warnings that one names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
-DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")
-"""Keys of a topic that may be changed while brokers run."""
+DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "eligible.leader.replicas.version")
+"""Keys of a topic, and the feature's level, that may be changed while brokers run."""
 _FACTOR: Final = "default.replication.factor"
 
 
@@ -34,7 +34,7 @@ class Facts:
 
     Attributes:
         brokers: number of brokers.
-        replicas: the largest replication factor, set or drawn.
+        replicas: the largest replication factor, set or drawn; all brokers, where the script reassigns replicas.
         scripted: whether the script is the control plane.
         drawn: whether faults are drawn.
         batches: name of a batch -> how many script lines send it.
@@ -57,8 +57,11 @@ def gather(data: Mapping[str, Any]) -> Facts:
     config = dict(flatten(_table(data, "config")))
     factors = [config.get(_FACTOR, 1), *_items(dict(flatten(_table(data, "draw"))).get(_FACTOR))]
     lines = [line for line in _items(data.get("script")) if isinstance(line, Mapping)]
+    brokers = count if isinstance(count, int) else MAX_BROKERS
+    if any(line.get("do") == "reassignment" for line in lines):
+        factors = [brokers]
     return Facts(
-        brokers=count if isinstance(count, int) else MAX_BROKERS,
+        brokers=brokers,
         replicas=max((factor for factor in factors if isinstance(factor, int)), default=MAX_BROKERS),
         scripted=data.get("control") == "scripted",
         drawn="faults" in data,

@@ -184,6 +184,10 @@ class ControlPlane(Node):
         """Ask for another assignment; False if it is in place, or another one is asked for already."""
         raise NotImplementedError
 
+    def cancel_reassignment(self) -> bool:
+        """Ask for the former assignment back; False if no reassignment is under way, or it cannot be cancelled."""
+        return False
+
     def set_config(self, key: str, value: Value) -> None:
         """Change the dynamic configuration."""
         raise NotImplementedError

@@ -398,6 +398,10 @@ class ControllerQuorum(ControlPlane):
         """See `ControlPlane.reassign`."""
         return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
 
+    def cancel_reassignment(self) -> bool:
+        """See `ControlPlane.cancel_reassignment`."""
+        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.cancel_reassignment(self._topic)
+
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`."""
         self.perform(self._set_config, (key, value))

@@ -60,6 +60,7 @@ AIMED = {
     "controller-pause": {CONTROLLER},
     "preferred-election": {0},
     "reassignment": {0},
+    "reassignment-cancel": {0},
     "min-isr-change": {0},
 }
 LINKS = ("cut", "slow", "lossy")

@@ -353,7 +353,7 @@ def test_every_kind_of_parameter_has_a_type() -> None:
             'do = "set-config"\nconfig.acks = 1',
             (
                 "script 2 (set-config): config = {'acks': 1}: acks cannot be changed while brokers run; one of: "
-                "min.insync.replicas, unclean.leader.election.enable"
+                "min.insync.replicas, unclean.leader.election.enable, eligible.leader.replicas.version"
             ),
         ),
         (
