@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-DRAWN := chaos elr-chaos partitions power rolling sessions
+DRAWN := chaos elr-chaos partitions power reassignments rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 # What is compiled or lies beside it, and what makes it so.

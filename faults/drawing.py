@@ -31,6 +31,7 @@ class FaultDraw:
         chain_percent: of incidents, those whose faults wait for steps one after the other.
         rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
         standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
+        moving_percent: of incidents, those that tell of reassignments (`faults.moving`).
     """
 
     horizon_us: int
@@ -46,9 +47,10 @@ class FaultDraw:
     chain_percent: int = 0
     rolling_percent: int = 0
     standing_percent: int = 0
+    moving_percent: int = 0
 
 
-SHARES: Final = ("burst_percent", "chain_percent", "rolling_percent", "standing_percent")
+SHARES: Final = ("burst_percent", "chain_percent", "rolling_percent", "standing_percent", "moving_percent")
 """Shares of the same hundred incidents."""
 
 

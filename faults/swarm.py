@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from faults import kind as part
-from faults import standing
+from faults import moving, standing
 from faults.controlled_restart import ControlledRestart
 from faults.drawing import FaultDraw, Limits
 from faults.kinds import KINDS, LINKS, joining
@@ -30,7 +30,8 @@ BURST: Final = "burst"
 CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
 STANDING: Final = "standing"
-SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4)}
+MOVING: Final = "moving"
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4), MOVING: (moving.LEAST, 7)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -206,6 +207,7 @@ def draw_incidents(
             (CHAIN, draw.chain_percent),
             (ROLLING, draw.rolling_percent),
             (STANDING, draw.standing_percent),
+            (MOVING, draw.moving_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -221,7 +223,8 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
     """Draw what goes wrong in each incident.
 
     What needs another replica or broker is not drawn where there is none: elections of the preferred leader,
-    reassignments, links between replicas, and stories of a last replica standing, of which lone faults are left.
+    reassignments, links between replicas, and stories of a last replica standing or of reassignments, of which lone
+    faults are left.
 
     Args:
         streams: the stream ``plan`` is used, and one for each fault.
@@ -263,6 +266,10 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
         if incident.style == STANDING and not alone:
             own = streams(f"standing:{len(faults)}")
             faults += standing.draw(own, incident.faults, possible, limits, incident.at_us, story_us)
+            continue
+        if incident.style == MOVING and incident.faults >= moving.LEAST and moving.MOVES in possible:
+            own = streams(f"moving:{len(faults)}")
+            faults += moving.draw(own, incident.faults, possible, limits, incident.at_us, last_us)
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, cre
 
 from faults.drawing import SHARES, FaultDraw
 from faults.kinds import KINDS, LINKS
+from faults.moving import MOVES
 from scenarios import paths
 from scenarios.format import fields, legal, mixing
 from scenarios.format.actions import ACTIONS, Action
@@ -62,6 +63,14 @@ def _standing(value: int, info: ValidationInfo) -> int:
     kinds = info.data.get("kinds", [])
     if value and kinds and set(kinds) <= set(LINKS):
         raise ValueError(f"it needs a kind that strikes brokers, and {', '.join(kinds)} strike links alone")
+    return value
+
+
+def _moving(value: int, info: ValidationInfo) -> int:
+    """A story of reassignments needs them, and more."""
+    kinds = info.data.get("kinds", [])
+    if value and kinds and MOVES not in kinds:
+        raise ValueError(f"it needs the kind '{MOVES}'")
     return value
 
 
@@ -153,7 +162,7 @@ _DRAWN: Final[dict[str, Any]] = {
     "kinds": Annotated[list[Annotated[str, _word("fault kind", KINDS)]], Field(min_length=1)],
 }
 """What is no pair of bounds in its unit."""
-_NEEDS: Final = {"standing_percent": (AfterValidator(_standing),)}
+_NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_percent": (AfterValidator(_moving),)}
 
 
 def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:

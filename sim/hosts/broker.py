@@ -209,10 +209,8 @@ class Broker(Following):
         assert partition is not None
         if key == "min.insync.replicas":
             assert isinstance(value, int)
-            smallest = min(value, self.settings.replication_factor)
-            self.settings = replace(self.settings, min_insync_replicas=smallest)
-            partition.min_insync_replicas = smallest
-            partition.settings_changed(self.kernel.now_us)
+            self.settings = replace(self.settings, min_insync_replicas=value)
+            partition.min_isr_changed(value, self.kernel.now_us)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)

@@ -29,7 +29,6 @@ def acks_number(acks: str) -> int:
 class BrokerSettings:
     """One broker's settings; see `sim.config.KEYS` for the keys behind them."""
 
-    replication_factor: int
     min_insync_replicas: int
     unclean_election: bool
     lag_us: int
@@ -50,7 +49,7 @@ class BrokerSettings:
 
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
-    """From a full configuration. Effective ``min.insync.replicas`` is at most the replication factor (3.7)."""
+    """From a full configuration."""
     return _broker_settings(_values(config))
 
 
@@ -58,8 +57,7 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
 def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
     config = dict(zip(KEYS, values, strict=True))
     return BrokerSettings(
-        replication_factor=integer(config, "default.replication.factor"),
-        min_insync_replicas=min(integer(config, "min.insync.replicas"), integer(config, "default.replication.factor")),
+        min_insync_replicas=integer(config, "min.insync.replicas"),
         unclean_election=bool(config["unclean.leader.election.enable"]),
         lag_us=_us(config, "replica.lag.time.max.ms"),
         fetch_wait_us=_us(config, "replica.fetch.wait.max.ms"),

@@ -127,6 +127,7 @@ _HW: Final = Rules(
     overlap_recovery="fails",
     out_of_range="halts",
     hw_needs_min_isr="no",
+    min_isr_cap="none",
     hw_needs_epoch="no",
     isr_join="high-watermark",
     isr_eligibility="any",
@@ -217,6 +218,7 @@ _KRAFT_3_5: Final = _KIP320.override(
 _KRAFT: Final = _KRAFT_3_5.override(
     {
         "hw_needs_min_isr": "yes",
+        "min_isr_cap": "replicas",
         "stale_fetch": "refused",
         "isr_shrink_epoch": "kept",
         "reassignment_completes": "targets-in-isr",

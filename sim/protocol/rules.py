@@ -180,6 +180,14 @@ class Rules:
             "Partition.maybeIncrementLeaderHW; KAFKA-15583 (3.7), KIP-966",
         ),
     ]
+    min_isr_cap: Annotated[
+        Literal["none", "replicas"],
+        RuleSpec(
+            "Whether a leader takes min.insync.replicas for no more than there are replicas; otherwise it refuses "
+            "every write with acks=all where there are fewer.",
+            "Partition.appendRecordsToLeader; Partition.effectiveMinIsr, KAFKA-15583 (3.7)",
+        ),
+    ]
     hw_needs_epoch: Annotated[
         Literal["no", "yes"],
         RuleSpec(

@@ -58,19 +58,22 @@ class Partition(ReadableReplica):
         hw: the checkpointed HW (0 without an entry).
         rules: the broker's rules.
         host: the broker.
-        min_insync_replicas: effective ``min.insync.replicas``.
+        min_insync_replicas: ``min.insync.replicas``.
         lag_us: ``replica.lag.time.max.ms`` in us.
 
     Attributes:
         state: the ISR, and the change of it that is pending.
         followers: the other replicas, while it leads.
         delayed: writes that wait for the HW.
+        min_insync_replicas: effective ``min.insync.replicas`` (rule ``min_isr_cap``).
         checks_broker_epochs: whether a follower's fetch is compared with its registration (rule ``stale_fetch``).
         process: the broker.
     """
 
     __slots__ = (
         "_asks_controller",
+        "_caps_min_isr",
+        "_configured_min_isr",
         "_dedups",
         "_epoch_at_election",
         "_hw_needs_epoch",
@@ -104,7 +107,8 @@ class Partition(ReadableReplica):
         super().__init__(name, log, epochs, hw, rules, host)
         self.process = host
         self.broker = broker
-        self.min_insync_replicas = min_insync_replicas
+        self.min_insync_replicas = self._configured_min_isr = min_insync_replicas
+        self._caps_min_isr = rules.min_isr_cap == "replicas"
         self.leader = NO_LEADER
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
@@ -180,8 +184,19 @@ class Partition(ReadableReplica):
     def _adopt(self, decision: LeaderAndIsr) -> None:
         self.leader = decision.leader
         self.state.commit(decision.isr)
+        if len(decision.replicas) != len(self.replicas):
+            self.replicas = decision.replicas
+            self._cap_min_isr()
         self.replicas = decision.replicas
         self.partition_epoch = decision.partition_epoch
+
+    def _cap_min_isr(self) -> None:
+        """Partition.effectiveMinIsr."""
+        value = self._configured_min_isr
+        if len(self.replicas) < value:
+            self.process.reached(branch(self.rules, "min_isr_cap"))
+            value = len(self.replicas) if self._caps_min_isr else value
+        self.min_insync_replicas = value
 
     # Writes.
 
@@ -312,8 +327,10 @@ class Partition(ReadableReplica):
         if candidate > self.hw and self.set_hw(candidate):
             self._complete_writes()
 
-    def settings_changed(self, now_us: int) -> None:
-        """`min_insync_replicas` has another value: look at the HW and at waiting writes again."""
+    def min_isr_changed(self, value: int, now_us: int) -> None:
+        """``min.insync.replicas`` has another value: look at the HW and at waiting writes again."""
+        self._configured_min_isr = value
+        self._cap_min_isr()
         if self.is_leader:
             self.advance_hw(now_us)
 

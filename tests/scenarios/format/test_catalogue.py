@@ -49,12 +49,15 @@ def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
     assert [row["error"] for row in rows if row["error"]] == []
 
 
-@pytest.mark.parametrize("name", ["chaos", "sessions", "partitions"])
-def test_the_repaired_mode_keeps_its_promise(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [(name, "kip320-repaired") for name in ("chaos", "sessions", "partitions")] + [("reassignments", "elr-repaired")],
+)
+def test_the_repaired_mode_keeps_its_promise(name: str, mode: str) -> None:
     scenario = catalogue.load(name)
-    assert scenario.expect["kip320-repaired"] == Expectation("clean")
+    assert scenario.expect[mode] == Expectation("clean")
     for seed in range(100):
-        row = run_row(scenario, "kip320-repaired", seed)
+        row = run_row(scenario, mode, seed)
         assert row["expected"], (seed, row["violations_inside"])
 
 

@@ -43,6 +43,7 @@ RULES_DECIDE: Final = {
     "overlap_recovery": ("kip101-scenario-2-batches", "hw", 0, "passes"),
     "out_of_range": ("kip903", "hw", 0, "truncates"),
     "hw_needs_min_isr": ("hw-under-min-isr", "hw", 0, "yes"),
+    "min_isr_cap": ("reassignments", "kraft", 7, "none"),
     "hw_needs_epoch": ("kafka-6880", "hw", 0, "yes"),
     "isr_join": ("kafka-7128", "hw", 0, "leader-epoch-start"),
     "isr_eligibility": ("all-min-isr-unclean", "hw", 1, "registered"),

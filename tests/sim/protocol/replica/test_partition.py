@@ -362,14 +362,24 @@ def test_committed_isr_decides_whether_the_high_watermark_moves_and_the_maximal_
     assert one.hw == 2
 
 
+@pytest.mark.parametrize(("cap", "min_isr"), [("none", 3), ("replicas", 1)])
+def test_rule_decides_whether_min_isr_may_be_more_than_there_are_replicas(cap: str, min_isr: int) -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"min_isr_cap": cap}), min_insync_replicas=3)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 1, (1,)), 0)
+    assert one.min_insync_replicas == min_isr
+    assert f"min_isr_cap={cap}" in host.probes
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), 0)
+    assert one.min_insync_replicas == 3
+
+
 def test_a_lower_min_isr_is_heeded_at_once() -> None:
     host = Recorder()
     one = partition(host, HW.override({"hw_needs_min_isr": "yes"}), min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), LAG_US)
     assert one.hw == 0
-    one.min_insync_replicas = 1
-    one.settings_changed(LAG_US * 2)
+    one.min_isr_changed(1, LAG_US * 2)
     assert one.hw == 1
 
 

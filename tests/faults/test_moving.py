@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from faults import moving
+from faults.drawing import Limits
+from faults.kinds import KINDS
+from faults.plan import Fault
+from faults.swarm import MOVING, draw_incidents, draw_plan
+from sim.kernel.streams import Streams
+from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
+from tests.sim.world import SECOND_US
+
+ALL = tuple(kind for kind in KINDS if kind != "corrupt-tail")
+AT_US = 50 * SECOND_US
+
+
+def draw(seed: int, faults: int = 6, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:
+    return moving.draw(Streams(seed)("moving"), faults, allowed, limits, AT_US, WINDOW_US[1])
+
+
+def demands(plan: list[Fault]) -> list[Fault]:
+    return [fault for fault in plan if fault.kind in (moving.MOVES, moving.CANCELS)]
+
+
+@pytest.mark.parametrize("faults", range(moving.LEAST, 8))
+def test_who_is_away_what_is_asked_for_and_a_blow(faults: int) -> None:
+    for seed in range(200):
+        plan = draw(seed, faults)
+        assert len(plan) == faults
+        asked = demands(plan)
+        assert asked[0].kind == moving.MOVES
+        assert len(asked) >= 2
+        assert plan[0].kind in moving.LEAVES
+        assert plan[-1].kind in moving.BLOWS
+        assert [fault.at_us for fault in asked] == sorted(fault.at_us for fault in asked)
+        assert plan[-1].at_us >= asked[-1].at_us
+        assert all(AT_US <= fault.at_us <= WINDOW_US[1] for fault in plan)
+
+
+def test_assignments_have_one_replica_at_least_and_none_twice() -> None:
+    for seed in range(300):
+        for fault in demands(draw(seed)):
+            if fault.kind == moving.MOVES:
+                assert fault.replicas
+                assert len(set(fault.replicas)) == len(fault.replicas)
+                assert set(fault.replicas) <= set(LIMITS.all_brokers)
+
+
+def test_stories_of_moves_differ() -> None:
+    plans = [draw(seed) for seed in range(400)]
+    assert {plan[0].kind for plan in plans} == set(moving.LEAVES)
+    assert {plan[-1].kind for plan in plans} == set(moving.BLOWS)
+    asked = Counter(
+        "cancel" if fault.kind == moving.CANCELS else "back" if fault.replicas == LIMITS.brokers else "other"
+        for plan in plans
+        for fault in demands(plan)[1:]
+    )
+    assert min(asked[word] for word in ("cancel", "back", "other")) > 60
+    sizes = Counter(len(demands(plan)[0].replicas) for plan in plans)
+    assert set(sizes) == {2, 3, 4}
+    held = {fault.kind for plan in plans for fault in plan[1:-1]}
+    assert held >= {*moving.HOLDS}
+
+
+def test_a_story_has_only_kinds_of_the_scenario() -> None:
+    few = ("reassignment", "power-loss", "cut")
+    assert {fault.kind for seed in range(50) for fault in draw(seed, allowed=few)} == set(few)
+    assert {fault.kind for seed in range(50) for fault in draw(seed, allowed=("reassignment",))} == {"reassignment"}
+
+
+def test_without_a_spare_broker_replicas_are_dropped_and_put_in_another_order() -> None:
+    full = replace(LIMITS, all_brokers=LIMITS.brokers)
+    moved = {fault.replicas for seed in range(200) for fault in demands(draw(seed, limits=full))}
+    assert {(3, 1, 2), (2,)} <= moved
+
+
+def test_a_seed_draws_the_same_story_of_moves_whatever_other_incidents_there_are() -> None:
+    mix = mixed(ALL, (8, 12), aimed_percent=40, burst_percent=10, moving_percent=60)
+    told = 0
+    for seed in range(50):
+        streams = Streams(seed)
+        incidents = draw_incidents(streams, mix, WINDOW_US)
+        plan = draw_plan(streams, within(mix), incidents)
+        assert len(plan.faults) == sum(incident.faults for incident in incidents)
+        told += sum(incident.style == MOVING and incident.faults >= moving.LEAST for incident in incidents)
+        again = Streams(seed)
+        assert draw_plan(again, within(mix), draw_incidents(again, mix, WINDOW_US)) == plan
+    assert told > 30
