@@ -96,6 +96,7 @@ class Storage:
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
+        directory: the log directory's id: how many disks the machine had before this one.
         clean_shutdown: the marker ``.kafka_cleanshutdown``: whether it is there.
         clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if
             that had none, or without a marker.
@@ -110,6 +111,7 @@ class Storage:
         "_written_us",
         "clean_broker_epoch",
         "clean_shutdown",
+        "directory",
         "epoch_checkpoint",
         "hw_file",
         "log",
@@ -133,6 +135,7 @@ class Storage:
         self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
+        self.directory = 0
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
 
@@ -296,6 +299,7 @@ class Storage:
         """An empty disk in place of this one."""
         empty = Storage(self._settings, self._writeback_phase_us)
         empty.clean_shutdown = False
+        empty.directory = self.directory + 1
         return empty
 
     def delete_log(self, rules: Rules) -> tuple[Log, EpochCache, int]:

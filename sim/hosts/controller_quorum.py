@@ -28,6 +28,7 @@ from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
+    AssignReplicasToDirs,
     BrokerHeartbeat,
     BrokerHeartbeatReply,
     BrokerRegistrationReply,
@@ -213,7 +214,7 @@ class ControllerQuorum(ControlPlane):
         broker = request.broker
         known = self.active.image.brokers.get(broker)
         again = known is not None and known.incarnation == request.incarnation
-        registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch)
+        registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch, request.directory)
         error, broker_epoch = registered.error, registered.broker_epoch
         if not error and not again:
             self.sessions.heard(broker, self._kernel.now_us)
@@ -320,6 +321,10 @@ class ControllerQuorum(ControlPlane):
         """A leader wants another ISR."""
         error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
         self._send(request.broker, "on_alter_partition_reply", AlterPartitionReply(request, error, results))
+
+    def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> None:
+        """A broker's replica is in another log directory; what comes of it the metadata log tells."""
+        self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
 
     # Unclean recovery.
 

@@ -16,10 +16,11 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
-from sim.protocol.kraft.metadata import ConfigRecord, MetadataImage, PartitionRegistration
+from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
+    AssignReplicasToDirs,
     BrokerHeartbeat,
     BrokerHeartbeatReply,
     BrokerRegistrationReply,
@@ -36,6 +37,8 @@ LONGEST_RETRY_US: Final = 9_000_000
 """A registration that was refused, or not answered, is tried again after the first time, then twice that and so on
 (BrokerLifecycleManager.resendExponentialBackoff).
 """
+LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
+"""An assignment of a directory is tried again after `FIRST_RETRY_US`, then twice that and so on."""
 
 
 class KRaftBroker(Broker):
@@ -48,6 +51,7 @@ class KRaftBroker(Broker):
 
     __slots__ = (
         "_asked",
+        "_assigning",
         "_beats",
         "_previous_broker_epoch",
         "_published",
@@ -55,6 +59,7 @@ class KRaftBroker(Broker):
         "_registering",
         "_retry_us",
         "_sender",
+        "_tells_directory",
         "_unpublished",
         "_wants_shut_down",
         "fenced",
@@ -74,6 +79,8 @@ class KRaftBroker(Broker):
         self._beats = 0
         self._read: list[tuple[int, int]] = []
         """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
+        self._tells_directory = self.rules.directory_assignment != "none"
+        self._assigning = False
         self._sender = AlterPartitionManager(self)
         self._asked: AlterPartitionRequest | None = None
 
@@ -93,7 +100,9 @@ class KRaftBroker(Broker):
         self._sender = AlterPartitionManager(self)
 
     def _register(self, _: object) -> None:
-        self._registering = BrokerRegistrationRequest(self.node, self.incarnation, self._previous_broker_epoch)
+        self._registering = BrokerRegistrationRequest(
+            self.node, self.incarnation, self._previous_broker_epoch, self.storage.directory
+        )
         self.to_control("on_register", self._registering)
         self.kernel.call_at(self.kernel.now_us + self._retry_us, self.life, self._register_again, self._registering)
         self._retry_us = min(2 * self._retry_us, LONGEST_RETRY_US)
@@ -283,6 +292,9 @@ class KRaftBroker(Broker):
         if state.partition_epoch <= partition.partition_epoch:
             return
         self._begin_checkpoints()
+        if self._tells_directory and self._is_elsewhere(state) and not self._assigning:
+            self._assigning = True
+            self._assign_directory(FIRST_RETRY_US)
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._lead(partition, state)
@@ -309,6 +321,26 @@ class KRaftBroker(Broker):
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
         self._delete_partition(partition)
+
+    # Log directories.
+
+    def _is_elsewhere(self, state: PartitionRegistration) -> bool:
+        """Whether the replica is in another log directory than the metadata says."""
+        place = state.directories.get(self.node, FIRST_DIRECTORY)
+        return self.node in state.replicas and place != self.storage.directory
+
+    def _assign_directory(self, retry_us: int) -> None:
+        """Tell the controller, and again until the metadata says so (AssignmentsManager)."""
+        partition = self.partition
+        state = self.known
+        if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
+            self._assigning = False
+            return
+        request = AssignReplicasToDirs(self.node, self.broker_epoch, partition.name, self.storage.directory)
+        self.to_control("on_assign_replicas_to_dirs", request)
+        self.kernel.call_at(
+            self.kernel.now_us + retry_us, self.life, self._assign_directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
+        )
 
     # AlterPartition.
 

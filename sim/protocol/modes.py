@@ -149,6 +149,7 @@ _HW: Final = Rules(
     stale_fetch="served",
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
+    directory_assignment="none",
     resubmitted_reassignment="keeps-marks",
     elr="off",
     elr_outside_assignment="kept",
@@ -223,6 +224,7 @@ _KRAFT: Final = _KRAFT_3_5.override(
         "isr_shrink_epoch": "kept",
         "reassignment_completes": "targets-in-isr",
         "clean_shutdown_file": "loaded-only",
+        "directory_assignment": "clears-elr",
     }
 )
 _ELR_SNAPSHOT: Final = _KRAFT.override({"elr": "on", "unclean_registration": "transitions"})
@@ -234,7 +236,13 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "min_isr_change": "clears-elr",
     }
 )
-_ELR_4_3: Final = _ELR.override({"reassignment_completes": "targets-if-fewer", "last_known_elr": "lost-leader"})
+_ELR_4_3: Final = _ELR.override(
+    {
+        "reassignment_completes": "targets-if-fewer",
+        "directory_assignment": "keeps-elr",
+        "last_known_elr": "lost-leader",
+    }
+)
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
@@ -246,6 +254,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
 _ELR_RECOVERY: Final = _ELR.override(
     {
         "reassignment_completes": "min-isr",
+        "directory_assignment": "keeps-elr",
         "elr_outside_assignment": "dropped",
         "last_known_elr": "ejected-members",
         "min_isr_change": "clears-if-enough",

@@ -177,6 +177,7 @@ ALTER_ELECTS: Final = _kraft("alter-elects", "an AlterPartition completes a reas
 REASSIGNMENT_WAITS: Final = _kraft(
     "reassignment-waits", "a reassignment does not complete: the ISR is too small for it"
 )
+DIRECTORY_ASSIGNED: Final = _kraft("directory-assigned", "a replica is in another log directory than before")
 CANCEL_REFUSED: Final = _kraft("cancel-refused", "a reassignment cannot be cancelled: the ISR would be too small")
 ISR_HELD: Final = _kraft("isr-held", "a broker that is gone stays in an ISR that is small already")
 RECOVERY_BEGINS: Final = _kraft("recovery-begins", "replicas are asked for their logs, to find the longest")

@@ -372,6 +372,17 @@ class Rules:
             KRAFT,
         ),
     ]
+    directory_assignment: Annotated[
+        Literal["none", "clears-elr", "keeps-elr"],
+        RuleSpec(
+            "What follows when a broker tells the controller that its replica is in another log directory than the "
+            "metadata says, as on a new disk: brokers tell nothing of directories; or the partition is changed as if "
+            "there were no ELR, which is cleared; or it is kept. Where they tell, a replica whose directory is not "
+            "there is not elected.",
+            "KIP-858 (3.7), ReplicationControlManager.handleAssignReplicasToDirs, LeaderAcceptor; PR 20716 (4.3)",
+            KRAFT,
+        ),
+    ]
     resubmitted_reassignment: Annotated[
         Literal["keeps-marks", "replaces-marks"],
         RuleSpec(

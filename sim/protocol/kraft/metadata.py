@@ -8,6 +8,7 @@ state, so that several changes which arrive at once are the last of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,11 @@ from sim.protocol.messages import LeaderAndIsr
 Value = int | str | bool
 MIN_ISR: Final = "min.insync.replicas"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
+
+
+FIRST_DIRECTORY: Final = 0
+"""A broker's log directory before its disk was replaced."""
+_ALL_FIRST: Final[Mapping[int, int]] = {}
 
 
 class PartitionRegistration(LeaderAndIsr):
@@ -28,9 +34,10 @@ class PartitionRegistration(LeaderAndIsr):
         adding: replicas that a reassignment adds.
         removing: replicas that it removes.
         recovering: elected uncleanly, and not yet confirmed by its leader (LeaderRecoveryState).
+        directories: broker -> log directory of its replica, where that is not `FIRST_DIRECTORY` (KIP-858).
     """
 
-    __slots__ = ("adding", "elr", "last_known_elr", "recovering", "removing")
+    __slots__ = ("adding", "directories", "elr", "last_known_elr", "recovering", "removing")
 
     def __init__(
         self,
@@ -46,6 +53,7 @@ class PartitionRegistration(LeaderAndIsr):
         adding: tuple[int, ...] = (),
         removing: tuple[int, ...] = (),
         recovering: bool = False,
+        directories: Mapping[int, int] = _ALL_FIRST,
     ) -> None:
         super().__init__(name, leader, leader_epoch, isr, partition_epoch, replicas)
         self.elr = elr
@@ -53,6 +61,7 @@ class PartitionRegistration(LeaderAndIsr):
         self.adding = adding
         self.removing = removing
         self.recovering = recovering
+        self.directories = directories
 
     def relisted(
         self, isr: tuple[int, ...], elr: tuple[int, ...], last_known_elr: tuple[int, ...]
@@ -70,6 +79,7 @@ class PartitionRegistration(LeaderAndIsr):
             adding=self.adding,
             removing=self.removing,
             recovering=self.recovering,
+            directories=self.directories,
         )
 
 
@@ -83,6 +93,7 @@ class BrokerRegistration:
         broker_epoch: offset of the record of its registration.
         fenced: it may neither lead nor be in an ISR.
         shutting_down: it asked to be relieved (in controlled shutdown).
+        directory: its log directory.
     """
 
     broker: int
@@ -90,6 +101,7 @@ class BrokerRegistration:
     broker_epoch: int
     fenced: bool = True
     shutting_down: bool = False
+    directory: int = FIRST_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +147,8 @@ class MetadataImage:
         """Whether a broker is registered, not fenced and not shutting down."""
         entry = self.brokers.get(broker)
         return entry is not None and not entry.fenced and not entry.shutting_down
+
+    def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
+        """Whether a replica is where the metadata says: in a directory that its broker has (hasOnlineDir)."""
+        entry = self.brokers.get(broker)
+        return entry is not None and entry.directory == state.directories.get(broker, FIRST_DIRECTORY)

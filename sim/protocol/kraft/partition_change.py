@@ -92,7 +92,7 @@ class PartitionChangeBuilder:
         change_rules: what holds for all changes.
 
     Attributes:
-        isr: the ISR that is wanted; so for `replicas`, `removing`, `adding` and `recovering`.
+        isr: the ISR that is wanted; so for `replicas`, `removing`, `adding`, `recovering` and `directories`.
         elr: eligible leader replicas; computed by `build`.
         last_known_elr: computed by `build`.
         unclean: brokers that are known to have gone uncleanly: they cannot stay in the ELR.
@@ -113,6 +113,7 @@ class PartitionChangeBuilder:
         self.removing: Replicas = state.removing
         self.adding: Replicas = state.adding
         self.recovering = state.recovering
+        self.directories = state.directories
         self.elr: Replicas = state.elr
         self.last_known_elr: Replicas = state.last_known_elr
         self.unclean: Replicas = ()
@@ -308,6 +309,7 @@ class PartitionChangeBuilder:
             adding=self.adding,
             removing=self.removing,
             recovering=self.recovering,
+            directories=self.directories,
         )
         return after if bumps or _content(after) != _content(state) else None
 
@@ -327,6 +329,7 @@ def _content(state: PartitionRegistration) -> tuple[object, ...]:
         state.removing,
         state.adding,
         state.recovering,
+        state.directories,
     )
 
 

@@ -22,7 +22,14 @@ from sim.protocol.kraft.broker_heartbeats import (
     BrokerHeartbeatManager,
     Heartbeat,
 )
-from sim.protocol.kraft.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, Record, Value
+from sim.protocol.kraft.metadata import (
+    FIRST_DIRECTORY,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    Record,
+    Value,
+)
 from sim.protocol.kraft.partition_change import PartitionChangeBuilder, without
 from sim.protocol.kraft.replication_control import ReplicationControl, ReplicationHost
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
@@ -75,7 +82,9 @@ class QuorumController(ReplicationControl):
         self._transitions = rules.unclean_registration == "transitions"
         self._heartbeats = BrokerHeartbeatManager(image)
 
-    def register(self, broker: int, incarnation: int, previous_broker_epoch: int) -> Registration:
+    def register(
+        self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int = FIRST_DIRECTORY
+    ) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
         It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
@@ -86,10 +95,11 @@ class QuorumController(ReplicationControl):
             broker: its id.
             incarnation: of its process.
             previous_broker_epoch: what its clean-shutdown file says, -1 without one.
+            directory: its log directory.
         """
         known = self.image.brokers.get(broker)
         if known is None:
-            return self._registered(broker, incarnation, [], unclean=False)
+            return self._registered(broker, incarnation, directory, [], unclean=False)
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         if not known.fenced and self._has_session(broker):
@@ -99,7 +109,8 @@ class QuorumController(ReplicationControl):
         if previous_broker_epoch == known.broker_epoch:
             self._change_rules.decides("clean_shutdown")
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
-        return self._registered(broker, incarnation, self._returns(broker, clean=clean), unclean=not clean)
+        records = self._returns(broker, clean=clean)
+        return self._registered(broker, incarnation, directory, records, unclean=not clean)
 
     def _returns(self, broker: int, *, clean: bool) -> list[Record]:
         """What a new incarnation changes before it is registered (handleBrokerShutdown)."""
@@ -127,9 +138,11 @@ class QuorumController(ReplicationControl):
             self._host.reached(probes.ELR_EJECTED)
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
 
-    def _registered(self, broker: int, incarnation: int, records: list[Record], *, unclean: bool) -> Registration:
+    def _registered(
+        self, broker: int, incarnation: int, directory: int, records: list[Record], *, unclean: bool
+    ) -> Registration:
         broker_epoch = self.image.offset + len(records) + 1
-        records.append(BrokerRegistration(broker, incarnation, broker_epoch))
+        records.append(BrokerRegistration(broker, incarnation, broker_epoch, directory=directory))
         self._heartbeats.registered(broker)
         self._commit(records)
         return Registration(NONE, broker_epoch, unclean)

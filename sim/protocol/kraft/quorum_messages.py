@@ -20,6 +20,7 @@ BROKER_RECORD: Final = 35 << KIND
 SETTING_RECORD: Final = 36 << KIND
 ALTER_PARTITION: Final = 37 << KIND
 REPLICA_LOG_INFO: Final = 38 << KIND
+ASSIGN_REPLICAS_TO_DIRS: Final = 39 << KIND
 
 
 class BrokerRegistrationRequest(Message):
@@ -29,11 +30,13 @@ class BrokerRegistrationRequest(Message):
         broker: its id.
         incarnation: of the process (incarnation id).
         previous_broker_epoch: what the clean-shutdown file said, -1 without one (KIP-966).
+        directory: its log directory (KIP-858).
     """
 
-    __slots__ = ("broker", "incarnation", "previous_broker_epoch")
+    __slots__ = ("broker", "directory", "incarnation", "previous_broker_epoch")
 
-    def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int) -> None:
+    def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int) -> None:
+        self.directory = directory
         self.broker = broker
         self.incarnation = incarnation
         self.previous_broker_epoch = previous_broker_epoch
@@ -118,6 +121,22 @@ class MetadataRecords(Message):
         if isinstance(record, BrokerRegistration):
             return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
         return SETTING_RECORD
+
+
+class AssignReplicasToDirs(Message):
+    """A broker's replica is in another log directory than the metadata says (KIP-858)."""
+
+    __slots__ = ("broker", "broker_epoch", "directory", "name")
+
+    def __init__(self, broker: int, broker_epoch: int, name: str, directory: int) -> None:
+        self.broker = broker
+        self.broker_epoch = broker_epoch
+        self.name = name
+        self.directory = directory
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return ASSIGN_REPLICAS_TO_DIRS + self.directory
 
 
 class AlterPartitionRequest(Message):

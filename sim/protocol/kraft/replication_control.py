@@ -15,6 +15,7 @@ from sim.protocol.kraft.alter_partition import Change, Result
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.metadata import (
     ELR_FEATURE,
+    FIRST_DIRECTORY,
     MIN_ISR,
     ConfigRecord,
     MetadataImage,
@@ -40,6 +41,7 @@ from sim.protocol.messages import (
     NEW_LEADER_ELECTED,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
+    NOT_LEADER_OR_FOLLOWER,
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
@@ -93,7 +95,10 @@ class ReplicationControl:
         self._elects_uncleanly = rules.unclean_recovery == "election"
         self._keeps_elr = rules.min_isr_change == "keeps-elr"
         self._clears_elr = rules.min_isr_change == "clears-elr"
+        self._knows_directories = rules.directory_assignment != "none"
+        self._assigning_clears_elr = rules.directory_assignment == "clears-elr"
         self._change_rules = PartitionChangeRules(rules, host.reached, elr=self.elr_enabled)
+        self._assignment_rules = self._rules_of_assignments()
         self._validation = IsrValidation(image, rules, self._change_rules.decides)
         self.recovery = (
             None
@@ -131,7 +136,8 @@ class ReplicationControl:
         if not isr or not self._is_assignment(replicas):
             return INVALID_REPLICA_ASSIGNMENT
         self._host.reached(probes.ELECTED_FIRST)
-        self._commit([PartitionRegistration(name, isr[0], 0, isr, 0, replicas)])
+        directories = self._directories_of(replicas)
+        self._commit([PartitionRegistration(name, isr[0], 0, isr, 0, replicas, directories=directories)])
         return NONE
 
     def alter_partition(
@@ -283,6 +289,40 @@ class ReplicationControl:
     def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
         return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= self.image.brokers.keys()
 
+    # Log directories.
+
+    def assign_directory(self, name: str, broker: int, broker_epoch: int, directory: int) -> str:
+        """A broker's replica is in another log directory (handleAssignReplicasToDirs); returns an error.
+
+        Who would lead is looked up by the directories from before, so that the broker itself is not elected by it.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None or known.broker_epoch != broker_epoch:
+            return STALE_BROKER_EPOCH
+        state = self.image.partitions.get(name)
+        if state is None:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if broker not in state.replicas:
+            return NOT_LEADER_OR_FOLLOWER
+        if self.elr_enabled and state.elr:
+            self._change_rules.decides("directory_assignment")
+        accepts = self._with_directory(state, self.image.is_active)
+        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), self._assignment_rules)
+        change.directories = {**state.directories, broker: directory}
+        self._host.reached(probes.DIRECTORY_ASSIGNED)
+        self._commit_change(change)
+        return NONE
+
+    def _rules_of_assignments(self) -> PartitionChangeRules:
+        """Those of changes by directory assignments: up to 4.2 their builder was not told of the ELR."""
+        elr = self.elr_enabled and not self._assigning_clears_elr
+        return PartitionChangeRules(self._rules, self._host.reached, elr=elr)
+
+    def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
+        """Where brokers put new replicas: into the only directory that they have (DefaultDirProvider)."""
+        brokers = self.image.brokers
+        return {one: brokers[one].directory for one in replicas if brokers[one].directory != FIRST_DIRECTORY}
+
     # Unclean recovery.
 
     def activate(self) -> None:
@@ -339,6 +379,7 @@ class ReplicationControl:
         self._commit(records)
         if key == ELR_FEATURE:
             self._change_rules = PartitionChangeRules(self._rules, self._host.reached, elr=self.elr_enabled)
+            self._assignment_rules = self._rules_of_assignments()
         return NONE
 
     # Changes and commits.
@@ -346,17 +387,26 @@ class ReplicationControl:
     def _change(
         self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None
     ) -> PartitionChangeBuilder:
-        change = PartitionChangeBuilder(
-            state, acceptable or self.image.is_active, self.min_isr(state), self._change_rules
-        )
+        accepts = acceptable or self.image.is_active
+        if self._knows_directories:
+            accepts = self._with_directory(state, accepts)
+        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), self._change_rules)
         if self.unclean_enabled and self._elects_uncleanly:
             change.election = UNCLEAN
         return change
+
+    def _with_directory(self, state: PartitionRegistration, acceptable: Callable[[int], bool]) -> Callable[[int], bool]:
+        """Who may lead has its replica where the metadata says (LeaderAcceptor)."""
+        return lambda broker: acceptable(broker) and self.image.has_online_directory(state, broker)
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
         """Put a change into a transaction, if it changes anything."""
         before, after = change.state, change.build()
         if after is not None:
+            if after.replicas != before.replicas:
+                added = self._directories_of([one for one in after.replicas if one not in before.replicas])
+                kept = {broker: place for broker, place in after.directories.items() if broker in after.replicas}
+                after.directories = {**kept, **added}
             records.append(after)
             if not set(after.elr) <= set(before.elr):
                 self._host.reached(probes.ELR_GROWS)

@@ -64,6 +64,7 @@ RULES_DECIDE: Final = {
     "stale_fetch": ("chaos", "hw", 48, "refused"),
     "isr_shrink_epoch": ("all-min-isr-unclean", "kraft", 0, "bumped"),
     "reassignment_completes": ("reassignment-again", "kraft", 0, "adding-in-isr"),
+    "directory_assignment": ("directory-assignment", "elr", 0, "keeps-elr"),
     "resubmitted_reassignment": ("reassignment-stuck", "elr-4.3", 0, "replaces-marks"),
     "elr": ("all-min-isr-unclean", "kraft", 0, "on"),
     "elr_outside_assignment": ("reassignment-back", "elr-4.3", 0, "dropped"),

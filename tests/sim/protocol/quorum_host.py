@@ -102,13 +102,13 @@ class QuorumHost:
         self.controller = QuorumController(image, self.rules, self, self.config)
         self.controller.activate()
 
-    def register(self, *brokers: int, clean: bool = False) -> None:
+    def register(self, *brokers: int, clean: bool = False, directory: int = 0) -> None:
         """New incarnations register: after a clean shutdown, or not."""
         for broker in brokers:
             known = self.image.brokers.get(broker)
             self._incarnation += 1
             previous = known.broker_epoch if clean and known else -1
-            assert not self.controller.register(broker, self._incarnation, previous).error
+            assert not self.controller.register(broker, self._incarnation, previous, directory).error
             self.sessions.add(broker)
 
     def unfence(self, *brokers: int) -> None:

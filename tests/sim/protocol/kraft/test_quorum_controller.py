@@ -23,6 +23,7 @@ from sim.protocol.messages import (
     NEW_LEADER_ELECTED,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
+    NOT_LEADER_OR_FOLLOWER,
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
@@ -526,6 +527,65 @@ def test_balance() -> None:
     assert not quorum.controller.is_balanced
     assert quorum.controller.balance() == 1
     assert quorum.lists()[0] == 1
+
+
+# Log directories.
+
+
+def assign(quorum: QuorumHost, broker: int, directory: int) -> str:
+    return quorum.controller.assign_directory("p", broker, quorum.image.brokers[broker].broker_epoch, directory)
+
+
+@pytest.mark.parametrize(("name", "elr"), [("elr", ()), ("elr-4.3", (2,)), ("elr-recovery", (2,))])
+@pytest.mark.parametrize("broker", [2, 3])
+def test_an_assignment_of_a_directory_clears_the_elr_up_to_4_2(name: str, elr: tuple[int, ...], broker: int) -> None:
+    quorum = three(mode(name).rules)
+    quorum.fence(3, 2)
+    assert quorum.lists() == (1, (1,), (2,), ())
+    before = quorum.state
+    assert assign(quorum, broker, 1) == NONE
+    assert quorum.lists() == (1, (1,), elr, ())
+    assert (quorum.state.partition_epoch, quorum.state.leader_epoch) == (
+        before.partition_epoch + 1,
+        before.leader_epoch,
+    )
+    assert {"directory-assigned", f"directory_assignment={quorum.rules.directory_assignment}"} <= quorum.probes
+
+
+@pytest.mark.parametrize("name", ["kraft", "elr", "elr-4.3"])
+def test_a_replica_on_a_new_disk_is_not_elected_until_it_is_assigned_and_then_not_by_that(name: str) -> None:
+    quorum = three(mode(name).rules)
+    quorum.fence(3, 2, 1)
+    assert quorum.lists()[0] == 0
+    quorum.register(1, clean=True, directory=1)
+    quorum.unfence(1)
+    assert quorum.lists()[0] == 0
+    assert assign(quorum, 1, 1) == NONE
+    assert quorum.lists()[0] == 0
+    assert quorum.controller.balance() == 1
+    assert quorum.lists()[0] == 1
+
+
+def test_an_assignment_is_refused() -> None:
+    quorum = three()
+    quorum.start(4)
+    assert assign(quorum, 4, 1) == NOT_LEADER_OR_FOLLOWER
+    assert quorum.controller.assign_directory("p", 1, 99, 1) == STALE_BROKER_EPOCH
+    assert quorum.controller.assign_directory("q", 1, quorum.image.brokers[1].broker_epoch, 1) == (
+        UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def test_a_replica_that_is_added_is_in_the_directory_that_its_broker_has() -> None:
+    quorum = three()
+    quorum.register(4, directory=2)
+    quorum.unfence(4)
+    quorum.controller.reassign("p", (4, 2, 3))
+    assert quorum.state.directories == {4: 2}
+    assert quorum.alter(1, 2, 3, 4) == NEW_LEADER_ELECTED
+    assert (quorum.state.leader, quorum.state.directories) == (4, {4: 2})
+    quorum.controller.reassign("p", (2, 3))
+    assert (quorum.state.replicas, quorum.state.directories) == ((2, 3), {})
 
 
 # Reassignment.
