@@ -1,8 +1,8 @@
 """`make hunt`: after how many seeds drawn scenarios find each known bug.
 
 Seeds are swept until one shows a kind that the bug causes, in a mode that has it, and the kind is gone when the bug
-alone is repaired: one rule, or one setting, has its other value. What a second repair must not cure tells two bugs of
-one kind apart.
+alone is repaired: one rule, or one setting, has its other value. What a second repair must, or must not, cure tells two
+bugs of one kind apart.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ DRAWN: Final = ("chaos", "sessions", "partitions", "power")
 UNCLEAN: Final = ("chaos", "partitions")
 """Scenarios with unclean elections in some seeds."""
 LOSS: Final = ("committed-loss", "exposed-loss")
+STANDSTILL: Final = ("no-progress",)
+MOVING: Final = ("reassignments",)
+DROPS: Final = {"elr_outside_assignment": "dropped"}
+MARKS: Final = {"resubmitted_reassignment": "replaces-marks"}
+TARGETS: Final = {"reassignment_completes": "targets-in-isr"}
+"""As up to 4.2."""
+ENOUGH: Final = {"reassignment_completes": "min-isr"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class Bug:
         inside: whether they must be inside the promise.
         scenarios: where it is looked for.
         settings: the repair, if it is none of rules; or settings without which nothing counts.
-        not_by: rule values that must not cure it.
+        also_by: rule values each of which cures it as well.
+        not_by: rule values none of which cures it alone.
         given: settings that are laid over the scenario's.
         lossy_ends: most incarnations that may have ended with losses.
     """
@@ -54,7 +62,8 @@ class Bug:
     inside: bool = True
     scenarios: tuple[str, ...] = DRAWN
     settings: Mapping[str, Value] = field(default_factory=dict)
-    not_by: Mapping[str, str] = field(default_factory=dict)
+    also_by: tuple[Mapping[str, str], ...] = ()
+    not_by: tuple[Mapping[str, str], ...] = ()
     given: Mapping[str, Value] = field(default_factory=dict)
     lossy_ends: int = 99
 
@@ -93,7 +102,7 @@ BUGS: Final = (
         "kip279",
         (*LOSS, "divergence"),
         {"fetch_fencing": "leader-epoch"},
-        not_by={"fetcher_restart": "epoch-missed"},
+        not_by=({"fetcher_restart": "epoch-missed"},),
     ),
     Bug("B10 offsets go back", "kip279", ("hw-regression",), {"list_offsets_guard": "yes"}),
     Bug("B12 consumer's silent skip", "kip279", ("consumer-skip",), {"consumer_validation": "yes"}),
@@ -103,7 +112,7 @@ BUGS: Final = (
         "kip320",
         LOSS,
         {"isr_eligibility": "registered"},
-        not_by={"isr_eligibility": "alive"},
+        not_by=({"isr_eligibility": "alive"},),
     ),
     Bug(
         "D6 last replica standing",
@@ -114,6 +123,48 @@ BUGS: Final = (
         settings={"log.flush.interval.messages": 1},
         lossy_ends=1,
     ),
+    Bug(
+        "D21 a directory assignment empties the ELR",
+        "elr",
+        ("committed-loss",),
+        {"directory_assignment": "keeps-elr"},
+        scenarios=("elr-chaos",),
+    ),
+    Bug("R1 reassignment-back", "elr-4.3", LOSS, DROPS, scenarios=MOVING, also_by=(TARGETS,), lossy_ends=0),
+    Bug("R2 reassignment-again", "elr-4.3", LOSS, MARKS, scenarios=MOVING, not_by=(DROPS,)),
+    Bug(
+        "R3 reassignment-shrinks-isr",
+        "elr-4.3",
+        LOSS,
+        ENOUGH,
+        scenarios=MOVING,
+        also_by=(TARGETS,),
+        not_by=(DROPS, MARKS),
+    ),
+    Bug(
+        "R4 reassignment-cancelled",
+        "elr-4.3",
+        LOSS,
+        DROPS,
+        scenarios=MOVING,
+        also_by=(ENOUGH,),
+        not_by=(TARGETS,),
+        lossy_ends=0,
+    ),
+    Bug(
+        "R5 reassignment-cancelled-power-loss",
+        "elr-4.3",
+        LOSS,
+        ENOUGH,
+        scenarios=MOVING,
+        not_by=(DROPS, TARGETS),
+        lossy_ends=1,
+    ),
+    Bug(
+        "R6 elr-outside-assignment", "elr-4.3", STANDSTILL, DROPS, scenarios=MOVING, also_by=(TARGETS,), not_by=(MARKS,)
+    ),
+    Bug("R7 reassignment-stuck", "elr-4.3", STANDSTILL, MARKS, scenarios=MOVING, not_by=(DROPS,)),
+    Bug("R8 reassignment-to-one", "elr-4.3", LOSS, DROPS, scenarios=MOVING, not_by=(TARGETS, ENOUGH), lossy_ends=0),
 )
 
 
@@ -137,8 +188,10 @@ def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
     if not kinds or row["lossy_ends"] > bug.lossy_ends:
         return ""
     kinds -= _seen(bug, run_row(_with(scenario, bug.settings), bug.mode, seed, bug.rules))
-    if kinds and bug.not_by:
-        kinds &= _seen(bug, run_row(scenario, bug.mode, seed, bug.not_by))
+    for rules in bug.also_by if kinds else ():
+        kinds -= _seen(bug, run_row(scenario, bug.mode, seed, rules))
+    for rules in bug.not_by if kinds else ():
+        kinds &= _seen(bug, run_row(scenario, bug.mode, seed, rules))
     return ",".join(sorted(kinds))
 
 
