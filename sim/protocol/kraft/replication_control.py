@@ -308,7 +308,8 @@ class ReplicationControl:
             self._change_rules.decides("directory_assignment")
         accepts = self._with_directory(state, self.image.is_active)
         change = PartitionChangeBuilder(state, accepts, self.min_isr(state), self._assignment_rules)
-        change.directories = {**state.directories, broker: directory}
+        others = {other: place for other, place in state.directories.items() if other != broker}
+        change.directories = others if directory == FIRST_DIRECTORY else {**others, broker: directory}
         self._host.reached(probes.DIRECTORY_ASSIGNED)
         self._commit_change(change)
         return NONE

@@ -1,6 +1,7 @@
 """A KRaft controller: Kafka's managers of replication, cluster, configuration and features against `QuorumController`.
 
-Operations: ``register broker clean`` (a new incarnation; whether it names the epoch of the former), ``again broker``
+Operations: ``register broker clean directory`` (a new incarnation; whether it names the epoch of the former; the log
+directory that it has, 0 unless told), ``assign topic broker`` (it tells that its replica is there), ``again broker``
 (the same one registers again; not drawn), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
 committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
@@ -72,16 +73,22 @@ class Host:
 
     # Operations.
 
-    def register(self, broker: int, clean: int) -> Any:
+    def register(self, broker: int, clean: int, directory: int = 0) -> Any:
         known = self.controller.image.brokers.get(broker)
         if self._fenced_sessions and known is not None and known.fenced and self.has_session(broker):
             return DUPLICATE_BROKER_REGISTRATION
         self._incarnation += 1
         previous = known.broker_epoch if known and clean else -1
-        reply = self.controller.register(broker, self._incarnation, previous)
+        reply = self.controller.register(broker, self._incarnation, previous, directory)
         if not reply.error:
             self._heard_ms.pop(broker, None)
         return reply.error
+
+    def assign(self, topic: str, broker: int) -> Any:
+        known = self.controller.image.brokers.get(broker)
+        if known is None or topic not in self.controller.image.partitions:
+            return "unknown"
+        return self.controller.assign_directory(topic, broker, known.broker_epoch, known.directory)
 
     def again(self, broker: int) -> Any:
         known = self.controller.image.brokers.get(broker)
@@ -222,6 +229,7 @@ def draw(rng: Random, release: str) -> Case:
 _WEIGHTS: Final = {
     "heartbeat": 30,
     "register": 10,
+    "assign": 2,
     "time": 8,
     "alter": 20,
     "elect": 4,
@@ -242,7 +250,15 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
             fence, stop = rng.choice(((0, 0), (0, 0), (0, 0), (1, 0), (0, 1), (0, 1), (1, 1)))
             return [[name, broker, rng.choice((0, 0, 0, 0, 1, 3, 99)), fence, stop]]
         case "register":
-            return [[name, broker, rng.randint(0, 1)], *[["heartbeat", broker, 0, 0, 0]] * rng.randint(0, 1)]
+            assigned = [["assign", topic, broker]] * rng.randint(0, 1)
+            directory = [] if rng.random() < 0.75 else [rng.randint(0, 2)]
+            return [
+                [name, broker, rng.randint(0, 1), *directory],
+                *assigned,
+                *[["heartbeat", broker, 0, 0, 0]] * rng.randint(0, 1),
+            ]
+        case "assign":
+            return [[name, topic, broker]]
         case "time":
             kept = [["heartbeat", one, 0, 0, 0] for one in brokers if rng.random() < 0.6]
             return [[name, rng.choice((100, 4_000, 5_000))], *kept, [name, rng.choice((10, 4_100, 5_000))]]

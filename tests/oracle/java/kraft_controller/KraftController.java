@@ -17,6 +17,7 @@ import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.message.AssignReplicasToDirsRequestData;
 import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
 import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.message.CreateTopicsRequestData;
@@ -111,8 +112,10 @@ public final class KraftController implements Subject {
     private Object answer(List<Object> operation) throws Exception {
         String first = operation.size() > 1 ? String.valueOf(operation.get(1)) : "";
         switch ((String) operation.get(0)) {
-            case "register": return register(Integer.parseInt(first), Subject.number(operation.get(2)), false);
-            case "again": return register(Integer.parseInt(first), 0, true);
+            case "register": return register(Integer.parseInt(first), Subject.number(operation.get(2)), false,
+                operation.size() > 3 ? Subject.number(operation.get(3)) : 0);
+            case "again": return register(Integer.parseInt(first), 0, true, 0);
+            case "assign": return assign(first, Subject.number(operation.get(2)));
             case "heartbeat": return heartbeat(operation);
             case "time": return passTime(Integer.parseInt(first));
             case "create": return create(first, numbers(operation.get(2)));
@@ -177,13 +180,13 @@ public final class KraftController implements Subject {
 
     // Brokers.
 
-    private Object register(int broker, int clean, boolean again) {
+    private Object register(int broker, int clean, boolean again, int directory) {
         BrokerRegistration known = cluster.brokerRegistrations().get(broker);
         if (again && known == null)
             return "unknown";
         Uuid incarnation = again ? known.incarnationId() : new Uuid(7, ++incarnations);
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData().setBrokerId(broker)
-            .setClusterId(Release.CLUSTER).setIncarnationId(incarnation).setLogDirs(List.of(new Uuid(9, broker)))
+            .setClusterId(Release.CLUSTER).setIncarnationId(incarnation).setLogDirs(List.of(new Uuid(9, broker + 1000L * directory)))
             .setPreviousBrokerEpoch(clean == 1 && known != null ? known.epoch() : -1);
         request.listeners().add(new BrokerRegistrationRequestData.Listener().setName("PLAINTEXT").setHost("localhost")
             .setPort(9092));
@@ -271,6 +274,21 @@ public final class KraftController implements Subject {
         ControllerResult<AlterPartitionResponseData> result = replication.alterPartition(context("alter"), request);
         take(result.records());
         return Errors.forCode(result.response().topics().get(0).partitions().get(0).errorCode()).name();
+    }
+
+    /** A broker tells that its replica is in the log directory that it has. */
+    private Object assign(String topic, int broker) {
+        BrokerRegistration known = cluster.brokerRegistrations().get(broker);
+        if (known == null || !topics.containsKey(topic))
+            return "unknown";
+        AssignReplicasToDirsRequestData request = new AssignReplicasToDirsRequestData().setBrokerId(broker)
+            .setBrokerEpoch(known.epoch()).setDirectories(List.of(new AssignReplicasToDirsRequestData.DirectoryData()
+                .setId(known.directories().get(0)).setTopics(List.of(new AssignReplicasToDirsRequestData.TopicData()
+                    .setTopicId(topics.get(topic)).setPartitions(List.of(
+                        new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(0)))))));
+        var result = replication.handleAssignReplicasToDirs(request);
+        take(result.records());
+        return Errors.forCode(result.response().directories().get(0).topics().get(0).partitions().get(0).errorCode()).name();
     }
 
     private Object elect(String topic, String kind) {
