@@ -124,7 +124,13 @@ ANYWHERE: dict[str, set[str]] = {
 }
 ONLY_IN = {
     "pyspark": {"scenarios.sweep.spark"},
-    "pyarrow": {"scenarios.sweep.folder", "scenarios.sweep.spark", "scenarios.sweep.store", "scenarios.sweep.summary"},
+    "pyarrow": {
+        "reports.analysis.frame",
+        "scenarios.sweep.folder",
+        "scenarios.sweep.spark",
+        "scenarios.sweep.store",
+        "scenarios.sweep.summary",
+    },
     "pydantic": {
         "scenarios.format.schema",
         "scenarios.format.validation",

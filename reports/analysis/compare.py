@@ -11,14 +11,13 @@ beside each rate. Of availability, runs that were given up tell nothing: they di
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import reduce
 from itertools import combinations
-from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.analysis.frame import DRAWN, Frame, kinds_in, words
 from reports.analysis.statistics import interval, mcnemar, mean_difference
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, ROUNDS, UNKNOWN
 from scenarios.single.rows import COLUMNS as ROW_COLUMNS
@@ -28,12 +27,13 @@ from sim.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from reports.analysis.frame import Array, Mask
     from scenarios.sweep.store import Store
     from sim.config import Value
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Version 1 compared modes only: `modes` in place of `groups`, and no availability; version 2 lacks what is inside by
-damage; version 3 lacks `exhausted`.
+damage; version 3 lacks `exhausted`; version 4 lacks `common_seeds` and the first sentence.
 """
 COLUMNS: Final = [
     "scenario",
@@ -54,7 +54,6 @@ COLUMNS: Final = [
 
 MODE: Final = "mode"
 """The coordinate that is compared when nothing else is asked for."""
-DRAWN: Final = "drawn_settings"
 ANY: Final = "any"
 """Stands for a violation of whatever kind."""
 
@@ -154,54 +153,35 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The values of the coordinate `by`, each by itself and in pairs, where all others are as `fixed` says."""
+    """The values of the coordinate `by`, each by itself and in pairs, where all others are as `fixed` says.
+
+    `common_seeds` are those that every group ran.
+    """
 
     scenario: str
     by: str
     fixed: dict[str, Value]
+    common_seeds: int
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    verdict: str
-    kinds: frozenset[str]
-    kinds_inside: frozenset[str]
-    inside: bool
-    vacuous: bool
-    faults_hash: str
-    by_damage: tuple[int, ...]
-    warnings: frozenset[str]
-    rounds: tuple[int, ...]
-    availability: tuple[int, ...]
-
-    def shows(self, kind: str) -> bool:
-        return bool(self.kinds) if kind == ANY else kind in self.kinds
-
-    def shows_inside(self, kind: str) -> bool:
-        return bool(self.kinds_inside) if kind == ANY else kind in self.kinds_inside
-
-
-_Runs = dict[int, _Run]
-
-
-def of_store(store: Store, by: str = MODE) -> list[Comparison]:
+def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -> list[Comparison]:
     """Compare what a sweep has done so far; see `compare`. A setting that the seed decides will do, too: each of its
     values has seeds of its own then, and there are no pairs.
 
     Raises:
         InputError: `by` did not vary, or the folder holds rows of a newer version, or none.
     """
-    # One scenario after the other: a sweep of millions of runs would not fit into memory as a whole.
+    # One scenario after the other: a sweep of many millions of runs would not fit into memory as a whole.
     names = sorted(scenario.name for scenario in store.sweep.scenarios)
     columns = [*COLUMNS, *store.grid]
-    if by in (MODE, *store.grid):
-        comparisons = [one for name in names for one in compare(store.rows(columns, name), store.grid, by)]
-    else:
-        grid = {**store.grid, by: _values_drawn(store, by)}
-        drawn = (_with_drawn(store.rows([*columns, DRAWN], name), by) for name in names)
-        comparisons = [one for rows in drawn for one in compare(rows, grid, by, paired=False)]
+    is_drawn = by not in (MODE, *store.grid)
+    grid = {**store.grid, by: _values_drawn(store, by)} if is_drawn else store.grid
+    comparisons = []
+    for name in names:
+        frame = Frame.of_table(store.table([*columns, DRAWN] if is_drawn else columns, name))
+        comparisons += compare(frame.with_drawn(by) if is_drawn else frame, grid, by, kinds, paired=not is_drawn)
     if not comparisons:
         torn = [f"{store.folder.shown}: {error}" for error in store.damage.values()]
         raise InputError(*torn, f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
@@ -221,27 +201,21 @@ def _values_drawn(store: Store, by: str) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _with_drawn(rows: dict[str, list[Any]], key: str) -> dict[str, list[Any]]:
-    """The rows whose seed decided a setting, with a column for it."""
-    drawn = [json.loads(text) for text in rows[DRAWN]]
-    places = [place for place, settings in enumerate(drawn) if key in settings]
-    kept = {name: [column[place] for place in places] for name, column in rows.items()}
-    return kept | {key: [drawn[place][key] for place in places]}
-
-
 def compare(
-    columns: Mapping[str, Sequence[Any]],
+    rows: Frame | Mapping[str, Any],
     grid: Mapping[str, Sequence[Value]] | None = None,
     by: str = MODE,
+    kinds: Sequence[str] | None = None,
     *,
     paired: bool = True,
 ) -> list[Comparison]:
     """Compare the modes of each scenario, or the values of a setting.
 
     Args:
-        columns: the columns `COLUMNS` of a sweep's rows, and those of `grid`.
+        rows: the columns `COLUMNS` of a sweep's rows, and those of `grid`.
         grid: the settings that varied, with their values.
         by: what to compare: `MODE` or one of `grid`.
+        kinds: of violations; None: any, and each that was seen.
         paired: whether groups have seeds in common.
 
     Returns:
@@ -252,15 +226,13 @@ def compare(
         InputError: `by` did not vary.
     """
     grid = grid or {}
+    frame = rows if isinstance(rows, Frame) else Frame(rows)
     if by != MODE and by not in grid:
         raise InputError(f"--by {by!r} did not vary in this sweep{did_you_mean(by, [MODE, *grid])}")
-    coordinates = [MODE, *grid]
-    others = [name for name in coordinates if name != by]
-    found: dict[tuple[Any, ...], dict[Any, _Runs]] = defaultdict(lambda: defaultdict(dict))
-    keys = zip(*(columns[name] for name in ("scenario", *others)), strict=True)
-    values = zip(*(columns[name] for name in COLUMNS if name not in ("scenario", MODE)), strict=True)
-    for key, value, (seed, *rest) in zip(keys, columns[by], values, strict=True):
-        found[key][value][seed] = _run(*rest)
+    others = [name for name in (MODE, *grid) if name != by]
+    found: dict[tuple[Any, ...], dict[Any, Array]] = defaultdict(dict)
+    for (*key, value), places in frame.groups(["scenario", *others, by]).items():
+        found[tuple(key)][value] = places
     order: dict[str, Callable[[Any], Any]] = {key: list(values).index for key, values in grid.items()}
     order[MODE] = str
 
@@ -272,7 +244,8 @@ def compare(
             key[0],
             by,
             dict(zip(others, key[1:], strict=True)),
-            [(shown(value), found[key][value]) for value in sorted(found[key], key=order[by])],
+            [_Runs(shown(value), frame, found[key][value]) for value in sorted(found[key], key=order[by])],
+            kinds,
             paired=paired,
         )
         for key in sorted(found, key=place)
@@ -284,127 +257,155 @@ def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
 
 
-def _run(
-    verdict: str,
-    inside: bool,
-    kinds: str,
-    kinds_inside: str,
-    vacuous: bool,
-    faults_hash: str,
-    inside_unclean: int,
-    inside_lossy: int,
-    warnings: str,
-    *numbers: int,
-) -> _Run:
-    return _Run(
-        verdict,
-        _words(kinds),
-        _words(kinds_inside),
-        inside,
-        vacuous,
-        faults_hash,
-        (inside_unclean, inside_lossy),
-        _words(warnings),
-        numbers[:3],
-        numbers[3:],
-    )
+class _Runs:
+    """The runs of a group.
 
+    Args:
+        name: of the group.
+        frame: of which they are rows.
+        places: where they stand there, in order of the seeds.
+    """
 
-@lru_cache(maxsize=4096)
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split(",")) if text else frozenset()
+    def __init__(self, name: str, frame: Frame, places: Array) -> None:
+        self.name = name
+        self.frame = frame
+        self.places = places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def without(self, verdict: str) -> _Runs:
+        """Those that ended otherwise."""
+        return self.only(~self.have("verdict", verdict.__eq__))
+
+    def only(self, kept: Mask | Array) -> _Runs:
+        """Those of a mask, or at some places."""
+        return _Runs(self.name, self.frame, self.places[kept])
+
+    def have(self, column: str, test: Callable[[Any], bool]) -> Mask:
+        """Which of them have a value that passes a test."""
+        found: Mask = self.frame.coded(column).where(test)[self.places]
+        return found
+
+    def show(self, column: str, kind: str) -> Mask:
+        """Which of them have a kind in a column of kinds."""
+        return self.have(column, bool if kind == ANY else lambda cell: kind in words(cell))
+
+    def numbers(self, column: str) -> Array:
+        """A column of theirs."""
+        found: Array = self.frame.numbers(column)[self.places]
+        return found
+
+    def count(self, column: str, test: Callable[[Any], bool]) -> int:
+        """How many of them have a value that passes a test."""
+        return int(self.have(column, test).sum())
 
 
 def _comparison(
-    scenario: str, by: str, fixed: dict[str, Value], groups: Sequence[tuple[str, _Runs]], *, paired: bool
+    scenario: str,
+    by: str,
+    fixed: dict[str, Value],
+    groups: Sequence[_Runs],
+    kinds: Sequence[str] | None,
+    *,
+    paired: bool,
 ) -> Comparison:
-    every = [run for _, runs in groups for run in runs.values()]
-    kinds = [ANY, *sorted({kind for run in every for kind in run.kinds})]
-    measures = tuple(
-        name for at, name in enumerate(AVAILABILITY) if all(run.availability[at] != UNKNOWN for run in every)
-    )
-    decided = [(name, {seed: run for seed, run in runs.items() if run.verdict != "error"}) for name, runs in groups]
+    import numpy as np
+
+    if kinds is None:
+        seen = {kind for group in groups for kind in kinds_in(group.frame, "violations", group.places)}
+        kinds = [ANY, *sorted(seen)]
+    measures = tuple(name for name in AVAILABILITY if all((group.numbers(name) != UNKNOWN).all() for group in groups))
+    decided = [group.without("error") for group in groups]
+    seeds = [group.numbers("seed") for group in decided]
     return Comparison(
         scenario,
         by,
         fixed,
-        tuple(_group(name, list(runs.values()), kinds, measures) for name, runs in groups),
+        len(reduce(np.intersect1d, seeds)) if paired else 0,
+        tuple(_group(group, kinds, measures) for group in groups),
         tuple(_pair(a, b, kinds, measures) for a, b in combinations(decided, 2)) if paired else (),
     )
 
 
-def _group(name: str, every: Sequence[_Run], kinds: Iterable[str], measures: Sequence[str]) -> Group:
-    verdicts = Counter(run.verdict for run in every)
-    runs = [run for run in every if run.verdict != "error"]
-    ended = [run for run in runs if run.verdict != "exhausted"]
-    inside = sum(run.inside for run in runs)
+def _group(every: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group:
+    runs = every.without("error")
+    ended = runs.without("exhausted")
+    inside = int(runs.numbers("inside").sum())
+    warned = sorted(kinds_in(runs.frame, "warnings", runs.places))
+    one, two, more = (int(runs.numbers(name).sum()) for name in ROUNDS)
+    unclean, lossy = (_known(runs.numbers(name)) for name in BY_DAMAGE)
     return Group(
-        name=name,
+        name=every.name,
         runs=len(runs),
-        errors=verdicts["error"],
-        stalled=verdicts["stalled"],
-        exhausted=verdicts["exhausted"],
-        vacuous=sum(run.vacuous for run in runs),
+        errors=len(every) - len(runs),
+        stalled=runs.count("verdict", "stalled".__eq__),
+        exhausted=len(runs) - len(ended),
+        vacuous=int(runs.numbers("vacuous").sum()),
         runs_inside=inside,
         share_inside=_share(inside, len(runs)),
-        inside_unclean=_known(run.by_damage[0] for run in runs),
-        inside_lossy=_known(run.by_damage[1] for run in runs),
+        inside_unclean=unclean,
+        inside_lossy=lossy,
         rates=tuple(_rate(kind, runs, inside) for kind in kinds),
-        warnings=dict(sorted(Counter(kind for run in runs for kind in run.warnings).items())),
-        rounds=(
-            sum(run.rounds[0] for run in runs),
-            sum(run.rounds[1] for run in runs),
-            sum(run.rounds[2] for run in runs),
-        ),
-        availability=tuple(_level(measure, ended) for measure in measures if ended),
+        warnings={kind: int(runs.show("warnings", kind).sum()) for kind in warned},
+        rounds=(one, two, more),
+        availability=tuple(_level(measure, ended) for measure in measures if len(ended)),
     )
 
 
-def _rate(kind: str, runs: Sequence[_Run], runs_inside: int) -> Rate:
-    k, n = sum(run.shows(kind) for run in runs), len(runs)
-    inside = sum(run.shows_inside(kind) for run in runs)
+def _rate(kind: str, runs: _Runs, runs_inside: int) -> Rate:
+    k, n = int(runs.show("violations", kind).sum()), len(runs)
+    inside = int(runs.show("violations_inside", kind).sum())
     low, high = interval(k, n)
     return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
 
 
-def _level(measure: str, runs: Sequence[_Run]) -> Level:
-    place = AVAILABILITY.index(measure)
-    numbers = [run.availability[place] for run in runs]
-    return Level(measure, fmean(numbers), median(numbers), max(numbers))
+def _level(measure: str, runs: _Runs) -> Level:
+    import numpy as np
+
+    numbers = runs.numbers(measure)
+    return Level(measure, _mean(numbers), float(np.median(numbers)), int(numbers.max()))
 
 
-def _pair(a: tuple[str, _Runs], b: tuple[str, _Runs], kinds: Iterable[str], measures: Sequence[str]) -> Pair:
-    pairs = [(run, b[1][seed]) for seed, run in a[1].items() if seed in b[1]]
-    ended = [pair for pair in pairs if "exhausted" not in (pair[0].verdict, pair[1].verdict)]
-    equal = sum(first.faults_hash == second.faults_hash for first, second in pairs)
+def _pair(a: _Runs, b: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> Pair:
+    import numpy as np
+
+    _, first, second = np.intersect1d(a.numbers("seed"), b.numbers("seed"), assume_unique=True, return_indices=True)
+    one, other = a.only(first), b.only(second)
+    equal = int((one.numbers("faults_hash") == other.numbers("faults_hash")).sum())
+    given_up = one.have("verdict", "exhausted".__eq__) | other.have("verdict", "exhausted".__eq__)
+    ended = one.only(~given_up), other.only(~given_up)
     return Pair(
-        a[0],
-        b[0],
-        len(pairs),
+        a.name,
+        b.name,
+        len(one),
         equal,
-        _share(equal, len(pairs)),
-        tuple(_paired(kind, pairs) for kind in kinds),
-        tuple(_difference(measure, ended) for measure in measures if ended),
+        _share(equal, len(one)),
+        tuple(_paired(kind, one, other) for kind in kinds),
+        tuple(_difference(measure, *ended) for measure in measures if len(ended[0])),
     )
 
 
-def _paired(kind: str, pairs: Sequence[tuple[_Run, _Run]]) -> Paired:
-    table = Counter((first.shows(kind), second.shows(kind)) for first, second in pairs)
-    only_a, only_b = table[True, False], table[False, True]
-    return Paired(kind, table[True, True], only_a, only_b, table[False, False], mcnemar(only_a, only_b))
+def _paired(kind: str, first: _Runs, second: _Runs) -> Paired:
+    a, b = first.show("violations", kind), second.show("violations", kind)
+    both, only_a, only_b = int((a & b).sum()), int((a & ~b).sum()), int((b & ~a).sum())
+    return Paired(kind, both, only_a, only_b, len(first) - both - only_a - only_b, mcnemar(only_a, only_b))
 
 
-def _difference(measure: str, pairs: Sequence[tuple[_Run, _Run]]) -> Difference:
-    place = AVAILABILITY.index(measure)
-    numbers = [(first.availability[place], second.availability[place]) for first, second in pairs]
-    mean, low, high = mean_difference([one - other for one, other in numbers])
-    return Difference(measure, fmean(one for one, _ in numbers), fmean(other for _, other in numbers), mean, low, high)
+def _difference(measure: str, first: _Runs, second: _Runs) -> Difference:
+    a, b = first.numbers(measure), second.numbers(measure)
+    mean, low, high = mean_difference(a - b)
+    return Difference(measure, _mean(a), _mean(b), mean, low, high)
 
 
-def _known(inside: Iterable[int]) -> int | None:
+def _mean(numbers: Array) -> float:
+    return int(numbers.sum()) / len(numbers)
+
+
+def _known(inside: Array) -> int | None:
     """How many runs are inside; None if that is known of no run."""
-    known = [number for number in inside if number != UNKNOWN]
-    return sum(known) if known else None
+    known = inside[inside != UNKNOWN]
+    return int(known.sum()) if len(known) else None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -5,13 +5,14 @@ scipy is imported where it is needed only: its import takes seconds.
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from reports.analysis.frame import Array
 
 CONFIDENCE: Final = 0.95
 """Confidence of every interval that is shown."""
@@ -58,18 +59,21 @@ def mcnemar(only_a: int, only_b: int) -> float:
     return float(_binomial_test(only_a, only_a + only_b).pvalue)
 
 
-def mean_difference(differences: Sequence[int]) -> tuple[float, float | None, float | None]:
+def mean_difference(differences: Sequence[int] | Array) -> tuple[float, float | None, float | None]:
     """The mean of paired differences and its 95 % interval (Student's t).
 
     Returns:
         Mean, lower and upper bound; of a single pair there is no interval.
     """
-    mean = fmean(differences)
-    if len(differences) < 2:
+    import numpy as np
+
+    numbers = np.asarray(differences)
+    mean = int(numbers.sum()) / len(numbers)
+    if len(numbers) < 2:
         return mean, None, None
-    if min(differences) == max(differences):  # scipy would warn of cancellation.
+    if numbers.min() == numbers.max():  # scipy would warn of cancellation.
         return mean, mean, mean
-    found = _scipy_stats().ttest_1samp(differences, 0).confidence_interval(CONFIDENCE)
+    found = _scipy_stats().ttest_1samp(numbers, 0).confidence_interval(CONFIDENCE)
     return mean, float(found.low), float(found.high)
 
 

@@ -182,6 +182,8 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     key = ["scenario", "mode", *results[0]["settings"]]
     verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
+    if any(result["expectation"] == "clean" for result in results):
+        ui.line("clean: nothing inside the promise, or none of the kinds that [expect] names; all else is left out")
     for label, columns, rows in (
         ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
         (None, ["runs inside by unclean ends", "by lossy ends", "runs"], _by_damage),

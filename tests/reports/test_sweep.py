@@ -251,7 +251,7 @@ def test_a_sweep_is_compared(highwater: Callable[..., Call], swept: Path) -> Non
     assert power["pairs"][0]["n"] == 20
     assert canary["groups"][0]["warnings"] == WARNINGS
     assert "leader-incomplete" in call.out
-    assert "truncations in one round" in call.out
+    assert "truncations" in call.out.splitlines()
 
 
 def test_only_what_varied_is_compared(highwater: Callable[..., Call], swept: Path) -> None:

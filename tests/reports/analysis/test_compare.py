@@ -221,5 +221,5 @@ def test_the_share_inside_stands_beside_each_rate() -> None:
 
 def test_json_says_its_version() -> None:
     data = as_json(compared(run("hw", 0)))
-    assert data["schema_version"] == 4
+    assert data["schema_version"] == 5
     assert data["comparisons"][0]["groups"][0]["rates"][0]["kind"] == "any"

@@ -1,0 +1,163 @@
+"""What a comparison says, in sentences with figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reports.analysis.compare import ANY, MODE
+from reports.console import percent
+from scenarios.format.fields import VIOLATIONS
+from sim.config import shown
+from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from reports.analysis.compare import Comparison, Group, Pair, Rate
+
+DOES: Final[Mapping[str, str]] = {
+    ANY: "violates something",
+    "committed-loss": "loses records acknowledged with acks=all",
+    "exposed-loss": "loses records that consumers were shown",
+    "divergence": "lets replicas diverge",
+    "hw-regression": "shows clients a high watermark that goes back",
+    "consumer-skip": "lets a consumer skip records",
+    "duplicate": "keeps a batch of an idempotent producer twice",
+    "reordered": "keeps batches of an idempotent producer out of order",
+    "ack-under-min-isr": "acknowledges below min.insync.replicas",
+    "stuck-replica": "leaves a replica that never catches up",
+    "no-progress": "takes no writes after healing",
+}
+"""Kind of violation -> what a mode does; of early warnings that count, their name."""
+FIRST: Final = ("committed-loss", "exposed-loss", "divergence")
+"""Kinds that the first sentence is about, the first that was seen."""
+WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
+    "leaderless_ms": ("without a leader", 1_000, "s"),
+    "hw_wait_ms": ("waiting for the high watermark", 1_000, "s"),
+    "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
+}
+"""Measures of availability that a sentence tells of: what a mode is for how long, and its unit."""
+LEGEND: Final = (
+    "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",
+    "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
+    "inside: the protocol is to blame. outside: the faults were more than the mode promises to survive.",
+    "runs inside: those in which every acknowledged record was within the promise.",
+    "clean: no violation, inside or outside; early warnings are left out.",
+    "vacuous: too little happened to count; they stay in n.",
+    "p: exact McNemar test of the seeds that only one of the two shows.",
+)
+
+
+def check_kind(kind: str, seen: Iterable[str] = ()) -> str:
+    """A kind of violation that a user named.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = [*VIOLATIONS, ANY, *seen]
+    if kind not in known:
+        raise InputError(f"--kind {kind!r} is no kind of violation{did_you_mean(kind, known)}")
+    return kind
+
+
+def does(kind: str) -> str:
+    """What a mode does that shows a kind."""
+    return DOES.get(kind, f"shows {kind}")
+
+
+def about(comparison: Comparison, kind: str | None = None) -> str:
+    """The kind that the first sentence is about."""
+    rates = {rate.kind: rate for group in comparison.groups for rate in group.rates if rate.k}
+    return kind or next((one for one in FIRST if one in rates), next((one for one in rates if one != ANY), ANY))
+
+
+def first(comparison: Comparison, kind: str | None = None) -> str:
+    """The answer in one to three sentences: how often, what of it is inside, and what safety costs."""
+    kind = about(comparison, kind)
+    return " ".join([_often(comparison, kind), *_inside(comparison, kind), *_costs(comparison)])
+
+
+def _often(comparison: Comparison, kind: str) -> str:
+    first, *others = in_order(comparison)
+    parts = [f"{_named(comparison, first)} {does(kind)} in {_share(_rate(first, kind), ' of runs')}"]
+    parts += [f"{_named(comparison, group)} in {_share(_rate(group, kind))}" for group in others]
+    return f"{_on(comparison)} {joined(parts, 'and')}."
+
+
+def in_order(comparison: Comparison) -> list[Group]:
+    """The groups in the order in which they are told of: modes as they were released."""
+    if comparison.by != MODE:
+        return list(comparison.groups)
+    return sorted(comparison.groups, key=lambda group: (place_of(group.name), group.name))
+
+
+def place_of(mode: str) -> int:
+    """The place of a mode among those that come along; others after them."""
+    names = list(MODES)
+    return names.index(mode) if mode in names else len(names)
+
+
+def _on(comparison: Comparison) -> str:
+    fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
+    where = " with ".join(filter(None, [comparison.scenario, ", ".join(fixed)]))
+    least = min((group.runs for group in comparison.groups), default=0)
+    if len(comparison.groups) > 1 and comparison.pairs:
+        return f"On the same {comparison.common_seeds:,} seeds of {where},"
+    most = max((group.runs for group in comparison.groups), default=0)
+    return f"On {f'{least:,} to ' if least != most else ''}{most:,} runs of {where},"
+
+
+def _named(comparison: Comparison, group: Group) -> str:
+    return group.name if comparison.by == MODE else f"{comparison.by} = {group.name}"
+
+
+def _rate(group: Group, kind: str) -> Rate:
+    return next(rate for rate in group.rates if rate.kind == kind)
+
+
+def _share(rate: Rate, of: str = "") -> str:
+    if rate.rate is None:
+        return "no run that counts"
+    return f"{percent(rate.rate)}{of}" if rate.k else f"none of {rate.n:,} (<= {percent(rate.high)})"
+
+
+def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
+    rates = [(_named(comparison, group), _rate(group, kind)) for group in in_order(comparison)]
+    seen = [(name, rate) for name, rate in rates if rate.k]
+    if not seen:
+        return
+    guilty = [f"{name} in {percent(rate.inside / rate.n)}" for name, rate in seen if rate.inside]
+    rest = [name for name, rate in seen if not rate.inside]
+    if not guilty:
+        yield "All of it is outside the promise."
+        return
+    also = f"; not with {joined(rest, 'or')}" if rest else ""
+    yield f"The protocol is to blame for it (inside the promise) with {joined(guilty, 'and')}{also}."
+
+
+def _costs(comparison: Comparison) -> Iterator[str]:
+    """The newest against the oldest, where the intervals of the differences leave out 0."""
+    if not comparison.pairs:
+        return
+    oldest, *_, newest = in_order(comparison)
+    names = {oldest.name, newest.name}
+    pair = next(pair for pair in comparison.pairs if {pair.a, pair.b} == names)
+    if costs := list(_differences(pair, sign=1 if pair.a == newest.name else -1)):
+        one, other = _named(comparison, newest), _named(comparison, oldest)
+        yield f"A run with {one} is {joined(costs, 'and')} than with {other}."
+
+
+def _differences(pair: Pair, sign: int) -> Iterator[str]:
+    for found in pair.availability:
+        if found.measure in WAITS and found.low is not None and found.high is not None and found.low * found.high > 0:
+            what, scale, unit = WAITS[found.measure]
+            more = "longer" if sign * found.mean > 0 else "less long"
+            yield f"{what} {abs(found.mean) / scale:.2g} {unit} {more}"
+
+
+def joined(parts: list[str], word: str) -> str:
+    """Parts as a sentence lists them."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from reports.analysis import sentences
+from reports.analysis.compare import ANY
+from sim.checkers.registry import CHECKERS, FINDINGS, LIVENESS
+from sim.errors import InputError
+from tests.reports.analysis.test_compare import GRID, LOSS, compared, in_grid, run
+
+
+def test_the_first_sentence_tells_rates_side_and_what_safety_costs() -> None:
+    rows = [run("hw", seed, LOSS if seed < 2 else "", leaderless_ms=1_000) for seed in range(8)]
+    rows += [run("elr", seed, LOSS if seed < 1 else "", kinds_inside="", leaderless_ms=3_500) for seed in range(8)]
+    (power,) = compared(*rows)
+    assert sentences.first(power) == (
+        "On the same 8 seeds of power, hw loses records acknowledged with acks=all in 25 % of runs and elr in 12.5 %. "
+        "The protocol is to blame for it (inside the promise) with hw in 25 %; not with elr. "
+        "A run with elr is without a leader 2.5 s longer than with hw."
+    )
+
+
+def test_what_was_not_seen_has_its_upper_bound() -> None:
+    rows = [run(mode, seed) for mode in ("hw", "kip101") for seed in range(100)]
+    (power,) = compared(*rows)
+    assert sentences.first(power) == (
+        "On the same 100 seeds of power, hw violates something in none of 100 (<= 3.62 %) "
+        "and kip101 in none of 100 (<= 3.62 %)."
+    )
+
+
+def test_seeds_that_one_group_lacks_are_not_the_same() -> None:
+    (power,) = compared(*(run("hw", seed) for seed in range(5)), *(run("elr", seed) for seed in range(3, 9)))
+    assert power.common_seeds == 2
+    assert sentences.first(power).startswith("On the same 2 seeds of power,")
+
+
+def test_differences_that_may_be_chance_are_not_told() -> None:
+    rows = [run("hw", seed, leaderless_ms=seed % 2) for seed in range(20)]
+    rows += [run("elr", seed, leaderless_ms=(seed + 1) % 2) for seed in range(20)]
+    assert "leader" not in sentences.first(compared(*rows)[0])
+
+
+def test_values_of_a_setting_are_named_with_it() -> None:
+    rows = [in_grid("hw", seed, least, 1, LOSS) for seed in range(4) for least in (1, 2)]
+    (hw,) = compared(*rows, grid=GRID, by="min.insync.replicas")
+    assert "min.insync.replicas = 2 loses records" in sentences.first(hw)
+    assert "of power with mode = hw, log.flush.interval.messages = 1," in sentences.first(hw)
+
+
+def test_all_of_it_outside_is_said() -> None:
+    (power,) = compared(run("hw", 0, LOSS, kinds_inside=""), run("hw", 1))
+    assert sentences.first(power).endswith("All of it is outside the promise.")
+
+
+def test_every_kind_of_violation_has_its_words() -> None:
+    violations = {one.kind for one in (*(one for kind in CHECKERS for one in kind.FINDINGS), *LIVENESS)}
+    assert {ANY, *sentences.DOES} - {ANY} <= violations | {ANY}
+    assert sentences.does("global-loss") == "shows global-loss"
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    assert sentences.check_kind("divergence") == "divergence"
+    assert [sentences.check_kind(kind) for kind in FINDINGS] == list(FINDINGS)
+    with pytest.raises(InputError, match="no kind of violation; did you mean .committed-loss."):
+        sentences.check_kind("comitted-loss")
