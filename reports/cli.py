@@ -27,6 +27,8 @@ COMMANDS: Final = (
     "explain",
     "draw",
     "compare",
+    "triage",
+    "report",
     "coverage",
     "columns",
     "scenarios",

@@ -25,7 +25,9 @@ from sim.config import shown
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from reports.analysis.frame import Array, Mask
     from scenarios.sweep.store import Store
@@ -180,12 +182,28 @@ def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -
     grid = {**store.grid, by: _values_drawn(store, by)} if is_drawn else store.grid
     comparisons = []
     for name in names:
-        frame = Frame.of_table(store.table([*columns, DRAWN] if is_drawn else columns, name))
+        frame = read(store, [*columns, DRAWN] if is_drawn else columns, name)
         comparisons += compare(frame.with_drawn(by) if is_drawn else frame, grid, by, kinds, paired=not is_drawn)
     if not comparisons:
         torn = [f"{store.folder.shown}: {error}" for error in store.damage.values()]
         raise InputError(*torn, f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
     return comparisons
+
+
+def read(store: Store, columns: Iterable[str], scenario: str) -> Frame:
+    """Some columns of a scenario's rows, wave by wave: as Arrow tables a million of them would take a gigabyte."""
+    needed = list(dict.fromkeys(["scenario", *columns]))
+    several = len(store.sweep.scenarios) > 1
+
+    def tables() -> Iterator[pa.Table]:
+        for _, table in store.tables(needed):
+            if several:
+                places = [place for place, name in enumerate(table["scenario"].to_pylist()) if name == scenario]
+                yield table.take(places) if places else table.slice(0, 0)
+            else:
+                yield table
+
+    return Frame.of_tables(tables())
 
 
 def _values_drawn(store: Store, by: str) -> tuple[Value, ...]:
@@ -231,7 +249,7 @@ def compare(
         raise InputError(f"--by {by!r} did not vary in this sweep{did_you_mean(by, [MODE, *grid])}")
     others = [name for name in (MODE, *grid) if name != by]
     found: dict[tuple[Any, ...], dict[Any, Array]] = defaultdict(dict)
-    for (*key, value), places in frame.groups(["scenario", *others, by]).items():
+    for (*key, value), places in (frame.groups(["scenario", *others, by]) if len(frame) else {}).items():
         found[tuple(key)][value] = places
     order: dict[str, Callable[[Any], Any]] = {key: list(values).index for key, values in grid.items()}
     order[MODE] = str

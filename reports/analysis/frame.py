@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 DRAWN: Final = "drawn_settings"
+DIFFERENT: Final = ("faults_hash",)
+"""Columns of words of which most differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,52 +46,60 @@ class Frame:
     """Rows as columns.
 
     Args:
-        columns: name -> values, a list or what Arrow has for one; an Arrow table is such a mapping, too.
+        columns: name -> values: a list, an array, or coded.
     """
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._columns = columns
-        self._coded: dict[str, Coded] = {}
-        self._numbers: dict[str, Array] = {}
+    def __init__(self, columns: Mapping[str, Sequence[Any] | Array | Coded]) -> None:
+        self._columns = dict(columns)
 
     @classmethod
-    def of_table(cls, table: pa.Table) -> Frame:
-        """The columns of an Arrow table."""
-        return cls({name: table[name] for name in table.column_names})
+    def of_tables(cls, tables: Iterable[pa.Table]) -> Frame:
+        """The columns of several Arrow tables, one after the other; none of them is kept."""
+        import numpy as np
+
+        columns: dict[str, _Column] = {}
+        for table in tables:
+            for name in table.column_names:
+                columns.setdefault(name, _Column(name)).add(table[name])
+        return cls({name: column.whole(np) for name, column in columns.items()})
 
     def coded(self, name: str) -> Coded:
         """A column of few different values."""
-        if name not in self._coded:
-            self._coded[name] = _code(self._columns[name])
-        return self._coded[name]
+        column = self._columns[name]
+        if not isinstance(column, Coded):
+            column = self._columns[name] = _code(column)
+        return column
 
     def numbers(self, name: str) -> Array:
-        """A column of numbers or truth values."""
-        if name not in self._numbers:
-            self._numbers[name] = _array(self._columns[name])
-        return self._numbers[name]
+        """A column of numbers, truth values, or words of which most differ."""
+        import numpy as np
+
+        column = self._columns[name]
+        if isinstance(column, Coded):
+            found: Array = np.asarray(column.values)[column.codes]
+            return found
+        if not isinstance(column, np.ndarray):
+            column = self._columns[name] = np.asarray(column)
+        return column
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._columns
+        column = next(iter(self._columns.values()), ())
+        return len(column.codes) if isinstance(column, Coded) else len(column)
 
     def with_drawn(self, key: str) -> Frame:
         """The rows whose seed decided a setting, with a column for it."""
         drawn = self.coded(DRAWN)
         read = [json.loads(text) for text in drawn.values]
         kept = drawn.where(lambda text: key in json.loads(text)).nonzero()[0]
-        codes = drawn.codes[kept]
-        columns = {name: _taken(column, kept) for name, column in self._columns.items()}
-        return Frame(columns | {key: [read[code][key] for code in codes]})
+        columns = {name: self._taken(name, kept) for name in self._columns}
+        return Frame(columns | {key: [read[code][key] for code in drawn.codes[kept]]})
 
-    @cached_property
-    def places(self) -> Array:
-        """The place of each row."""
-        import numpy as np
-
-        return np.arange(len(self))
+    def _taken(self, name: str, places: Array) -> Array | Coded:
+        column = self._columns[name]
+        if isinstance(column, Coded):
+            return Coded(column.codes[places], column.values)
+        found: Array = self.numbers(name)[places]
+        return found
 
     def groups(self, names: Sequence[str]) -> dict[tuple[Any, ...], Array]:
         """The different values of some columns together -> places of the rows that have them, in order."""
@@ -108,28 +117,43 @@ class Frame:
         return found
 
 
-def _code(column: Any) -> Coded:
+class _Column:
+    """A column that grows table by table."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._parts: list[Array] = []
+        self._place: dict[str, int] = {}
+        self._is_coded = False
+
+    def add(self, column: Any) -> None:
+        import numpy as np
+
+        if str(column.type) != "string":
+            self._parts.append(column.to_numpy())
+        elif self._name in DIFFERENT:
+            self._parts.append(np.array(column.to_pylist(), dtype=np.bytes_))
+        else:
+            self._is_coded = True
+            for chunk in column.chunks:
+                encoded = chunk.dictionary_encode()
+                places = [self._place.setdefault(word, len(self._place)) for word in encoded.dictionary.to_pylist()]
+                self._parts.append(np.array(places, np.int32)[encoded.indices.to_numpy()])
+
+    def whole(self, np: Any) -> Array | Coded:
+        found: Array = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
+        return Coded(found, list(self._place)) if self._is_coded else found
+
+
+def _code(column: Sequence[Any] | Array) -> Coded:
     import numpy as np
 
-    if hasattr(column, "dictionary_encode"):
-        encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-        chunks = encoded.chunks if hasattr(encoded, "chunks") else [encoded]
-        if not chunks:
-            return Coded(np.zeros(0, np.int32), [])
-        return Coded(chunks[0].indices.to_numpy(), chunks[0].dictionary.to_pylist())
-    values = list(dict.fromkeys(column))
-    place = {value: number for number, value in enumerate(values)}
-    return Coded(np.fromiter((place[value] for value in column), np.int32, len(column)), values)
-
-
-def _array(column: Any) -> Array:
-    import numpy as np
-
-    return column.to_numpy() if hasattr(column, "dictionary_encode") else np.asarray(column)
-
-
-def _taken(column: Any, places: Array) -> Any:
-    return column.take(places) if hasattr(column, "take") else [column[place] for place in places]
+    if isinstance(column, np.ndarray):
+        values, codes = np.unique(column, return_inverse=True)
+        return Coded(codes, values.tolist())
+    different = list(dict.fromkeys(column))
+    place = {value: number for number, value in enumerate(different)}
+    return Coded(np.fromiter((place[value] for value in column), np.int32, len(column)), different)
 
 
 def words(cell: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from textwrap import wrap
@@ -18,6 +19,8 @@ MARGIN: Final = 14
 """Between the middle of a broker's lane and the log beside it."""
 TEXT: Final = 360
 """Width of the text beside the lanes."""
+TITLE: Final = 140
+"""Characters of a line of the title."""
 LINE: Final = 14
 """Height of a line of text."""
 CELL: Final = (11, 12)
@@ -49,6 +52,8 @@ text { font: 11px system-ui, sans-serif; fill: #222 }
 .flushed { stroke: #555; stroke-width: 3 }
 .acked { fill: #000 }
 """
+MARKS: Final = ("head", "elr")
+"""Names of what is drawn in several places."""
 GAP_US: Final = 1_000_000
 """Rows that lie further apart are marked: time between them is squeezed most."""
 
@@ -105,9 +110,15 @@ class _Measures:
         return above + (self.row_y(place) - above) * (at_us - since_us) / (until_us - since_us)
 
 
-def to_svg(picture: Picture) -> str:
-    """The picture as the text of an SVG file."""
-    head = 20 * len(picture.title) + 58
+def to_svg(picture: Picture, part: str = "") -> str:
+    """The picture as the text of an SVG file.
+
+    Args:
+        picture: what is drawn.
+        part: of a page that takes it in beside others: its name there, which its styles and marks are bound to.
+    """
+    titles = [line for title in picture.title for line in wrap(title, TITLE)]
+    head = 20 * len(titles) + 58
     texts = [wrap(_words(picture, row), TEXT // 6, subsequent_indent="  ") for row in picture.rows]
     tops = [float(head)]
     for row, lines in zip(picture.rows, texts, strict=True):
@@ -122,9 +133,9 @@ def to_svg(picture: Picture) -> str:
     SubElement(svg, "style").text = STYLE
     _definitions(svg)
     _rect(svg, 0, 0, WIDTH, height, style="fill:#fff")
-    for place, line in enumerate(picture.title):
+    for place, line in enumerate(titles):
         _text(svg, 12, 22 + 20 * place, line, "title" if place == 0 else "")
-    _legend(svg, 20 * len(picture.title) + 18)
+    _legend(svg, 20 * len(titles) + 18)
     _lanes(svg, measures, head - 12)
     for band in picture.bands:
         _band(svg, measures, band)
@@ -133,7 +144,20 @@ def to_svg(picture: Picture) -> str:
     for place, row in enumerate(picture.rows):
         _row(svg, measures, place, row)
     indent(svg, " ")
+    if part:
+        return _bound(svg, part)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(svg, encoding="unicode") + "\n"
+
+
+def _bound(svg: Element, part: str) -> str:
+    """The picture as a part of a page: nothing that it says about styles reaches beyond it."""
+    svg.set("id", part)
+    style = next(svg.iter("style"))
+    style.text = re.sub(r"^(?=[.\w])", f"#{part} ", style.text or "", flags=re.MULTILINE)
+    text = tostring(svg, encoding="unicode")
+    for mark in MARKS:
+        text = text.replace(f'id="{mark}"', f'id="{part}-{mark}"').replace(f"url(#{mark})", f"url(#{part}-{mark})")
+    return text
 
 
 def _words(picture: Picture, row: Row) -> str:

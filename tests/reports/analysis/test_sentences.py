@@ -62,5 +62,5 @@ def test_every_kind_of_violation_has_its_words() -> None:
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
     assert sentences.check_kind("divergence") == "divergence"
     assert [sentences.check_kind(kind) for kind in FINDINGS] == list(FINDINGS)
-    with pytest.raises(InputError, match="no kind of violation; did you mean .committed-loss."):
+    with pytest.raises(InputError, match=r"no kind of violation; did you mean .committed-loss."):
         sentences.check_kind("comitted-loss")

@@ -1,0 +1,58 @@
+"""``highwater report``: a sweep as one page that needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reports import exits, options
+from reports.commands.triage import progress
+from reports.options import Command, ui_options
+from scenarios import paths
+
+if TYPE_CHECKING:
+    from reports.console import Ui
+
+
+@click.command("report", cls=Command)
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
+)
+@click.option(
+    "--triage",
+    "most",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Put N failures into buckets by cause, and draw the smallest run of the first ones.",
+)
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes for that.")
+@ui_options
+@click.pass_obj
+def command(ui: Ui, folder: str, output: Path, most: int | None, local: int) -> int:
+    """Write a sweep's report: one HTML file that needs no network and no script.
+
+    The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, the guarantee map,
+    safety against availability, what was never reached, and how to reproduce it.
+    """
+    from reports.evidence.triage import triage
+    from reports.page.build import page
+    from scenarios.sweep.store import Store
+
+    options.check_file("--output", output)
+    store = Store(folder)
+    found = None
+    if most is not None:
+        found = triage(store, most, processes=local, tell=progress(ui))
+    text = page(store, found)
+    shortcomings = store.shortcomings()
+    for shortcoming in shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise paths.of_os(error, f"{output} cannot be written") from None
+    ui.line(f"written to {output}")
+    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.evidence.triage import Failure, Looked, _buckets, failures, sample, triage
+from scenarios.shrinking.cause import Repair
+from scenarios.shrinking.known import KNOWN, known
+from scenarios.sweep.store import Store
+from sim.protocol.rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.reports.conftest import Call
+
+KEPT = Repair("follower_truncation", "leader-epoch", is_rule=True)
+CHANCE = Repair("isr_join", "leader-epoch-start", is_rule=True)
+FLUSHED = Repair("log.flush.interval.messages", 1, is_rule=False)
+
+
+def failure(seed: int, *, inside: bool = True) -> Failure:
+    return Failure("power", "hw", seed, "", "divergence", inside, f"highwater replay power --seed {seed}")
+
+
+def test_a_bucket_is_named_by_what_cures_most_and_not_by_what_cures_by_chance() -> None:
+    group = [
+        Looked(failure(5), (CHANCE, KEPT, FLUSHED)),
+        Looked(failure(3), (KEPT,)),
+        Looked(failure(4), (KEPT, FLUSHED)),
+        Looked(failure(9), (FLUSHED,)),
+        Looked(failure(1)),
+    ]
+    truncation, flush, nothing = _buckets(group, 10)
+    assert (truncation.repair, truncation.count, truncation.share) == (str(KEPT), 3, 0.3)
+    assert (truncation.smallest.seed, truncation.others) == (3, ())
+    assert truncation.ticket == "KAFKA-1211, KIP-101"
+    assert (flush.repair, flush.count, flush.bug) == (str(FLUSHED), 1, "")
+    assert (nothing.repair, nothing.smallest.seed) == (None, 1)
+
+
+def test_a_sample_takes_half_from_inside() -> None:
+    found = [failure(seed, inside=seed < 30) for seed in range(100)]
+    counts = [(most, sum(one.inside for one in sample(found, most))) for most in (10, 40, 80, 100, 200)]
+    assert counts == [(10, 5), (40, 20), (80, 30), (100, 30), (200, 30)]
+    assert len(sample(found, 80)) == 80
+
+
+def test_every_known_bug_is_the_repair_of_a_rule() -> None:
+    assert [(rule, value) for rule, value in KNOWN if value not in RULES[rule].values[1:]] == []
+    assert [bug for bug in KNOWN.values() if not bug.ticket.startswith(("KAFKA-", "KIP-"))] == []
+    assert known("isr_floor", "min-isr") is None
+
+
+def test_buckets_are_the_same_from_any_number_of_processes(swept: Path) -> None:
+    store = Store(swept)
+    one, two = (triage(store, 4, "committed-loss", processes, shrunk=1) for processes in (1, 2))
+    assert one == two
+    assert one.buckets[0].small is not None
+    assert sum(bucket.count for bucket in one.buckets) + len(one.unexplained) == 4
+
+
+def test_failures_come_in_an_order_of_their_own(swept: Path) -> None:
+    found = failures(Store(swept))
+    assert found == failures(Store(swept))
+    assert [one.seed for one in found] != sorted(one.seed for one in found)
+
+
+def test_triage_is_shown_and_told_as_json(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("triage", swept, "--most", 4)
+    assert call.code == 0
+    assert " buckets; looked at " in call.out
+    data = highwater("triage", swept, "--most", 4, "--json").json
+    assert data["schema_version"] == 1
+    assert data["inside"]["looked_at"] + data["outside"]["looked_at"] == 4
+
+
+@pytest.mark.parametrize("kind", ["duplicate", "comitted-loss"])
+def test_a_kind_that_was_not_violated_is_refused(highwater: Callable[..., Call], swept: Path, kind: str) -> None:
+    call = highwater("triage", swept, "--kind", kind)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert "was violated in no run" in call.err

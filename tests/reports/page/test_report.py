@@ -1,0 +1,126 @@
+"""The report of a sweep, read as a browser would; ``make test-browser`` opens it in one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.page import plots
+from tests.reports.analysis.test_compare import LOSS, compared, run
+from tests.reports.page.pages import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.reports.conftest import Call
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture
+def reported(highwater: Callable[..., Call], tmp_path: Path) -> Callable[..., Page]:
+    """The page of a sweep."""
+
+    def report(folder: Path, *words: object, code: int = 0) -> Page:
+        call = highwater("report", folder, "-o", tmp_path / "report.html", *words)
+        assert call.code == code, call.err
+        return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+    return report
+
+
+def test_a_report_is_whole_and_fetches_nothing(reported: Callable[..., Page], swept: Path) -> None:
+    page = reported(swept)
+    assert page.problems == []
+    assert page.fetched == []
+    assert "script" not in page.tags
+    assert len(page.names) == len(set(page.names))
+    assert {*page.links} <= {*page.names}
+    assert {"part-0", "about-0", "reached", "reproduce", "legend"} <= {*page.links}
+
+
+def test_a_report_tells_the_answer_and_how_to_reproduce_it(reported: Callable[..., Page], swept: Path) -> None:
+    text = reported(swept).text
+    assert "What do hw, " in text
+    assert "On the same 20 seeds of power, hw " in text
+    assert text.index("Inside the promise") < text.index("Outside the promise")
+    assert f"highwater compare {swept}" in text
+    assert "Kinds of fault that took effect in a run, by mode" in text
+
+
+def test_a_report_of_buckets_draws_the_smallest(reported: Callable[..., Page], swept: Path) -> None:
+    page = reported(swept, "--triage", 3)
+    assert page.problems == []
+    assert {*page.links} <= {*page.names}
+    assert "run-0" in page.names
+    assert "looked at " in page.text
+
+
+@pytest.mark.parametrize("store", sorted(FIXTURES.glob("store-v*")), ids=lambda store: store.name)
+def test_older_stores_are_reported_as_far_as_they_tell(store: Path, reported: Callable[..., Page]) -> None:
+    page = reported(store)
+    assert page.problems == []
+    assert ("guarantee map" in page.text, "What was never reached" in page.text) == (
+        True,
+        int(store.name[-1]) >= 3,
+    )
+
+
+def test_what_names_hold_is_shown_and_never_obeyed(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
+    evil = tmp_path / "<script>alert(1)<b>\x1b[2J"
+    evil.mkdir()
+    for part in ("run.json", "summary.json", "results", "violations.jsonl"):
+        (evil / part).symlink_to(swept / part)
+    assert highwater("report", evil, "-o", tmp_path / "r.html").code == 0
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "<script>alert(1)" in page.text
+    assert "\x1b" not in text
+
+
+def test_a_grid_has_maps_of_its_settings(
+    highwater: Callable[..., Call], reported: Callable[..., Page], tmp_path: Path
+) -> None:
+    sweep = ["power", "--modes", "hw", "--seeds", "30..36", "--set", "min.insync.replicas=1,2", "--set", "acks=1,all"]
+    assert highwater("sweep", *sweep, "--local", 1, "--output", tmp_path / "grid", "-q").code in (0, 1, 3)
+    page = reported(tmp_path / "grid")
+    assert "hw: min.insync.replicas, by acks" in page.text
+    assert "power, min.insync.replicas = 1, acks = all: rates" in page.text
+
+
+def test_a_plot_draws_what_was_not_seen_as_a_bound() -> None:
+    (power,) = compared(*(run("hw", seed, LOSS if seed < 3 else "") for seed in range(50)), run("elr", 0))
+    svg = plots.rates(power.groups, [LOSS], inside=True)
+    assert "3 of 50" in svg
+    assert "0 of 1" in svg
+    assert Page(svg).problems == []
+
+
+@pytest.mark.parametrize("command", ["report", "triage"])
+def test_what_is_no_sweep_is_refused_in_one_line(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    call = highwater(command, "empty")
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert "is empty the folder of a sweep?" in call.err
+
+
+def test_a_file_that_cannot_be_written_is_refused_first(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("report", swept, "-o", swept / "nowhere" / "report.html")
+    assert (call.code, call.err.count("\n")) == (2, 1)
+
+
+def test_a_sweep_that_is_not_whole_is_inconclusive(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
+    run = json.loads((swept / "run.json").read_text())
+    for part in ("summary.json", "results", "violations.jsonl"):
+        (tmp_path / part).symlink_to(swept / part)
+    (tmp_path / "run.json").write_text(json.dumps({**run, "seeds": [[0, 30]]}))
+    call = highwater("report", tmp_path, "-o", tmp_path / "r.html")
+    assert (call.code, "is not complete" in call.err) == (3, True)
+    assert "is not complete" in (tmp_path / "r.html").read_text(encoding="utf-8")
