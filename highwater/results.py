@@ -1,0 +1,207 @@
+"""What the functions give back: data, and how a notebook shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.console import percent, plain, seconds
+from reports.evidence import small
+from reports.evidence.story import head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from reports.analysis.compare import Comparison
+    from reports.evidence.telling import Sentence
+    from scenarios.shrinking import shrink
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.remedies import Remedy
+    from scenarios.single.run import RunResult
+
+
+FIGURES: Final = ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
+SIZES: Final = ("faults", "batches", "events")
+
+
+def _shown(text: object) -> str:
+    return escape(plain(str(text)))
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    first = "".join(f"<th>{_shown(header)}</th>" for header in headers)
+    body = "".join(f"<tr>{''.join(f'<td>{_shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A run as a picture.
+
+    Attributes:
+        svg: the text of an SVG file, which needs nothing from elsewhere.
+    """
+
+    svg: str
+
+    def save(self, file: Path | str) -> None:
+        """Write it to a file."""
+        from pathlib import Path
+
+        Path(file).write_text(self.svg, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run: `row` is what a sweep stores of it, `result` is everything, its trace included."""
+
+    case: Case
+    result: RunResult
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row that a sweep stores."""
+        return self.result.row
+
+    @property
+    def violations(self) -> list[dict[str, Any]]:
+        """What was violated: kind, when, whether inside the promise, and the detail."""
+        return [dict(violation) for violation in self.result.violations]
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """Each step of the protocol."""
+        return [dict(step) for step in self.result.trace or ()]
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{_shown(line)}</p>" for line in head(self.row))
+        sides = {True: "inside", False: "outside"}
+        found = [(one["kind"], sides[one["inside"]], seconds(one["at_us"]), one["detail"]) for one in self.violations]
+        return lines + (_table(["kind", "promise", "at", "detail"], found) if found else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A sweep's folder, and its summary."""
+
+    folder: str
+    summary: dict[str, Any]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one["scenario"], one["mode"], one["runs"], one["verdicts"]["violation"], percent(one["inside_share"]))
+            for one in self.summary["results"]
+        ]
+        return _table(["scenario", "mode", "runs", "violations", "runs inside"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """What a sweep says.
+
+    Attributes:
+        parts: a comparison for each scenario and combination of the coordinates that are not compared.
+        said: of each the answer in a sentence.
+    """
+
+    parts: tuple[Comparison, ...]
+    said: tuple[str, ...]
+
+    def rates(self) -> list[dict[str, Any]]:
+        """All rates, one dictionary each, for a data frame or a plot."""
+        return [
+            {
+                "scenario": part.scenario,
+                **part.fixed,
+                part.by: group.name,
+                **{
+                    name: getattr(rate, name) for name in ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
+                },
+            }
+            for part in self.parts
+            for group in part.groups
+            for rate in group.rates
+        ]
+
+    def plots(self, *, inside: bool = True) -> list[Drawing]:
+        """Rates with intervals, a plot for each part in which anything was violated on that side."""
+        from reports.analysis.sentences import in_order
+        from reports.page import plots
+
+        drawn = []
+        for part in self.parts:
+            groups = in_order(part)
+            kinds = [
+                rate.kind
+                for place, rate in enumerate(groups[0].rates)
+                if rate.kind != "any"
+                and any((one.rates[place].inside if inside else one.rates[place].outside) for one in groups)
+            ]
+            if kinds:
+                drawn.append(Drawing(plots.rates(groups, kinds, inside=inside)))
+        return drawn
+
+    def _repr_html_(self) -> str:
+        headers = ["kind", "k/n", "rate", "95 % interval", "inside", "outside"]
+        shown = []
+        for part, said in zip(self.parts, self.said, strict=True):
+            rows = [
+                (
+                    group.name,
+                    rate.kind,
+                    f"{rate.k}/{rate.n}",
+                    percent(rate.rate),
+                    f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}",
+                    rate.inside,
+                    rate.outside,
+                )
+                for group in part.groups
+                for rate in group.rates
+            ]
+            shown.append(f"<p>{_shown(said)}</p>{_table([part.by, *headers], rows)}")
+        return "".join(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """A failed run made small; `run` is the smallest."""
+
+    found: shrink.Shrunk
+    run: Run
+
+    @property
+    def cause(self) -> list[str]:
+        """The single repairs that cure it."""
+        return [str(repair) for repair in self.found.cause]
+
+    @property
+    def said(self) -> str:
+        """How much smaller it has become, and what cures it."""
+        before, after = self.found.before, self.found.after
+        parts = [
+            f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in ("faults", "batches", "events")
+        ]
+        return f"{', '.join(parts)}. {small.cause(self.found)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{_shown(self.said)}</p>{self.run._repr_html_()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a failed run came about: the story of the smallest, and what would have kept the data."""
+
+    shrunk: Shrunk
+    story: tuple[Sentence, ...]
+    remedies: tuple[Remedy, ...]
+
+    def _repr_html_(self) -> str:
+        story = _table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
+        kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]
+        cure = _table(["what would have kept it", "change"], kept) if kept else "<p>No single change keeps it.</p>"
+        return f"<p>{_shown(self.shrunk.said)}</p>{story}{cure}"

@@ -1,0 +1,104 @@
+"""The library: what its functions give, and how that shows itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import highwater as hw
+from tests.reports.page.pages import Page
+from tests.test_architecture import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> hw.Swept:
+    folder = tmp_path_factory.mktemp("library") / "out"
+    return hw.sweep("power", range(36, 46), folder, modes=["hw", "kip101"], settings={"acks": ["1", "all"]})
+
+
+def test_a_run_is_that_of_the_command_line() -> None:
+    run = hw.run("canary", "hw")
+    assert (run.row["verdict"], run.violations[0]["kind"]) == ("violation", "committed-loss")
+    assert {step["step"] for step in run.trace} >= {"append", "ack"}
+    page = Page(run._repr_html_())
+    assert (page.problems, "canary, mode hw, seed 0: violation" in page.text) == ([], True)
+
+
+def test_rules_and_settings_are_laid_over() -> None:
+    assert hw.run("canary", "hw", rules={"follower_truncation": "leader-epoch"}).row["verdict"] == "ok"
+    run = hw.run("power", "hw", 3, settings={"log.flush.interval.messages": 1, "unclean.leader.election.enable": False})
+    assert run.result.settings["log.flush.interval.messages"] == 1
+
+
+def test_a_sweep_has_rows_and_comparisons(swept: hw.Swept) -> None:
+    table = hw.rows(swept.folder, ["mode", "seed", "acks", "verdict"])
+    assert (table.num_rows, table.column_names) == (40, ["mode", "seed", "acks", "verdict"])
+    found = hw.compare(swept.folder, kind="any")
+    assert [part.fixed for part in found.parts] == [{"acks": "1"}, {"acks": "all"}]
+    assert found.said[1].startswith("On the same 10 seeds of power with acks = all, hw violates something in ")
+    assert [(rate["mode"], rate["kind"], rate["n"]) for rate in found.rates()[:2]] == [
+        ("hw", "any", 10),
+        ("kip101", "any", 10),
+    ]
+    for shown in (swept, found):
+        assert Page(shown._repr_html_()).problems == []
+
+
+def test_a_failure_is_shrunk_explained_and_drawn(swept: hw.Swept) -> None:
+    rows = hw.rows(swept.folder, ["mode", "seed", "acks", "violations"]).to_pylist()
+    failed = next(row for row in rows if "committed-loss" in row["violations"])
+    point = {"acks": failed["acks"]}
+    told = hw.explain(swept.folder, failed["mode"], failed["seed"], settings=point, kind="committed-loss")
+    assert told.shrunk.found.symptom.kind == "committed-loss"
+    assert told.shrunk.found.after.batches <= told.shrunk.found.before.batches
+    assert any("committed-loss" in sentence.text for sentence in told.story)
+    page = Page(told._repr_html_())
+    assert (page.problems, told.shrunk.said in page.text) == ([], True)
+    drawn = hw.draw(told)
+    assert drawn._repr_svg_().startswith("<svg ")
+    assert Page(drawn.svg).fetched == []
+
+
+def test_names_are_escaped(swept: hw.Swept) -> None:
+    summary = {"results": [{**swept.summary["results"][0], "scenario": "<script>x</script>\x1b[2J"}]}
+    page = Page(hw.Swept("out", summary)._repr_html_())
+    assert "script" not in page.tags
+    assert "\x1b" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("power", "kip102", 1), "kip102"),
+        (("power", "hw"), "choose one with --seed"),
+        (("nothing-of-that-name", "hw", 1), "nothing-of-that-name"),
+    ],
+)
+def test_bad_input_is_an_error_that_names_it(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(hw.InputError, match=told):
+        hw.run(*words)  # type: ignore[arg-type]
+
+
+def test_a_seed_that_does_not_fail_is_refused() -> None:
+    with pytest.raises(hw.InputError, match="violates nothing"):
+        hw.shrink("power", "kip320", 1)
+
+
+def test_all_that_is_public_is_there() -> None:
+    assert sorted(hw.__all__) == hw.__all__
+    assert all(hasattr(hw, name) for name in hw.__all__)
+
+
+def test_the_package_is_the_command_line(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "highwater", "run", "canary", "--mode", "hw", "-q"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("canary, mode hw, seed 0: violation")
