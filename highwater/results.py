@@ -119,9 +119,7 @@ class Comparisons:
                 "scenario": part.scenario,
                 **part.fixed,
                 part.by: group.name,
-                **{
-                    name: getattr(rate, name) for name in ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
-                },
+                **{name: getattr(rate, name) for name in FIGURES},
             }
             for part in self.parts
             for group in part.groups
@@ -183,9 +181,7 @@ class Shrunk:
     def said(self) -> str:
         """How much smaller it has become, and what cures it."""
         before, after = self.found.before, self.found.after
-        parts = [
-            f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in ("faults", "batches", "events")
-        ]
+        parts = [f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in SIZES]
         return f"{', '.join(parts)}. {small.cause(self.found)}"
 
     def _repr_html_(self) -> str:

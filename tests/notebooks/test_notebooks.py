@@ -1,36 +1,40 @@
-"""Each notebook's code runs from top to bottom on a small sweep."""
+"""Each notebook runs from top to bottom, and shows what is kept in it."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+from tests.notebooks.notebooks import NOTEBOOKS, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRAWN = "image/svg+xml"
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sweep") / "store"
-    words = ["sweep", "power", "--modes", "hw,kip101", "--seeds", "30..50", "--output", str(folder), "--local", "1"]
-    subprocess.run([sys.executable, "-m", "reports.cli", "-q", *words], cwd=ROOT, check=True, capture_output=True)
-    return folder
+def shown(content: dict[str, Any]) -> list[Any]:
+    """What cells show, but for the coordinates of plots, which fonts move."""
+    outputs = [cell["outputs"] for cell in content["cells"] if cell["cell_type"] == "code"]
+    return [
+        [(output["output_type"], {kind: text for kind, text in output.get("data", {}).items() if kind != DRAWN})]
+        + [output.get("text")]
+        for cell in outputs
+        for output in cell
+    ]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
-def test_a_notebook_runs(notebook: Path, store: Path, tmp_path: Path) -> None:
-    content = json.loads(notebook.read_text(encoding="utf-8"))
-    cells = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
-    assert content["nbformat"] == 4
-    assert cells
-    script = tmp_path / "notebook.py"
-    script.write_text("\n\n".join(cells), encoding="utf-8")
-    environment = {**os.environ, "HIGHWATER_STORE": str(store), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, str(script)], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "highwater replay power --mode hw" in done.stdout
+def test_a_notebook_shows_what_is_kept_in_it(notebook: Path, tmp_path: Path) -> None:
+    kept = json.loads(notebook.read_text(encoding="utf-8"))
+    assert kept["nbformat"] == 4
+    found = run(notebook, tmp_path)
+    assert shown(found) == shown(kept), "python -m tests.notebooks runs them anew"
+    drawn = [DRAWN in output.get("data", {}) for cell in found["cells"] for output in cell.get("outputs", ())]
+    assert any(drawn)
+
+
+def test_there_are_three_that_pages_name() -> None:
+    assert [notebook.stem for notebook in NOTEBOOKS] == ["one-seed", "reading-a-sweep", "what-each-bought"]
