@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-stores fuzz tiny oracle oracle-record clean
+.PHONY: venv demo test lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-stores fuzz tiny oracle oracle-record clean
 
 venv: .venv/installed
 
@@ -20,13 +20,17 @@ venv: .venv/installed
 	$(PLAIN)
 	touch $@
 
-# The scripted scenarios in all modes that they expect something of, 20,000 drawn runs on Spark, and the comparison of
-# four releases.
+# The scripted scenarios in all modes that they expect something of, 20,000 drawn runs on Spark, the comparison of four
+# releases, their report, and one seed explained.
 demo: venv
 	rm -rf store/demo
 	for scenario in $(SCRIPTED); do $(BIN)/highwater run $$scenario || exit; done
 	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..5000 --output store/demo
-	$(BIN)/highwater compare store/demo
+	$(BIN)/highwater compare store/demo --brief
+	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 20 --local 2
+	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output store/demo
+	$(BIN)/highwater draw store/demo/shrunk/313-hw/plan.json --output store/demo/313-hw.svg
+	@echo "The report: store/demo/report.html. One seed explained: above, store/demo/shrunk/313-hw and store/demo/313-hw.svg"
 
 lint: venv
 	$(BIN)/ruff check
@@ -66,6 +70,15 @@ test-compiled: build/compiled/done
 	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
 		tests/golden tests/scenarios tests/conformance tests/test_determinism.py
+
+# A report and a picture in headless Chromium; says so where there is none.
+test-browser: venv
+	$(BIN)/python -m tests.browser
+
+# The pictures of the first page, from the sweep of `make demo`.
+pictures: venv
+	$(BIN)/python -c "import highwater as hw; hw.compare('store/demo', kind='committed-loss').plots()[0].save('pictures/rates.svg')"
+	$(BIN)/highwater draw kip101-scenario-1 --mode hw --output pictures/run.svg
 
 # Without a compiler, of the sources alone.
 bench: venv

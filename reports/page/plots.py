@@ -141,7 +141,7 @@ def _svg(chart: Any, title: str) -> str:
     """The chart's SVG, as a page takes it in: with a title for whoever cannot see it."""
     import vl_convert
 
-    chart = chart.configure(font=FONT, background="transparent").configure_view(stroke="#ccc")
+    chart = chart.configure(font=FONT, background="white").configure_view(stroke="#ccc")
     text = vl_convert.vegalite_to_svg(chart.to_json())
     text = re.sub(r"<svg ", f'<svg role="img" aria-label="{title}" ', text, count=1)
     return text.strip()

@@ -1,0 +1,1 @@
+"""Pages and pictures in a browser: `make test-browser`."""
