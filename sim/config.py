@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
+from sim.kafka_keys import about
 
 Value = int | str | bool
 NEVER: Final = 9223372036854775807
@@ -214,7 +215,7 @@ def parse(key: str, value: object) -> Value:
     """
     spec = KEYS.get(key)
     if spec is None:
-        raise InputError(f"unknown configuration key {key!r}{did_you_mean(key, KEYS)}")
+        raise InputError(about(key) or f"unknown configuration key {key!r}{did_you_mean(key, KEYS)}")
     if spec.choices:
         word = "all" if str(value) == "-1" else str(value)
         if isinstance(value, bool) or word not in spec.choices:

@@ -354,7 +354,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "replay",
             "string",
-            "the command line that runs it again, where it violates or is not as expected; else empty",
+            "the command line that runs it again, where it violates, stalls or is not as expected; else empty",
         ),
     )
 
