@@ -77,8 +77,8 @@ test-browser: venv
 
 # The pictures of the first page, from the sweep of `make demo`.
 pictures: venv
-	$(BIN)/python -c "import highwater as hw; hw.compare('store/demo', kind='committed-loss').plots()[0].save('pictures/rates.svg')"
-	$(BIN)/highwater draw kip101-scenario-1 --mode hw --output pictures/run.svg
+	$(BIN)/python -c "import highwater as hw; hw.compare('store/demo', kind='committed-loss').plots()[0].save('notebooks/pictures/rates.svg')"
+	$(BIN)/highwater draw kip101-scenario-1 --mode hw --output notebooks/pictures/run.svg
 
 # Without a compiler, of the sources alone.
 bench: venv
