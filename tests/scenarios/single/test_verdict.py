@@ -9,6 +9,7 @@ from scenarios.format.catalogue import load
 from scenarios.format.scenario import AlsoOccurs, Expectation
 from scenarios.single.verdict import as_expected, is_vacuous
 from sim.history.findings import Violation
+from tests.named import run_row
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
@@ -95,3 +96,10 @@ def test_a_run_that_was_given_up_may_have_yet_to_violate(
     verdict: str, violations: list[Violation], expected: bool
 ) -> None:
     assert as_expected(scripted(verdict), "hw", violations, to_the_end=False) == expected
+
+
+def test_a_stalled_run_has_a_replay_line() -> None:
+    """The scenario lets it stall, so it is as expected; somebody may want to know what it waits for."""
+    row = run_row(load("elr-chaos"), "elr", 9)
+    assert (row["verdict"], row["violations"], row["expected"]) == ("stalled", "", True)
+    assert row["replay"] == f"highwater replay elr-chaos --mode elr --seed 9 --expect-digest {row['digest']}"
