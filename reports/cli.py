@@ -33,6 +33,8 @@ COMMANDS: Final = (
     "columns",
     "scenarios",
     "modes",
+    "confirm",
+    "kafka",
     "doctor",
     "spark-package",
 )

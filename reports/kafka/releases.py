@@ -38,6 +38,7 @@ _PINS: Final = Path(__file__).with_name("releases.json")
 _SCHEMA_VERSION: Final = 1
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
 _COMPILER: Final = "compiler"
+_LOGGING: Final = "logging"
 _OFFLINE: Final = re.compile(
     r"Host \S+ not found|UnknownHostException|Network is unreachable|Connection refused|timed out"
 )
@@ -97,6 +98,16 @@ def compiler() -> Path:
         UnavailableError: there is no Java, no Ivy or no network.
     """
     return _present("the Java compiler", _jars(_pins()["tools"][_COMPILER]))[0]
+
+
+def logging() -> Path:
+    """What lets a broker of any release write its log, a jar.
+
+    Raises:
+        InputError: its content is not the one that was listed.
+        UnavailableError: there is no Java, no Ivy or no network.
+    """
+    return _present("what Kafka logs with", _jars(_pins()["tools"][_LOGGING]))[0]
 
 
 def java_command() -> Path:

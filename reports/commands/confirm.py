@@ -1,0 +1,219 @@
+"""``highwater confirm``: a scripted scenario on real brokers, beside the simulation."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from reports import exits, options
+from reports.options import Command, json_option, rule_option, set_option, ui_options
+from sim.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reports.confirm.release import Release
+    from reports.console import Ui
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.run import RunResult
+    from scenarios.single.script import RulesInForce
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+SCHEMA_VERSION: Final = 1
+LIMIT_SECONDS: Final = 240
+
+
+@click.command("confirm", cls=Command)
+@click.argument("scenario")
+@click.option("--kafka", metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
+@click.option("--mode", metavar="MODE", help="Mode of the simulation; that of the release when not given.")
+@rule_option
+@set_option
+@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep logs and data of the brokers.")
+@click.option("--repeat", metavar="N", type=click.IntRange(1, 1000), default=1, show_default=True, help="Real runs.")
+@click.option(
+    "--limit",
+    metavar="SECONDS",
+    type=click.IntRange(10, 3600),
+    default=LIMIT_SECONDS,
+    show_default=True,
+    help="Give a real run up after so long.",
+)
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    scenario: str,
+    kafka: str,
+    mode: str | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    keep: Path | None,
+    repeat: int,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Act SCENARIO (a name or a .toml file) out on real brokers, and compare with the simulation.
+
+    Exit 0 when both agree, 1 when they do not, 3 when the brokers could not be brought to the story.
+    """
+    from reports.confirm import actions, release
+    from scenarios.single.run import run
+
+    chosen = options.scenario(scenario, settings)
+    if chosen.drawn or not chosen.script:
+        raise InputError(f"{chosen.name} has no script: drawn scenarios cannot be acted out (see 'highwater shrink')")
+    _check_keep(keep, repeat)
+    _check_library()
+    found = release.find(kafka)
+    one = _mode(ui, chosen, found, mode)
+    force = _rules(chosen, one, rules)
+    lines = [line for line in chosen.script if force.fit(line.rules, None)]
+    if absent := actions.missing(chosen, lines, found):
+        raise InputError(*(f"{chosen.name}: {problem}" for problem in absent))
+    story = [line for line in chosen.story if force.fit(line.rules, line.pattern.broker)]
+    if hidden := actions.unseen(story):
+        ui.note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
+    result = run(chosen, one, 0, rules, trace=True)
+    if result.row["verdict"] == "error":
+        raise InputError(f"{chosen.name}, mode {one.name}: {result.row['error']}")
+    runs = []
+    for number in range(1, repeat + 1):
+        runs.append(_real(ui, chosen, found, force, result, _folder(keep, number, repeat), limit))
+        if not as_json:
+            _show(ui, chosen, found, one, runs[-1], number, repeat)
+    code = exits.worst(run["exit_code"] for run in runs)
+    if as_json:
+        told = {"scenario": chosen.name, "kafka": found.name, "source": found.source, "mode": one.name}
+        ui.json({"schema_version": SCHEMA_VERSION, **told, "runs": runs, "exit_code": code})
+    return code
+
+
+def _check_keep(keep: Path | None, repeat: int) -> None:
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InputError(f"--keep {keep} is there already, and holds something; choose another folder")
+    del repeat
+
+
+def _check_library() -> None:
+    from importlib.util import find_spec
+
+    for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
+        if find_spec(package) is None:
+            raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
+
+
+def _folder(keep: Path | None, number: int, repeat: int) -> Path | None:
+    return keep / str(number) if keep is not None and repeat > 1 else keep
+
+
+def _mode(ui: Ui, scenario: Scenario, found: Release, name: str | None) -> Mode:
+    from reports.confirm.release import mode_of
+    from sim.protocol.modes import mode
+
+    if name is not None:
+        chosen = mode(name)
+        if (chosen.rules.control_plane == "kraft") != found.kraft:
+            raise InputError(f"--mode {name} and --kafka {found.name} have different control planes")
+        return chosen
+    chosen, exact = mode_of(found)
+    if not exact:
+        ui.note(f"Kafka {found.name} has no mode of its own; the nearest is {chosen.name} ({chosen.release})")
+    if chosen.name not in scenario.expect:
+        ui.note(f"{scenario.name} expects nothing of mode {chosen.name}")
+    return chosen
+
+
+def _rules(scenario: Scenario, mode: Mode, overrides: Mapping[str, str]) -> RulesInForce:
+    from scenarios.single.script import RulesInForce
+
+    rules = mode.override(overrides).rules
+    return RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
+
+
+def _real(
+    ui: Ui,
+    scenario: Scenario,
+    found: Release,
+    rules: RulesInForce,
+    result: RunResult,
+    keep: Path | None,
+    limit: int,
+) -> dict[str, Any]:
+    from reports.confirm import acting, comparing
+    from reports.confirm.processes import Processes
+
+    begin_s = time.monotonic()
+    lines = [line for line in scenario.script if rules.fit(line.rules, None)]
+    elr, epochs = rules.mode.elr == "on", found.number >= (0, 11)
+    assert result.trace is not None
+    batches = _batches(scenario, rules)
+    end_us = comparing.script_end_us(result.trace, lines, batches)
+    changes = comparing.simulated_changes(result.trace, end_us + comparing.PAUSE_US, elr=elr)
+    failed, rows, seconds = "", [], {}
+    with Processes(keep) as processes:
+        actor = acting.Actor(scenario, rules, found, processes, limit, ui.note)
+        try:
+            acted = actor.act(len(changes))
+            rows = comparing.compare(result, acted, lines, elr=elr, epochs=epochs)
+            seconds = acted.seconds
+        except acting.NotBroughtError as error:
+            failed = str(error)
+        finally:
+            actor.close()
+            if keep is not None:
+                _write_transcript(keep, actor.observer.steps)
+    agrees = not failed and all(row.agrees for row in rows)
+    code = exits.INCONCLUSIVE if failed else exits.EXPECTED if agrees else exits.UNEXPECTED
+    return {
+        "agrees": agrees,
+        "failed": failed,
+        "seconds": {**{name: round(one, 1) for name, one in seconds.items()}, "all": round(time.monotonic() - begin_s, 1)},
+        "rows": comparing.as_json(rows),
+        "exit_code": code,
+    }
+
+
+def _batches(scenario: Scenario, rules: RulesInForce) -> dict[str, int]:
+    found: dict[str, int] = {}
+    number = 0
+    for line in scenario.script:
+        if line.do == "produce" and rules.fit(line.rules, None):
+            found[line.params["batch"]] = number
+            number += line.params.get("records", 1)
+    return found
+
+
+def _write_transcript(folder: Path, steps: list[dict[str, Any]]) -> None:
+    import json
+
+    text = "".join(json.dumps(step, default=str) + "\n" for step in steps)
+    (folder / "transcript.jsonl").write_text(text, encoding="utf-8")
+
+
+def _show(
+    ui: Ui, scenario: Scenario, found: Release, mode: Mode, run: Mapping[str, Any], number: int, repeat: int
+) -> None:
+    which = f" (run {number} of {repeat})" if repeat > 1 else ""
+    where = f"{scenario.name}, Kafka {found.name}, mode {mode.name}{which}"
+    if run["failed"]:
+        ui.line(f"{where}: not brought to the story: {run['failed']}", style="bold")
+        return
+    ui.line(f"{where}: {'confirmed' if run['agrees'] else 'NOT confirmed'}, {run['seconds']['all']} s", style="bold")
+    ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
+    ui.line()
+    cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
+    ui.table(["what", "simulation", f"Kafka {found.name}", ""], cells)
+
+
+def _word(row: Mapping[str, Any]) -> str:
+    if not row["compared"]:
+        return ""
+    return "=" if row["agrees"] else "DIFFERS"
+
+

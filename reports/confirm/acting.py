@@ -1,0 +1,460 @@
+"""Acting a script out on real brokers: performing its lines, waiting for its steps, and reading what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.confirm import files
+from reports.confirm.actions import ACTIONS
+from reports.confirm.clients import Administrator, Clients, Send
+from reports.confirm.cluster import TOPIC, Cluster, paced_ms
+from reports.confirm.observer import SEEN, Observer
+from reports.confirm.processes import last_lines
+from reports.confirm.proxy import CONTROL
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from sim.config import integer, resolve
+
+if TYPE_CHECKING:
+    from reports.confirm.files import Stored
+    from reports.confirm.history import State
+    from reports.confirm.processes import Processes
+    from reports.confirm.release import Release
+    from scenarios.format.scenario import Pattern, Scenario
+    from sim.history.trace import Shown
+
+_LOOK_S: Final = 0.005
+_BOOT_S: Final = 60.0
+_RECOVERY_S: Final = 20.0
+_CHANGES_S: Final = 12.0
+_QUIET_S: Final = 1.0
+_CONVERGENCE_S: Final = 40.0
+_LEADERLESS_S: Final = 12.0
+_DISK_BYTES: Final = 700_000_000
+VALIDATION: Final = "validation"
+
+
+class NotBroughtError(Exception):
+    """The real run could not be brought to the story; says at which step."""
+
+
+@dataclass(slots=True)
+class ReplicaFiles:
+    """What a broker has on its disk.
+
+    Attributes:
+        batches: of its log.
+        epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
+        hw: of its ``replication-offset-checkpoint``.
+    """
+
+    batches: list[Stored]
+    epochs: list[tuple[int, int]]
+    hw: int | None
+
+
+@dataclass(slots=True)
+class Acted:
+    """What happened on real brokers.
+
+    Attributes:
+        steps: as a trace shows them.
+        met: the story: what each line says, and when it came true.
+        script_end: how many steps there were when the script was over.
+        states: of the partition until then.
+        after_script: the brokers' disks then.
+        final: the brokers' disks when all was healed.
+        leader: in the end; 0: nobody.
+        sends: what the producer sent.
+        shown: (offset, record) that the consumer was shown until the script was over.
+        shown_until_end: the same, to the end.
+        end_offsets: that the consumer was told.
+        batches: batch name -> first record.
+        seconds: what the parts took.
+    """
+
+    steps: list[Shown] = field(default_factory=list)
+    met: list[tuple[str, int | None]] = field(default_factory=list)
+    script_end: int = 0
+    states: list[State] = field(default_factory=list)
+    after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
+    final: dict[int, ReplicaFiles] = field(default_factory=dict)
+    leader: int = 0
+    sends: list[Send] = field(default_factory=list)
+    shown: list[tuple[int, int]] = field(default_factory=list)
+    shown_until_end: list[tuple[int, int]] = field(default_factory=list)
+    end_offsets: list[int] = field(default_factory=list)
+    batches: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Actor:
+    """Performs a scenario.
+
+    Args:
+        scenario: what to perform.
+        rules: which lines are meant.
+        release: on what.
+        processes: what starts Java, and where.
+        limit_s: until it is given up.
+        note: is told what is going on.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        rules: RulesInForce,
+        release: Release,
+        processes: Processes,
+        limit_s: float,
+        note: Callable[[str], None],
+    ) -> None:
+        self.scenario = scenario
+        self.config = resolve(scenario.config)
+        replicas = integer(self.config, "default.replication.factor")
+        self._replicas = list(range(1, replicas + 1))
+        brokers = min(scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
+        own = {
+            broker: resolve(scenario.config, keys)
+            for broker, keys in scenario.broker_config.items()
+            if broker <= brokers
+        }
+        self._rules = rules
+        self._note = note
+        self._deadline_s = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self.batches: dict[str, int] = {}
+        self.next_id = 0
+        self._seen: list[Shown] = []
+        self._group: list[Shown] = []
+        self.story = Story(
+            tuple(line for line in scenario.story if line.pattern.step in SEEN), rules, self.batches
+        )
+        self._timers: list[tuple[float, Callable[[], None]]] = []
+        self._awaiting_end: dict[int, Callable[[], None]] = {}
+        self._disk_looked_s = 0.0
+        self.acted = Acted()
+        self.cluster = Cluster(release, processes, brokers, self.config, own, self._told)
+        self.observer = Observer(self.cluster, self._observe)
+        self.clients = Clients(self.cluster, self.observer, self.config)
+        self.administrator = Administrator(self.cluster)
+        self._scripted: Any = None
+
+    def _told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
+        self.observer.told(what, source, target, fields)
+
+    def close(self) -> None:
+        """Stop clients and links."""
+        self.clients.close()
+        if self._scripted is not None:
+            self._scripted.close()
+        self.cluster.close()
+
+    # Looking.
+
+    def _observe(self, step: Shown) -> None:
+        self._group.append(step)
+        self._seen.append(step)
+
+    def look(self) -> list[Shown]:
+        """One look at everything, with what is due.
+
+        Raises:
+            NotBroughtError: time or disk are used up.
+        """
+        self._group = []
+        group = self.observer.poll()
+        self._tick_story(list(group))
+        self._ended(group)
+        now_s = time.monotonic()
+        for timer in [timer for timer in self._timers if timer[0] <= now_s]:
+            self._timers.remove(timer)
+            timer[1]()
+        if now_s > self._deadline_s:
+            raise NotBroughtError(f"it was not over after {self._limit_s:g} s")
+        if now_s > self._disk_looked_s + 2:
+            self._disk_looked_s = now_s
+            if _size(self.cluster) > _DISK_BYTES:
+                raise NotBroughtError(f"it wrote more than {_DISK_BYTES // 1_000_000} MB")
+        return group
+
+    def _tick_story(self, group: list[Shown]) -> None:
+        """Steps of one look have no order: a line may be met by any of them."""
+        progress = True
+        while progress:
+            progress = False
+            for step in group:
+                before = sum(at_us is not None for _, at_us in self.story.met)
+                self.story.observe(step)
+                if sum(at_us is not None for _, at_us in self.story.met) > before:
+                    group.remove(step)
+                    progress = True
+                    break
+
+    def _ended(self, group: list[Shown]) -> None:
+        for step in group:
+            kind, broker = step["step"], step.get("broker", 0)
+            if kind in ("halt", "exit"):
+                self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
+                delay_s = paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
+                self.later(delay_s, lambda broker=broker: self.start(broker))  # type: ignore[misc]
+            elif kind == "shutdown" and broker in self._awaiting_end:
+                self._awaiting_end.pop(broker)()
+            elif kind == "registered" and self._scripted is not None:
+                self._scripted.tell(broker)
+            elif kind == "session-end" and self._scripted is not None:
+                self._scripted.gone(broker)
+
+    def wait_for(self, fits: Callable[[Shown], bool], seconds: float) -> bool:
+        """Look until a step fits; False if none did in time."""
+        return self._wait(lambda group: any(fits(step) for step in group), seconds)
+
+    def _wait(self, over: Callable[[list[Shown]], bool], seconds: float) -> bool:
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            if over(self.look()):
+                return True
+            time.sleep(_LOOK_S)
+        return over(self.look())
+
+    # What actions need.
+
+    def note(self, step: str, **fields: Any) -> None:
+        """Something that the script does happens."""
+        self.observer.tell(step, **fields)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Do something after a while."""
+        self._timers.append((time.monotonic() + seconds, work))
+
+    def when_down(self, broker: int, work: Callable[[], None]) -> None:
+        """Do something when a broker that was asked to stop has ended."""
+        self._awaiting_end[broker] = work
+
+    def start(self, broker: int) -> None:
+        """Start a broker."""
+        node = self.cluster.node(broker)
+        if not node.alive:
+            self.cluster.start(node)
+            self.note("start", broker=broker)
+
+    def heal(self, links: list[tuple[int, int]]) -> None:
+        """Heal links."""
+        for source, target in links:
+            self.cluster.proxies.heal(source, target)
+            self.note("heal", source=source, target=target)
+        if self._scripted is not None:
+            self._scripted.tell_again()
+
+    def decide(self, leader: int, isr: list[int]) -> None:
+        """Let the script choose leader and ISR."""
+        self._scripted.decide(leader, tuple(isr))
+
+    def zookeeper(self) -> Any:
+        """A client of ZooKeeper's."""
+        from reports.confirm.scripted_control import client
+
+        return client(self.cluster.control.port)
+
+    def elect_preferred_by_znode(self) -> None:
+        """Ask for a preferred election as releases before 2.2 are asked."""
+        text = f'{{"version":1,"partitions":[{{"topic":"{TOPIC}","partition":0}}]}}'
+        self.zookeeper().create("/admin/preferred_replica_election", text.encode())
+
+    # The run.
+
+    def act(self, changes: int) -> Acted:
+        """Perform everything.
+
+        Args:
+            changes: how many states the partition goes through in the simulation while the script runs.
+
+        Raises:
+            NotBroughtError: see there.
+        """
+        begin_s = time.monotonic()
+        self._boot()
+        booted_s = time.monotonic()
+        self._play()
+        self._wait(lambda _: len(self.cluster.history.states) >= changes, _CHANGES_S)
+        self._wait(lambda _: False, _QUIET_S)
+        self._after_script()
+        played_s = time.monotonic()
+        self._converge()
+        end_s = time.monotonic()
+        self.acted.seconds = {
+            "start": booted_s - begin_s,
+            "script": played_s - booted_s,
+            "convergence": end_s - played_s,
+        }
+        return self.acted
+
+    def _boot(self) -> None:
+        cluster = self.cluster
+        cluster.prepare()
+        cluster.start(cluster.control)
+        brokers = sorted(cluster.brokers, key=lambda broker: broker != self.scenario.first)
+        if cluster.release.kraft:
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+        else:
+            self._boot_zookeeper(brokers)
+        up = "unfenced" if cluster.release.kraft else "registered"
+        missing = set(brokers)
+
+        def all_up(group: list[Shown]) -> bool:
+            for step in self._seen:
+                if step["step"] == up:
+                    missing.discard(step["broker"])
+            self._alive(group)
+            return not missing
+
+        if not self._wait(all_up, _BOOT_S):
+            raise NotBroughtError(f"brokers {sorted(missing)} did not come up in {_BOOT_S:g} s")
+        self._make_partition()
+        self.clients.begin()
+
+    def _boot_zookeeper(self, brokers: list[int]) -> None:
+        cluster = self.cluster
+        from reports.confirm.scripted_control import ScriptedControl, wait_for_zookeeper
+
+        wait_for_zookeeper(cluster.control.port, _BOOT_S)
+        if self.scenario.control == "scripted":
+            self._scripted = ScriptedControl(cluster, TOPIC, self._replicas)
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+            return
+        first, *others = brokers
+        cluster.start(cluster.brokers[first])
+        for broker in others:
+            # Together with the first one, but for what decides who becomes controller.
+            cluster.brokers[broker].stopped = True
+        self._wait(lambda group: any(step["step"] == "controller" for step in group), _BOOT_S)
+        for broker in others:
+            cluster.start(cluster.brokers[broker])
+
+    def _make_partition(self) -> None:
+        if self._scripted is not None:
+            return
+        try:
+            self.administrator.create_topic(self._replicas, int(getattr(self.cluster.history, "controller", 0)))
+        except TimeoutError as error:
+            raise NotBroughtError(str(error)) from None
+        if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
+            raise NotBroughtError("the partition was not made")
+
+    def _alive(self, group: list[Shown]) -> None:
+        for step in group:
+            if step["step"] in ("halt", "exit"):
+                log = self.cluster.node(step["broker"]).output
+                raise NotBroughtError(f"broker {step['broker']} ended while it started: {last_lines(log)}")
+        if not self.cluster.control.alive:
+            raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
+
+    def _play(self) -> None:
+        lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
+        for number, line in enumerate(lines, start=1):
+            if line.when is not None and not self._has_happened(line.when):
+                pattern = line.when
+                fits = self._fits(pattern)
+                if not self.wait_for(fits, paced_ms(WAIT_LIMIT_US // 1000) / 1000):
+                    raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
+            if line.after_us:
+                self._until_recovered()
+                self._wait(lambda _: False, paced_ms(line.after_us // 1000) / 1000)
+            self._seen.clear()
+            self._note(f"{number}/{len(lines)} {line.do} {' '.join(f'{key}={value}' for key, value in line.params.items())}")
+            try:
+                ACTIONS[line.do](self, line.params)
+            except TimeoutError as error:
+                raise NotBroughtError(f"line {number} of the script, do = {line.do!r}: {error}") from None
+
+    def _fits(self, pattern: Pattern) -> Callable[[Shown], bool]:
+        return lambda step: matches(pattern, step, self.batches)
+
+    def _has_happened(self, pattern: Pattern) -> bool:
+        self.look()
+        return any(matches(pattern, step, self.batches) for step in self._seen)
+
+    def _until_recovered(self) -> None:
+        """A scenario's time begins when processes that were started have loaded their logs: a JVM's start is not in it."""
+
+        def over(_: list[Shown]) -> bool:
+            nodes = self.cluster.brokers.values()
+            return all(self.observer.has_recovered(node) or not node.alive or node.paused for node in nodes)
+
+        self._wait(over, _RECOVERY_S)
+
+    def _after_script(self) -> None:
+        acted = self.acted
+        acted.steps = self.observer.steps
+        acted.script_end = len(self.observer.steps)
+        acted.states = list(self.cluster.history.states)
+        acted.after_script = self._disks()
+        acted.shown = list(self.clients.shown)
+        acted.end_offsets = list(self.clients.end_offsets)
+
+    def _disks(self) -> dict[int, ReplicaFiles]:
+        return {
+            number: ReplicaFiles(
+                files.read_log(node.log_folder),
+                files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
+                files.offset_in_checkpoint(node.data / "replication-offset-checkpoint", TOPIC),
+            )
+            for number, node in self.cluster.brokers.items()
+            if number in self._replicas or node.log_folder.is_dir()
+        }
+
+    def _converge(self) -> None:
+        """Heal everything, and let the cluster become whole, as the simulation does."""
+        cluster = self.cluster
+        if self._scripted is not None:
+            self._scripted.release()
+        self._timers.clear()
+        for node in (cluster.control, *cluster.brokers.values()):
+            cluster.pause(node.id, paused=False)
+        for source, target in cluster.proxies.links():
+            cluster.proxies.heal(source, target)
+        if not cluster.control.alive:
+            cluster.start(cluster.control)
+        for node in cluster.brokers.values():
+            self.start(node.id)
+        self.clients.resume()
+        whole = self._wait(lambda _: self._is_whole(), _CONVERGENCE_S if cluster.leader else _LEADERLESS_S)
+        if not whole and cluster.leader:
+            whole = self._wait(lambda _: self._is_whole(), _CONVERGENCE_S)
+        if cluster.leader:
+            self._validate()
+        acted = self.acted
+        acted.final = self._disks()
+        acted.leader = cluster.leader
+        acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
+        acted.shown_until_end = list(self.clients.shown)
+        acted.batches = dict(self.batches)
+        acted.met = self.story.met
+
+    def _is_whole(self) -> bool:
+        states = self.cluster.history.states
+        return bool(states) and set(states[-1].isr) == set(states[-1].replicas) and states[-1].leader > 0
+
+    def _validate(self) -> None:
+        send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
+        self.clients.produce(send)
+        self._wait(lambda _: send.offset is not None, _LEADERLESS_S)
+
+        def everywhere(_: list[Shown]) -> bool:
+            isr = self.cluster.history.states[-1].isr
+            return all(
+                log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr)
+            )
+
+        self._wait(everywhere, _LEADERLESS_S)
+
+
+def _size(cluster: Cluster) -> int:
+    return sum(path.stat().st_blocks * 512 for path in cluster.folder.rglob("*") if path.is_file())
+
+

@@ -1,0 +1,352 @@
+"""A simulated run and a real one, side by side: what both show, whether it is equal, and the verdicts of real logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from reports.confirm.acting import Acted, ReplicaFiles
+    from reports.confirm.history import State
+    from scenarios.format.scenario import ScriptLine
+    from scenarios.single.run import RunResult
+    from sim.history.trace import Shown
+
+PAUSE_US: Final = 1_000_000
+"""What is decided so long after a script's end still belongs to it."""
+JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression")
+"""Violations that real logs, acknowledgements and reads can show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that both worlds show.
+
+    Attributes:
+        what: its name.
+        simulated: in the simulation.
+        real: on brokers.
+        compared: whether they must be equal.
+        as_far: whether one may go on where the other ends.
+    """
+
+    what: str
+    simulated: str
+    real: str
+    compared: bool = True
+    as_far: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are equal, or need not be."""
+        if not self.compared or self.simulated == self.real:
+            return True
+        words = min(self.simulated.split(), self.real.split(), key=len)
+        longer = max(self.simulated.split(), self.real.split(), key=len)
+        return self.as_far and words != ["-"] and longer[: len(words)] == words
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A state of the partition for the control plane; the epoch by its rank among those of the run."""
+
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+
+    def said(self) -> str:
+        """In a line: ``leader 1 epoch 0 ISR 1 2``."""
+        text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_brokers(self.isr)}"
+        if self.elr is not None:
+            text += f" ELR {_brokers(self.elr)} last known {_brokers(self.last_known_elr or ())}"
+        return text
+
+
+def _brokers(brokers: Iterable[int]) -> str:
+    return " ".join(map(str, brokers)) or "-"
+
+
+def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> int:
+    """When the last line of a script was performed in a simulated run."""
+    now_us = 0
+    for line in lines:
+        if line.when is not None:
+            pattern = line.when
+            now_us = next(
+                (step["t"] for step in trace if step["t"] >= now_us and matches(pattern, step, batches)), now_us
+            )
+        now_us += line.after_us
+    return now_us
+
+
+def simulated_changes(trace: Iterable[Shown], end_us: int, *, elr: bool) -> list[Change]:
+    """The states of the partition that a trace shows until a time."""
+    found: list[Change] = []
+    leader, isr, eligible, known, epoch = -1, (), (), (), -1
+    replicas: set[int] = set()
+    at_us = -1
+    for step in trace:
+        if step["t"] > end_us:
+            break
+        kind = step["step"]
+        if kind in ("elected", "isr", "elr"):
+            if kind == "elected":
+                leader = step["broker"]
+            elif kind == "isr":
+                isr = tuple(sorted(step["isr"]))
+            else:
+                eligible, known = tuple(sorted(step["elr"])), tuple(sorted(step["last_known_elr"]))
+            epoch = step["leader_epoch"]
+            change = Change(leader, epoch, isr, eligible if elr else None, known if elr else None)
+            if found and step["t"] == at_us and kind != "elected" and found[-1].epoch == epoch:
+                found[-1] = change
+            else:
+                found.append(change)
+            at_us = step["t"]
+        elif kind == "registered":
+            replicas.add(step["broker"])
+    return _ranked(found)
+
+
+def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
+    """The states of the partition that the control plane wrote down."""
+    found: list[Change] = []
+    for state in states:
+        elrs = (state.elr, state.last_known_elr) if elr else (None, None)
+        change = Change(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
+        if not found or found[-1] != change:
+            found.append(change)
+    return _ranked(found)
+
+
+def _ranked(changes: list[Change]) -> list[Change]:
+    ranks = {epoch: rank for rank, epoch in enumerate(sorted({change.epoch for change in changes}))}
+    return [
+        Change(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr) for change in changes
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record in a log, with the rank of its leader epoch; None where the release's format has no epochs."""
+
+    offset: int
+    record: int
+    epoch: int | None
+
+
+def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
+    """(offset, record, leader epoch) of a log on disk, without what validation wrote."""
+    return [
+        (offset, batch.first_id + offset - batch.base_offset, batch.leader_epoch)
+        for batch in replica.batches
+        for offset in range(batch.base_offset, batch.last_offset + 1)
+        if batch.first_id < VALIDATION_IDS
+    ]
+
+
+def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int]]:
+    """The same of a simulated log."""
+    return [
+        (offset, first + offset - base, epoch)
+        for base, last, epoch, first in batches
+        for offset in range(base, last + 1)
+        if first < VALIDATION_IDS
+    ]
+
+
+def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool) -> list[Row]:
+    """Everything side by side.
+
+    Args:
+        result: the simulated run, with its trace.
+        acted: the real one.
+        lines: of the script, those that were performed.
+        elr: whether there is an ELR.
+        epochs: whether the release's records have leader epochs.
+    """
+    assert result.trace is not None
+    names = {first: name for name, first in acted.batches.items()}
+    end_us = script_end_us(result.trace, lines, acted.batches)
+    rows = _story(result, acted)
+    rows += _changes(result, acted, end_us, elr=elr)
+    rows += _logs(result, acted, names, epochs=epochs)
+    rows += _clients(result, acted, names, end_us)
+    rows.append(_verdicts(result, acted))
+    return rows
+
+
+def _story(result: RunResult, acted: Acted) -> list[Row]:
+    real = list(acted.met)
+    rows = []
+    for line in result.story:
+        text = line["text"]
+        if real and real[0][0] == text:
+            rows.append(Row(f"story: {text}", _came(line["met_at_us"]), _came(real.pop(0)[1])))
+        else:
+            rows.append(Row(f"story: {text}", "yes", "cannot be seen", compared=False))
+    return rows
+
+
+def _came(at_us: int | None) -> str:
+    return "no" if at_us is None else "yes"
+
+
+def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[Row]:
+    assert result.trace is not None
+    real = real_changes(acted.states, elr=elr)
+    simulated = simulated_changes(result.trace, end_us + PAUSE_US, elr=elr)
+    if simulated and real and not simulated[0].isr:
+        first = simulated[0]
+        everyone = tuple(sorted(result.partition.replicas)) if result.partition.replicas else real[0].isr
+        simulated = _with_first_isr(simulated, first, real[0].isr if not everyone else everyone)
+    rows = []
+    for number in range(max(len(simulated), len(real))):
+        one = simulated[number].said() if number < len(simulated) else "-"
+        other = real[number].said() if number < len(real) else "-"
+        rows.append(Row(f"partition {number + 1}", one, other))
+    return rows
+
+
+def _with_first_isr(changes: list[Change], first: Change, isr: tuple[int, ...]) -> list[Change]:
+    """A trace does not show the ISR that a partition is made with: all replicas."""
+    found = []
+    for change in changes:
+        if change.isr == first.isr and not any(earlier.isr for earlier in changes[: changes.index(change)]):
+            found.append(Change(change.leader, change.epoch, isr, change.elr, change.last_known_elr))
+        else:
+            found.append(change)
+    return found
+
+
+def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[Row]:
+    rows = []
+    views = {view.broker: view for view in result.replicas}
+    simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
+    real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
+    for broker in sorted(acted.final):
+        one, other = simulated.get(broker, []), real[broker]
+        texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
+        rows.append(Row(f"log of broker {broker}", *texts))
+        if epochs:
+            caches = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
+            rows.append(Row(f"epoch cache of {broker}", *(_cache(one, simulated) for one in caches)))
+        hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
+        rows.append(Row(f"HW checkpoint of {broker}", *("-" if hw is None else str(hw) for hw in hws), compared=False))
+    return rows
+
+
+def _log(
+    log: Sequence[tuple[int, int, int]],
+    logs: Mapping[int, Sequence[tuple[int, int, int]]],
+    names: Mapping[int, str],
+    *,
+    epochs: bool,
+) -> str:
+    ranks = {epoch: rank for rank, epoch in enumerate(sorted({entry[2] for one in logs.values() for entry in one}))}
+    words = [
+        f"{offset}:{record_name(record, names)}{f'@{ranks[epoch]}' if epochs else ''}" for offset, record, epoch in log
+    ]
+    return " ".join(words) or "(empty)"
+
+
+def record_name(record: int, names: Mapping[int, str]) -> str:
+    """A record by its batch: ``m2``, or ``m2+1`` for its second record."""
+    first = max((one for one in names if one <= record), default=None)
+    if first is None:
+        return str(record)
+    return names[first] if first == record else f"{names[first]}+{record - first}"
+
+
+def _cache(entries: Sequence[tuple[int, int]], _: object) -> str:
+    return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
+
+
+def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[Row]:
+    assert result.trace is not None
+    acks: dict[int, int] = {}
+    reads: list[tuple[int, int]] = []
+    ends: list[int] = []
+    for step in result.trace:
+        if step["step"] == "ack" and step["record"] < VALIDATION_IDS:
+            acks[step["record"]] = step["offset"]
+        elif step["step"] == "read" and step["t"] <= end_us + PAUSE_US and step["consumer"] == _CONSUMER:
+            count = step["last"] - step["offset"] + 1
+            reads += [(step["offset"] + place, step["record"] + place) for place in range(count)]
+        elif step["step"] == "end-offset" and step["t"] <= end_us + PAUSE_US:
+            ends.append(step["offset"])
+    real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
+    rows = []
+    for record, name in sorted(names.items()):
+        told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
+        rows.append(Row(f"{name} acknowledged at", *told))
+    # When a consumer gives a dead leader up is a matter of timeouts, not of the protocol: one may have read more.
+    rows.append(Row("consumer read", _reads(reads, names), _reads(acted.shown, names), as_far=True))
+    if ends or acted.end_offsets:
+        rows.append(Row("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-"))
+    return rows
+
+
+_CONSUMER: Final = 1002
+
+
+def _reads(reads: Iterable[tuple[int, int]], names: Mapping[int, str]) -> str:
+    return " ".join(f"{offset}:{record_name(record, names)}" for offset, record in reads) or "-"
+
+
+def _verdicts(result: RunResult, acted: Acted) -> Row:
+    simulated = {one["kind"] for one in result.violations} & set(JUDGED)
+    real = violations(acted)
+    return Row("verdict", *(", ".join(sorted(kinds)) or "none of those that can be seen" for kinds in (simulated, real)))
+
+
+def violations(acted: Acted) -> set[str]:
+    """What real logs, acknowledgements and reads violate, as `sim.checkers` say."""
+    found: set[str] = set()
+    if _diverge(acted.after_script) or _diverge(acted.final):
+        found.add("divergence")
+    exposed = 0
+    for offset in acted.end_offsets:
+        if offset < exposed:
+            found.add("hw-regression")
+        exposed = max(exposed, offset)
+    if not acted.leader:
+        return found
+    kept = {(offset, record) for offset, record, _ in entries_of_files(acted.final[acted.leader])}
+    records = {record for _, record in kept}
+    for send in acted.sends:
+        if send.acks == -1 and send.offset is not None:
+            if not records >= set(range(send.first_id, send.first_id + send.count)):
+                found.add("committed-loss")
+    if any(one not in kept for one in acted.shown_until_end if one[1] < VALIDATION_IDS):
+        found.add("exposed-loss")
+    return found
+
+
+def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
+    """Whether two replicas hold different records at an offset below both their high watermarks."""
+    logs = [
+        {offset: (record, epoch) for offset, record, epoch in entries_of_files(one) if one.hw is None or offset < one.hw}
+        for one in disks.values()
+    ]
+    return any(
+        one[offset] != other[offset]
+        for place, one in enumerate(logs)
+        for other in logs[place + 1 :]
+        for offset in one.keys() & other.keys()
+    )
+
+
+def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows as plain data."""
+    return [
+        {"what": row.what, "simulated": row.simulated, "real": row.real, "agrees": row.agrees, "compared": row.compared}
+        for row in rows
+    ]

@@ -1,0 +1,153 @@
+"""What brokers leave on disk: segments of a log and checkpoint files, read as they are written."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sim.protocol.messages import NO_EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+_HEAD: Final = struct.Struct(">qiib")
+"""Base offset, length, then leader epoch (magic 2) or checksum (magic 0 and 1), magic: alike in all formats."""
+_OVERHEAD: Final = 12
+_EPOCHS: Final = 2
+"""Record format that holds leader epochs (KIP-101)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A batch in a log.
+
+    Attributes:
+        base_offset: of its first record.
+        last_offset: of its last.
+        leader_epoch: of the leader that appended it; -1 where the record format has none.
+        name: the name that the script gave it.
+        first_id: number of its first record.
+        end: where it ends in its segment, in bytes.
+    """
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    name: str
+    first_id: int
+    end: int
+
+
+def key_of(name: str) -> bytes:
+    """The key of all records of a batch."""
+    return name.encode()
+
+
+def value_of(record: int, size: int) -> bytes:
+    """The value of a record: its number, filled up to a size."""
+    return str(record).encode().ljust(size)
+
+
+def batches_in(data: bytes) -> list[Stored]:
+    """The batches of a segment, or of what a fetch brought, up to the first that is not whole or not sound.
+
+    Record formats before 2 have no batches: records that follow one another and bear the same name are one.
+    """
+    found: list[Stored] = []
+    for start, end, magic, epoch in _frames(data):
+        records = _records(data[start:end])
+        if records is None:
+            break
+        for offset, key, value in records:
+            name, record = key.decode(), int(value)
+            last = found[-1] if found else None
+            joined = last is not None and last.name == name and last.last_offset == offset - 1
+            if joined and record == last.first_id + offset - last.base_offset and last.leader_epoch == epoch:  # type: ignore[union-attr]
+                assert last is not None
+                found[-1] = Stored(last.base_offset, offset, epoch, name, last.first_id, end)
+            else:
+                found.append(Stored(offset, offset, epoch if magic >= _EPOCHS else NO_EPOCH, name, record, end))
+    return found
+
+
+def boundaries(data: bytes) -> list[int]:
+    """Where whole batches end in a segment, in bytes."""
+    return [end for _, end, _, _ in _frames(data)]
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    start = 0
+    while start + _HEAD.size <= len(data):
+        _, length, epoch, magic = _HEAD.unpack_from(data, start)
+        end = start + _OVERHEAD + length
+        if length <= 0 or end > len(data):
+            return
+        yield start, end, magic, epoch if magic >= _EPOCHS else NO_EPOCH
+        start = end
+
+
+def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
+    """Offset, key and value of each record of a batch; None if it is not sound."""
+    from kafka.errors import KafkaError
+    from kafka.record import MemoryRecords
+
+    try:
+        batch = MemoryRecords(data).next_batch()
+        if batch is None or not batch.validate_crc():
+            return None
+        return [(one.offset, one.key or b"", one.value or b"0") for one in batch]
+    except (KafkaError, ValueError, struct.error, IndexError):
+        return None
+
+
+def segments(folder: Path) -> list[Path]:
+    """The segments of a log, in the order of their offsets."""
+    return sorted(folder.glob("[0-9]*.log"))
+
+
+def read_log(folder: Path) -> list[Stored]:
+    """The batches of a log; empty where there is none."""
+    return [batch for segment in segments(folder) for batch in batches_in(_bytes(segment))]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _lines(path: Path) -> list[str]:
+    return _bytes(path).decode(errors="replace").splitlines()
+
+
+def offset_in_checkpoint(path: Path, topic: str) -> int | None:
+    """What a checkpoint of offsets (``replication-offset-checkpoint``, ...) says of partition 0 of a topic.
+
+    The file holds a version, a count, and a line ``topic partition offset`` each.
+    """
+    for line in _lines(path)[2:]:
+        words = line.split()
+        if len(words) == 3 and words[:2] == [topic, "0"]:
+            return int(words[2])
+    return None
+
+
+def epochs_in_checkpoint(path: Path) -> list[tuple[int, int]]:
+    """Leader epochs with their start offsets, of a ``leader-epoch-checkpoint``."""
+    return [(int(epoch), int(offset)) for epoch, offset in (line.split() for line in _lines(path)[2:] if line.strip())]
+
+
+def properties(path: Path) -> dict[str, str]:
+    """A file of Java's properties, as Kafka writes ``meta.properties``."""
+    pairs = (line.partition("=") for line in _lines(path) if line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def write_properties(path: Path, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> None:
+    """Write such a file."""
+    text = "".join(f"{key}={value}\n" for key, value in dict(values).items())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

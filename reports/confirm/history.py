@@ -1,0 +1,348 @@
+"""What the control plane decided, from what it wrote: KRaft's metadata log, or ZooKeeper's transaction log.
+
+Both hold every change in its order with its time; nothing can be missed between two looks, as it could by asking.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import zipfile
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from sim.history.trace import Shown
+
+NOBODY: Final = -1
+_LOG_OVERHEAD: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How the partition stands for the control plane.
+
+    Attributes:
+        leader: -1 is none.
+        leader_epoch: the leader's.
+        isr: in order of broker ids; so the others.
+        elr: of KRaft.
+        last_known_elr: the same.
+        replicas: the assignment.
+        version: of the znode; -1 in KRaft.
+    """
+
+    leader: int = NOBODY
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    version: int = -1
+
+    def steps_from(self, before: State | None) -> list[Shown]:
+        """What a trace shows of a change to this state."""
+        steps: list[Shown] = []
+        epoch = self.leader_epoch
+        if before is None or (self.leader, epoch) != (before.leader, before.leader_epoch):
+            leader = max(self.leader, 0)
+            if before is None or self.leader != before.leader:
+                steps.append({"step": "elected", "broker": leader, "leader_epoch": epoch})
+        if before is not None and self.isr != before.isr:
+            steps.append({"step": "isr", "isr": list(self.isr), "leader_epoch": epoch})
+        if before is not None and (self.elr, self.last_known_elr) != (before.elr, before.last_known_elr):
+            known = {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr)}
+            steps.append({"step": "elr", **known, "leader_epoch": epoch})
+        return steps
+
+
+class History(Protocol):
+    """Reads on where the last look ended.
+
+    Attributes:
+        states: all states of the partition, in order.
+    """
+
+    states: list[State]
+
+    def poll(self) -> list[Shown]:
+        """The steps since the last look, each with its ``at_ms`` of the wall clock."""
+
+
+# KRaft.
+
+
+class MetadataHistory:
+    """Reads the metadata log of a controller.
+
+    Args:
+        folder: its ``__cluster_metadata-0``.
+        topic: whose partition 0 is meant.
+        jars: where the release keeps the schemas of its records.
+    """
+
+    def __init__(self, folder: Path, topic: str, jars: Sequence[Path]) -> None:
+        self._folder = folder
+        self._topic = topic
+        self._schemas = _schemas(tuple(jars))
+        self._done: dict[Path, int] = {}
+        self._topic_id: Any = None
+        self._fenced: dict[int, bool] = {}
+        self._epoch = -1
+        self.states: list[State] = []
+        self.records: list[tuple[str, dict[str, Any]]] = []
+
+    def poll(self) -> list[Shown]:
+        """See `History.poll`."""
+        steps: list[Shown] = []
+        for segment in sorted(self._folder.glob("[0-9]*.log")):
+            data = segment.read_bytes()
+            for batch, end in _batches(data, self._done.get(segment, 0)):
+                self._done[segment] = end
+                at_ms = batch.max_timestamp
+                if batch.leader_epoch != self._epoch:
+                    if self._epoch >= 0:
+                        steps.append({"step": "controller", "broker": 0, "at_ms": at_ms})
+                    self._epoch = batch.leader_epoch
+                if batch.is_control_batch:
+                    continue
+                for record in batch:
+                    steps += [{**step, "at_ms": at_ms} for step in self._applied(record.value)]
+        return steps
+
+    def _applied(self, data: bytes) -> list[Shown]:
+        name, fields = self._decoded(data)
+        self.records.append((name, fields))
+        if name == "TopicRecord" and fields["name"] == self._topic:
+            self._topic_id = fields["topic_id"]
+        elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self._topic_id:
+            return self._partition(name, fields)
+        elif name == "RegisterBrokerRecord":
+            self._fenced[fields["broker_id"]] = True
+            return [{"step": "registered", "broker": fields["broker_id"]}]
+        elif name in ("UnfenceBrokerRecord", "FenceBrokerRecord"):
+            return self._fencing(fields["id"], name.startswith("Fence"))
+        elif name == "BrokerRegistrationChangeRecord" and fields.get("fenced"):
+            return self._fencing(fields["broker_id"], fields["fenced"] > 0)
+        return []
+
+    def _fencing(self, broker: int, fenced: bool) -> list[Shown]:
+        self._fenced[broker] = fenced
+        return [{"step": "session-end" if fenced else "unfenced", "broker": broker}]
+
+    def _partition(self, name: str, fields: dict[str, Any]) -> list[Shown]:
+        before = self.states[-1] if self.states else None
+        old = before or State()
+        given = {
+            "isr": fields.get("isr"),
+            "elr": fields.get("eligible_leader_replicas"),
+            "last_known_elr": fields.get("last_known_elr"),
+            "replicas": fields.get("replicas"),
+        }
+        new = replace(old, **{key: tuple(sorted(value)) for key, value in given.items() if value is not None})
+        leader = fields.get("leader")
+        if name == "PartitionRecord":
+            new = replace(new, leader=fields["leader"], leader_epoch=fields["leader_epoch"])
+        elif leader is not None and leader != -2:
+            new = replace(new, leader=leader, leader_epoch=old.leader_epoch + 1)
+        if given["replicas"] is not None:
+            new = replace(new, replicas=tuple(given["replicas"]))
+        self.states.append(new)
+        return new.steps_from(before)
+
+    def _decoded(self, data: bytes) -> tuple[str, dict[str, Any]]:
+        _, at = _varint(data, 0)  # Version of the frame.
+        key, at = _varint(data, at)
+        version, at = _varint(data, at)
+        name, schema = self._schemas[key]
+        if schema is None:
+            return name, {}
+        return name, schema.decode(io.BytesIO(data[at:]), version=version, compact=True, tagged=True)
+
+
+def _batches(data: bytes, start: int) -> Iterator[tuple[Any, int]]:
+    from kafka.record import MemoryRecords
+
+    while start + _LOG_OVERHEAD <= len(data):
+        _, length = struct.unpack_from(">qi", data, start)
+        end = start + _LOG_OVERHEAD + length
+        if length <= 0 or end > len(data):
+            return
+        yield MemoryRecords(data[start:end]).next_batch(), end
+        start = end
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+@cache
+def _schemas(jars: tuple[Path, ...]) -> dict[int, tuple[str, Any]]:
+    """Number of a metadata record -> its name and how it is read, as the release's own schemas say."""
+    from kafka.protocol.schemas import StructField
+
+    found = {}
+    for text in schema_texts(jars, "common/metadata/"):
+        schema = json.loads(re.sub(r"(?m)^\s*//.*\n", "", text))
+        if schema["type"] == "metadata":
+            found[schema["apiKey"]] = (schema["name"], StructField(schema) if schema["fields"] else None)
+    return found
+
+
+def schema_texts(jars: Iterable[Path], folder: str) -> Iterator[str]:
+    """Kafka's message schemas, which its jars bring along."""
+    for jar in jars:
+        with zipfile.ZipFile(jar) as opened:
+            for name in opened.namelist():
+                if name.startswith(folder) and name.endswith(".json"):
+                    yield opened.read(name).decode()
+
+
+# ZooKeeper.
+
+
+_CREATE: Final = (1, 15, 19, 21)
+"""Kinds of transactions that create a znode: create, create2, container, with a time to live."""
+_DELETE: Final = 2
+_SET_DATA: Final = 5
+_CREATE_SESSION: Final = -10
+_CLOSE_SESSION: Final = -11
+_MULTI: Final = 14
+_FILE_HEADER: Final = 16
+
+
+class ZooKeeperHistory:
+    """Reads the transaction log of a ZooKeeper.
+
+    A file holds a header of 16 bytes, then each transaction as checksum (8 bytes), length (4), header (session, cxid,
+    zxid, time, kind) and body, and a byte ``B``; zeros fill it up (FileTxnLog).
+
+    Args:
+        folder: its ``version-2``.
+        topic: whose partition 0 is meant.
+    """
+
+    def __init__(self, folder: Path, topic: str) -> None:
+        self._folder = folder
+        self._state = f"/brokers/topics/{topic}/partitions/0/state"
+        self._topic = f"/brokers/topics/{topic}"
+        self._done: dict[Path, int] = {}
+        self._sessions: dict[int, set[str]] = {}
+        self._version = -1
+        self._replicas: tuple[int, ...] = ()
+        self.states: list[State] = []
+        self.controller: int = 0
+        self.sessions: dict[int, int] = {}
+
+    def poll(self) -> list[Shown]:
+        """See `History.poll`."""
+        steps: list[Shown] = []
+        for path in sorted(self._folder.glob("log.*"), key=lambda one: int(one.name.partition(".")[2], 16)):
+            done = self._done.get(path, _FILE_HEADER)
+            with path.open("rb") as file:
+                file.seek(done)
+                data = file.read()
+            for body, end in _transactions(data):
+                self._done[path] = done + end
+                session, _, _, at_ms, kind = struct.unpack_from(">qiqqi", body)
+                steps += [{**step, "at_ms": at_ms} for step in self._applied(kind, session, body[32:])]
+        return steps
+
+    def _applied(self, kind: int, session: int, body: bytes) -> list[Shown]:
+        if kind in _CREATE:
+            path, at = _buffer(body, 0)
+            data, at = _buffer(body, at)
+            (acls,) = struct.unpack_from(">i", body, at)
+            at += 4
+            for _ in range(max(acls, 0)):
+                _, at = _buffer(body, at + 4)
+                _, at = _buffer(body, at)
+            ephemeral = kind in _CREATE[:2] and at < len(body) and body[at] == 1
+            return self._created(path.decode(), data, session if ephemeral else 0)
+        if kind == _DELETE:
+            return self._deleted(_buffer(body, 0)[0].decode())
+        if kind == _SET_DATA:
+            path, at = _buffer(body, 0)
+            data, at = _buffer(body, at)
+            return self._changed(path.decode(), data)
+        if kind == _CLOSE_SESSION:
+            return [step for path in sorted(self._sessions.pop(session, ())) for step in self._deleted(path)]
+        if kind == _MULTI:
+            return self._several(session, body)
+        return []
+
+    def _several(self, session: int, body: bytes) -> list[Shown]:
+        (count,) = struct.unpack_from(">i", body)
+        at, steps = 4, []
+        for _ in range(count):
+            (kind,) = struct.unpack_from(">i", body, at)
+            part, at = _buffer(body, at + 4)
+            steps += self._applied(kind, session, part)
+        return steps
+
+    def _created(self, path: str, data: bytes, session: int) -> list[Shown]:
+        if session:
+            self._sessions.setdefault(session, set()).add(path)
+        if path.startswith("/brokers/ids/"):
+            self.sessions[int(path.rpartition("/")[2])] = session
+            return [{"step": "registered", "broker": int(path.rpartition("/")[2])}]
+        if path == "/controller":
+            self.controller = json.loads(data)["brokerid"]
+            return [{"step": "controller", "broker": self.controller}]
+        if path == self._state:
+            self._version = -1
+        return self._changed(path, data)
+
+    def _changed(self, path: str, data: bytes) -> list[Shown]:
+        if path == self._topic:
+            self._replicas = tuple(json.loads(data)["partitions"]["0"])
+        if path != self._state:
+            return []
+        self._version += 1
+        told = json.loads(data)
+        before = self.states[-1] if self.states else None
+        isr = tuple(sorted(told["isr"]))
+        self.states.append(
+            State(told["leader"], told["leader_epoch"], isr, replicas=self._replicas, version=self._version)
+        )
+        return self.states[-1].steps_from(before)
+
+    def _deleted(self, path: str) -> list[Shown]:
+        for paths in self._sessions.values():
+            paths.discard(path)
+        if path.startswith("/brokers/ids/"):
+            return [{"step": "session-end", "broker": int(path.rpartition("/")[2])}]
+        if path == "/controller":
+            self.controller = 0
+        return []
+
+
+def _transactions(data: bytes) -> Iterator[tuple[bytes, int]]:
+    at = 0
+    while at + _LOG_OVERHEAD <= len(data):
+        (length,) = struct.unpack_from(">i", data, at + 8)
+        end = at + _LOG_OVERHEAD + length + 1
+        if length <= 0 or end > len(data) or data[end - 1] != ord("B"):
+            return
+        yield data[at + _LOG_OVERHEAD : end - 1], end
+        at = end
+
+
+def _buffer(data: bytes, at: int) -> tuple[bytes, int]:
+    """A string or buffer: its length (-1: none), then its bytes."""
+    (length,) = struct.unpack_from(">i", data, at)
+    length = max(length, 0)
+    return data[at + 4 : at + 4 + length], at + 4 + length

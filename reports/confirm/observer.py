@@ -1,0 +1,263 @@
+"""What happens on real brokers, as the steps that a trace of the simulator shows.
+
+Steps come from what is written down anyway: logs on disk, the control plane's log, what brokers say, what passes
+between them, and what clients hear. What is seen at the same look has no order.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.confirm import files
+from reports.confirm.cluster import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from reports.confirm.cluster import Cluster, Node
+    from reports.confirm.files import Stored
+    from sim.history.trace import Shown
+
+SEEN: Final = frozenset(
+    {
+        *("registered", "unfenced", "session-end", "controller", "elected", "isr", "elr"),
+        *("append", "truncate", "recovered", "lead", "follow", "settled", "replicated", "hw"),
+        *("ack", "read", "end-offset"),
+        *("start", "kill", "power-loss", "shutdown", "halt", "disk-replaced", "corrupt-tail", "pause", "resume"),
+        *("cut", "heal", "slow"),
+    }
+)
+"""Kinds of steps that can be seen on real brokers."""
+
+_NAME: Final = rf"{TOPIC}(?:-|,|, )0"
+_LEAD: Final = re.compile(rf"{_NAME}.* starts at leader epoch (\d+) from offset (\d+)", re.IGNORECASE)
+_LEAD_OLD: Final = re.compile(rf"completed LeaderAndIsr request .*become-leader transition for partition .*{_NAME}")
+_FOLLOW: Final = re.compile(rf"Follower {_NAME}.* starts at leader epoch (\d+) from offset (\d+)")
+_FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offset=)(\d+)")
+_TRUNCATE: Final = re.compile(rf"{_NAME}.*Truncating to offset (\d+)|Truncating log {_NAME} to offset (\d+)")
+_TRUNCATE_NOTHING: Final = re.compile(rf"{_NAME}.*Truncating to \d+ has no effect as the largest offset .*is (-?\d+)")
+_LOADED: Final = re.compile(
+    rf"Completed load of .*(?:{_NAME}|topic={TOPIC}, partition=0)?.*log[- ]end[- ]offset (\d+)", re.IGNORECASE
+)
+_ALL_LOADED: Final = re.compile(r"Logs loading complete|Loaded \d+ logs in")
+
+
+class Observer:
+    """Looks at a cluster.
+
+    Args:
+        cluster: what to look at.
+        on_step: is told of each step.
+    """
+
+    def __init__(self, cluster: Cluster, on_step: Callable[[Shown], None]) -> None:
+        self._cluster = cluster
+        self._on_step = on_step
+        self._begin_s = time.monotonic()
+        self.queue: queue.SimpleQueue[Shown] = queue.SimpleQueue()
+        self.steps: list[Shown] = []
+        self._read: dict[int, int] = defaultdict(int)
+        self._rest: dict[int, str] = defaultdict(str)
+        self.logs: dict[int, list[Stored]] = defaultdict(list)
+        self._stamps: dict[int, tuple[Any, ...]] = {}
+        self._loaded: dict[int, int] = {}
+        self._unsettled: dict[int, int] = {}
+        self._answers: dict[int, int] = {}
+        self._hw: dict[int, int] = {}
+        self._replicated: dict[tuple[int, int], int] = {}
+        self._ended: dict[int, int] = {}
+
+    @property
+    def now_us(self) -> int:
+        """Since the beginning."""
+        return int((time.monotonic() - self._begin_s) * 1_000_000)
+
+    def tell(self, step: str, **fields: Any) -> None:
+        """Put a step of somebody else's into the next look; from any thread."""
+        self.queue.put({"step": step, **fields})
+
+    def told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
+        """What passed between brokers (`proxy.Told`)."""
+        self.queue.put({"step": what, "source": source, "target": target, **fields})
+
+    def poll(self) -> list[Shown]:
+        """All that happened since the last look."""
+        found: list[Shown] = []
+        passed = []
+        while not self.queue.empty():
+            passed.append(self.queue.get())
+        found += self._cluster.history.poll()
+        for node in self._cluster.brokers.values():
+            found += self._disk(node)
+            found += self._said(node)
+            found += self._life(node)
+        for step in passed:
+            found += self._passed(step)
+        found += self._watermarks()
+        self._cluster.look_at_disks(time.monotonic())
+        now_us = self.now_us
+        for step in found:
+            step["t"] = now_us
+            self.steps.append(step)
+            self._on_step(step)
+        return found
+
+    # Disks.
+
+    def leo(self, broker: int) -> int:
+        """Where a broker's log ends on its disk."""
+        log = self.logs[broker]
+        return log[-1].last_offset + 1 if log else 0
+
+    def _disk(self, node: Node) -> list[Shown]:
+        stamp = tuple((path.name, *_stamp(path)) for path in files.segments(node.log_folder))
+        if stamp == self._stamps.get(node.id, ()):
+            return []
+        self._stamps[node.id] = stamp
+        before, after = self.logs[node.id], files.read_log(node.log_folder)
+        self.logs[node.id] = after
+        if not node.alive:
+            return []
+        same = 0
+        while same < min(len(before), len(after)) and _same(before[same], after[same]):
+            same += 1
+        return [
+            {
+                "step": "append",
+                "broker": node.id,
+                "offset": batch.base_offset,
+                "last": batch.last_offset,
+                "leader_epoch": batch.leader_epoch,
+                "record": batch.first_id,
+            }
+            for batch in after[same:]
+        ]
+
+    def _watermarks(self) -> list[Shown]:
+        found: list[Shown] = []
+        for broker, answered in self._answers.items():
+            hw = min(answered, self.leo(broker))
+            if hw != self._hw.get(broker, 0):
+                self._hw[broker] = hw
+                found.append({"step": "hw", "broker": broker, "offset": hw, "leader": False})
+        return found
+
+    # Processes.
+
+    def _life(self, node: Node) -> list[Shown]:
+        if node.process is None or node.process.poll() is None or self._ended.get(node.id) == node.incarnation:
+            return []
+        self._ended[node.id] = node.incarnation
+        self._answers.pop(node.id, None)
+        self._hw.pop(node.id, None)
+        self._unsettled.pop(node.id, None)
+        if not node.stopped:
+            node.stopped = True
+            return [{"step": "halt", "broker": node.id}]
+        if node.process.returncode in (0, 143):
+            self._cluster.flushed(node)
+            return [{"step": "shutdown", "broker": node.id}]
+        return []
+
+    def _said(self, node: Node) -> list[Shown]:
+        try:
+            with node.output.open("rb") as file:
+                file.seek(self._read[node.id])
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        self._read[node.id] += len(data)
+        *lines, self._rest[node.id] = (self._rest[node.id] + data.decode(errors="replace")).split("\n")
+        return [step for line in lines for step in self._line(node, line)]
+
+    def _line(self, node: Node, line: str) -> list[Shown]:
+        broker, kraft = node.id, self._cluster.release.kraft
+        if TOPIC in line:
+            if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
+                self._unsettled[broker] = 0
+                return [{"step": "follow", "broker": broker, "offset": int(found[found.re.groups])}]
+            if (found := _LEAD.search(line)) and "Follower" not in line:
+                return self._leads(broker, int(found[2]), int(found[1]))
+            if _LEAD_OLD.search(line) and self._cluster.release.number < (1,):
+                return self._leads(broker, self.leo(broker), self._cluster.history.states[-1].leader_epoch)
+            if found := _TRUNCATE_NOTHING.search(line):
+                return [{"step": "truncate", "broker": broker, "offset": int(found[1]) + 1}]
+            if found := _TRUNCATE.search(line):
+                offset = min(int(found[1] or found[2]), max(self.leo(broker), 0))
+                return [{"step": "truncate", "broker": broker, "offset": offset}]
+            if "Completed load of" in line and (found := _LOADED.search(line)):
+                return self._recovered(node, int(found[1]))
+        elif _ALL_LOADED.search(line) and self._loaded.get(broker) != node.incarnation:
+            return self._recovered(node, 0)
+        return []
+
+    def _leads(self, broker: int, offset: int, epoch: int) -> list[Shown]:
+        self._unsettled.pop(broker, None)
+        self._answers.pop(broker, None)
+        return [{"step": "lead", "broker": broker, "leader_epoch": epoch, "offset": offset}]
+
+    def _recovered(self, node: Node, leo: int) -> list[Shown]:
+        if self._loaded.get(node.id) == node.incarnation:
+            return []
+        self._loaded[node.id] = node.incarnation
+        return [{"step": "recovered", "broker": node.id, "offset": leo}]
+
+    def has_recovered(self, node: Node) -> bool:
+        """Whether the present process of a node has loaded its logs."""
+        return self._loaded.get(node.id) == node.incarnation
+
+    # Links.
+
+    def _passed(self, step: Shown) -> list[Shown]:
+        kind = step["step"]
+        if kind == "epoch-end":
+            if step["source"] in self._unsettled:
+                self._unsettled[step["source"]] += 1
+            return []
+        if kind == "fetched":
+            self._answers[step["source"]] = step["hw"]
+            return []
+        if kind == "fetch":
+            return self._fetch(step)
+        if kind == "leader-hw":
+            return self._leader_hw(step["broker"], step["offset"])
+        return [step]
+
+    def _leader_hw(self, broker: int, offset: int) -> list[Shown]:
+        if self._hw.get(broker, 0) == offset:
+            return []
+        self._hw[broker] = offset
+        return [{"step": "hw", "broker": broker, "offset": offset, "leader": True}]
+
+    def _fetch(self, step: Shown) -> list[Shown]:
+        follower, leader = step["source"], step["target"]
+        found: list[Shown] = []
+        if follower in self._unsettled:
+            found.append({"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)})
+        offset = step.get("offset")
+        if offset is not None and self._replicated.get((leader, follower)) != offset:
+            self._replicated[leader, follower] = offset
+            found.append({"step": "replicated", "broker": leader, "follower": follower, "offset": offset})
+        return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        told = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return told.st_size, told.st_mtime_ns
+
+
+def _same(one: Stored, other: Stored) -> bool:
+    return (one.base_offset, one.last_offset, one.leader_epoch, one.first_id) == (
+        other.base_offset,
+        other.last_offset,
+        other.leader_epoch,
+        other.first_id,
+    )

@@ -1,0 +1,333 @@
+"""Links between brokers, and to the control plane: proxies that know frames, and whom they are from.
+
+Each broker has its peers connect to a proxy of its own, and connects to the control plane through another one. A link is
+named as scripts name it, from one node to another (0 is the control plane); requests travel on one, answers on the
+other. What is cut is lost in silence, as in a network: connections stay open until the link is healed, and then break.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+CONTROL: Final = 0
+FETCH: Final = 1
+EPOCH_END: Final = 23
+HEARTBEAT: Final = 63
+_SIZE: Final = struct.Struct(">i")
+_HEAD: Final = struct.Struct(">hhih")
+_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|(\d+)")
+_SHORT_HEAD: Final = 15
+"""From this version on a fetch names its replica among its tags."""
+
+Told = Callable[[str, int, int, dict[str, Any]], None]
+"""Is told of what passes: what, from whom, to whom, and what it says."""
+
+
+@dataclass(slots=True)
+class Link:
+    """A directed link.
+
+    Attributes:
+        cut: whether everything is lost.
+        delay_s: what each frame takes.
+        lost: requests that are lost, by API.
+        stale: connections on which something was lost: they break when the link is healed.
+    """
+
+    cut: bool = False
+    delay_s: float = 0.0
+    lost: frozenset[int] = frozenset()
+    stale: set[_Connection] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Request:
+    """The head of a request."""
+
+    key: int
+    version: int
+    correlation: int
+    client: str
+    body: bytes
+
+
+def head_of(frame: bytes) -> Request | None:
+    """The head of a request's frame (without its size); None if it is none of Kafka's."""
+    if len(frame) < _HEAD.size:
+        return None
+    key, version, correlation, length = _HEAD.unpack_from(frame)
+    end = _HEAD.size + max(length, 0)
+    if end > len(frame):
+        return None
+    return Request(key, version, correlation, frame[_HEAD.size : end].decode(errors="replace"), frame[end:])
+
+
+def source_of(request: Request) -> int | None:
+    """The broker that sent a request, if that can be seen."""
+    if request.key == FETCH and request.version < _SHORT_HEAD:
+        (replica,) = struct.unpack_from(">i", request.body, 1 if request.version >= 12 else 0)  # noqa: PLR2004
+        return int(replica) if replica >= 0 else None
+    if found := _FETCHER.fullmatch(request.client):
+        return int(next(group for group in found.groups() if group))
+    return None
+
+
+class Proxies:
+    """All links of a cluster, in a thread of their own.
+
+    Args:
+        told: is told of fetches that pass, in that thread.
+        beat_s: what each fetch of a follower takes, so that what one brings about can be seen before the next.
+    """
+
+    def __init__(self, told: Told, beat_s: float) -> None:
+        self.told = told
+        self.beat_s = beat_s
+        self._links: dict[tuple[int, int], Link] = {}
+        self._connections: set[_Connection] = set()
+        self._loop = asyncio.new_event_loop()
+        self._servers: list[asyncio.AbstractServer] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="proxies")
+        self._thread.start()
+
+    def listen(self, port: int, target_port: int, *, source: int | None, target: int, kafka: bool) -> None:
+        """Open a proxy.
+
+        Args:
+            port: where.
+            target_port: where it leads.
+            source: who connects; None: what comes says so.
+            target: the node that it leads to.
+            kafka: whether frames are Kafka's.
+        """
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await _Connection(self, reader, writer, source, target, kafka=kafka).carry(target_port)
+
+        async def start() -> None:
+            self._servers.append(await asyncio.start_server(accept, "127.0.0.1", port, limit=1 << 26))
+
+        self._run(start())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def link(self, source: int, target: int) -> Link:
+        """A directed link."""
+        return self._links.setdefault((source, target), Link())
+
+    def cut(self, source: int, target: int) -> None:
+        """Let a link lose everything."""
+        self._set(source, target, cut=True)
+
+    def slow(self, source: int, target: int, seconds: float) -> None:
+        """Let every frame of a link take so long."""
+        self._set(source, target, delay_s=seconds)
+
+    def lose(self, source: int, target: int, keys: Iterable[int]) -> None:
+        """Let a link lose requests of some APIs."""
+        self._set(source, target, lost=frozenset(keys))
+
+    def _set(self, source: int, target: int, **values: Any) -> None:
+        async def change() -> None:
+            link = self.link(source, target)
+            for name, value in values.items():
+                setattr(link, name, value)
+
+        self._run(change())
+
+    def heal(self, source: int, target: int) -> None:
+        """Let a link be as at first; connections on which something was lost break."""
+
+        async def change() -> None:
+            link = self.link(source, target)
+            link.cut, link.delay_s, link.lost = False, 0.0, frozenset()
+            for connection in list(link.stale):
+                connection.close()
+            link.stale.clear()
+
+        self._run(change())
+
+    def links(self) -> list[tuple[int, int]]:
+        """Those that were ever used or changed."""
+        return list(self._links)
+
+    def close(self) -> None:
+        """Close everything, and end the thread."""
+
+        async def stop() -> None:
+            for server in self._servers:
+                server.close()
+            for connection in list(self._connections):
+                connection.close()
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        with contextlib.suppress(Exception):
+            self._run(stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        if not self._loop.is_running():
+            self._loop.close()
+
+
+class _Connection:
+    """Carries frames between one that connected and where the proxy leads."""
+
+    def __init__(
+        self,
+        proxies: Proxies,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        source: int | None,
+        target: int,
+        *,
+        kafka: bool,
+    ) -> None:
+        self._proxies = proxies
+        self._near = (reader, writer)
+        self._far: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._source = source
+        self._target = target
+        self._kafka = kafka
+        self._asked: deque[Request] = deque()
+        self._closed = False
+
+    def close(self) -> None:
+        """Break it."""
+        self._closed = True
+        self._proxies._connections.discard(self)  # noqa: SLF001
+        for _, writer in filter(None, (self._near, self._far)):
+            with contextlib.suppress(Exception):
+                writer.transport.abort()
+
+    async def carry(self, port: int) -> None:
+        """Carry frames both ways until one side ends."""
+        self._proxies._connections.add(self)  # noqa: SLF001
+        try:
+            self._far = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
+        except OSError:
+            self.close()
+            return
+        there = asyncio.ensure_future(self._pump(self._near[0], self._far[1], self._request))
+        back = asyncio.ensure_future(self._pump(self._far[0], self._near[1], self._answer))
+        try:
+            await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+            while not self._closed and self._source is not None and self._is_cut():
+                await asyncio.sleep(0.05)  # Nobody hears that the other one is gone.
+        finally:
+            self.close()
+            for task in (there, back):
+                task.cancel()
+
+    def _is_cut(self) -> bool:
+        assert self._source is not None
+        links = self._proxies.link
+        return links(self._source, self._target).cut or links(self._target, self._source).cut
+
+    async def _pump(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        look: Callable[[bytes], tuple[Link | None, float, Callable[[], None] | None]],
+    ) -> None:
+        try:
+            while True:
+                frame = await reader.readexactly(_SIZE.unpack(await reader.readexactly(_SIZE.size))[0])
+                link, delay_s, pass_on = look(frame)
+                due = time.monotonic() + delay_s
+                while delay_s and time.monotonic() < due and not (link and link.cut):
+                    await asyncio.sleep(min(0.02, max(0.0, due - time.monotonic())))
+                if link is not None and (link.cut or pass_on is None):
+                    link.stale.add(self)
+                    continue
+                writer.write(_SIZE.pack(len(frame)) + frame)
+                if pass_on is not None:
+                    pass_on()
+                await writer.drain()
+        except (OSError, EOFError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return
+
+    def _request(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:
+        """The link of a request, what it takes, and what to do when it passes; no such thing if it is lost."""
+        request = head_of(frame) if self._kafka else None
+        if request is not None and self._source is None:
+            self._source = source_of(request)
+        if self._source is None:
+            return None, 0.0, lambda: None
+        link = self._proxies.link(self._source, self._target)
+        if request is None:
+            return link, link.delay_s, lambda: None
+        self._asked.append(request)
+        if request.key in link.lost:
+            self._asked.pop()
+            return link, 0.0, None
+        beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
+        source = self._source
+        return link, link.delay_s + beat_s, lambda: self._tell_request(source, request)
+
+    def _answer(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:
+        if self._source is None:
+            return None, 0.0, lambda: None
+        link = self._proxies.link(self._target, self._source)
+        (correlation,) = struct.unpack_from(">i", frame)
+        request = None
+        while self._kafka and self._asked and request is None:
+            first = self._asked.popleft()
+            request = first if first.correlation == correlation else None
+        return link, link.delay_s, lambda: self._tell_answer(request, frame)
+
+    def _tell_request(self, source: int, request: Request) -> None:
+        if self._target == CONTROL or request.key not in (FETCH, EPOCH_END):
+            return
+        told: dict[str, Any] = {}
+        if request.key == FETCH and (offset := _fetch_offset(request)) is not None:
+            told["offset"] = offset
+        self._proxies.told("fetch" if request.key == FETCH else "epoch-end", source, self._target, told)
+
+    def _tell_answer(self, request: Request | None, frame: bytes) -> None:
+        if request is None or request.key != FETCH or self._target == CONTROL or self._source is None:
+            return
+        hw = _high_watermark(request, frame)
+        if hw is not None:
+            self._proxies.told("fetched", self._source, self._target, {"hw": hw})
+
+
+def _fetch_offset(request: Request) -> int | None:
+    """Where the fetch of a follower goes on; None if it is as in the fetch before."""
+    from kafka.protocol.consumer import FetchRequest
+
+    body = request.body[1:] if request.version >= 12 else request.body  # noqa: PLR2004 - tags of the head
+    with contextlib.suppress(Exception):
+        decoded = FetchRequest.decode(body, version=request.version)
+        for topic in decoded.topics:
+            for partition in topic.partitions:
+                return int(partition.fetch_offset)
+    return None
+
+
+def _high_watermark(request: Request, frame: bytes) -> int | None:
+    from kafka.protocol.consumer import FetchResponse
+
+    with contextlib.suppress(Exception):
+        decoded = FetchResponse.decode(frame, version=request.version, header=True)
+        for topic in decoded.responses:
+            for partition in topic.partitions:
+                if partition.error_code == 0:
+                    return int(partition.high_watermark)
+    return None

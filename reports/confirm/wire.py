@@ -1,0 +1,78 @@
+"""Single requests to brokers, with the messages that kafka-python makes and reads."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Final
+
+LEADERLESS: Final = -1
+CLIENT: Final = "highwater"
+_SIZE: Final = struct.Struct(">i")
+RETRIABLE: Final = (OSError, EOFError)
+
+
+class Connection:
+    """A connection to a broker; one request after the other.
+
+    Args:
+        port: on loopback.
+        seconds: until a request is given up.
+        client: the client id.
+    """
+
+    def __init__(self, port: int, seconds: float, client: str = CLIENT) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client = client
+        self._id = 0
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+    def ask(self, request: Any) -> Any:
+        """Send a request of kafka-python's, and wait for the answer; None where there is none (acks=0).
+
+        Raises:
+            OSError: there is no answer in time.
+            EOFError: the broker closed the connection.
+        """
+        self._id += 1
+        request.with_header(correlation_id=self._id, client_id=self._client)
+        self._socket.sendall(bytes(request.encode(header=True, framed=True)))
+        if not request.expect_response():
+            return None
+        answer = self.receive()
+        kind = request.header.get_response_class()
+        return kind.decode(answer, version=request.API_VERSION, header=True)
+
+    def exchange(self, key: int, version: int, body: bytes) -> bytes:
+        """Send a request that was encoded already (no flexible version), and give what the answer holds."""
+        self._id += 1
+        client = self._client.encode()
+        head = struct.pack(">hhih", key, version, self._id, len(client)) + client
+        self._socket.sendall(_SIZE.pack(len(head) + len(body)) + head + body)
+        return self.receive()[_SIZE.size :]
+
+    def receive(self) -> bytes:
+        """The next frame."""
+        return self._read(_SIZE.unpack(self._read(_SIZE.size))[0])
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise EOFError("the broker closed the connection")
+            data += part
+        return bytes(data)
+
+
+def ask(port: int, request: Any, seconds: float) -> Any:
+    """One request on a connection of its own; see `Connection.ask`."""
+    connection = Connection(port, seconds)
+    try:
+        return connection.ask(request)
+    finally:
+        connection.close()
