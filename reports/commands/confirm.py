@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 LIMIT_SECONDS: Final = 240
+PACE: Final = 5
 
 
 @click.command("confirm", cls=Command)
@@ -43,6 +44,14 @@ LIMIT_SECONDS: Final = 240
     show_default=True,
     help="Give a real run up after so long.",
 )
+@click.option(
+    "--pace",
+    metavar="N",
+    type=click.IntRange(1, 20),
+    default=PACE,
+    show_default=True,
+    help="Let N of the scenario's seconds pass in one; JVMs that start do not hurry.",
+)
 @json_option
 @ui_options
 @click.pass_obj
@@ -56,6 +65,7 @@ def command(
     keep: Path | None,
     repeat: int,
     limit: int,
+    pace: int,
     as_json: bool,
 ) -> int:
     """Act SCENARIO (a name or a .toml file) out on real brokers, and compare with the simulation.
@@ -84,7 +94,7 @@ def command(
         raise InputError(f"{chosen.name}, mode {one.name}: {result.row['error']}")
     runs = []
     for number in range(1, repeat + 1):
-        runs.append(_real(ui, chosen, found, force, result, _folder(keep, number, repeat), limit))
+        runs.append(_real(ui, chosen, found, force, result, _folder(keep, number, repeat), limit, pace))
         if not as_json:
             _show(ui, chosen, found, one, runs[-1], number, repeat)
     code = exits.worst(run["exit_code"] for run in runs)
@@ -144,6 +154,7 @@ def _real(
     result: RunResult,
     keep: Path | None,
     limit: int,
+    pace: int,
 ) -> dict[str, Any]:
     from reports.confirm import acting, comparing
     from reports.confirm.processes import Processes
@@ -154,10 +165,10 @@ def _real(
     assert result.trace is not None
     batches = _batches(scenario, rules)
     end_us = comparing.script_end_us(result.trace, lines, batches)
-    changes = comparing.simulated_changes(result.trace, end_us + comparing.PAUSE_US, elr=elr)
+    changes = comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr)
     failed, rows, seconds = "", [], {}
     with Processes(keep) as processes:
-        actor = acting.Actor(scenario, rules, found, processes, limit, ui.note)
+        actor = acting.Actor(scenario, rules, found, processes, limit, ui.note, pace)
         try:
             acted = actor.act(len(changes))
             rows = comparing.compare(result, acted, lines, elr=elr, epochs=epochs)
@@ -173,7 +184,10 @@ def _real(
     return {
         "agrees": agrees,
         "failed": failed,
-        "seconds": {**{name: round(one, 1) for name, one in seconds.items()}, "all": round(time.monotonic() - begin_s, 1)},
+        "seconds": {
+            **{name: round(one, 1) for name, one in seconds.items()},
+            "all": round(time.monotonic() - begin_s, 1),
+        },
         "rows": comparing.as_json(rows),
         "exit_code": code,
     }
@@ -215,5 +229,3 @@ def _word(row: Mapping[str, Any]) -> str:
     if not row["compared"]:
         return ""
     return "=" if row["agrees"] else "DIFFERS"
-
-

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.confirm import files
+from reports.confirm import files, wire
 from reports.confirm.actions import ACTIONS
 from reports.confirm.clients import Administrator, Clients, Send
-from reports.confirm.cluster import TOPIC, Cluster, paced_ms
+from reports.confirm.cluster import PACE, TOPIC, Cluster
 from reports.confirm.observer import SEEN, Observer
 from reports.confirm.processes import last_lines
-from reports.confirm.proxy import CONTROL
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
@@ -31,7 +30,7 @@ _BOOT_S: Final = 60.0
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
 _QUIET_S: Final = 1.0
-_CONVERGENCE_S: Final = 40.0
+_WHOLE_S: Final = 15.0
 _LEADERLESS_S: Final = 12.0
 _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
@@ -49,11 +48,13 @@ class ReplicaFiles:
         batches: of its log.
         epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
         hw: of its ``replication-offset-checkpoint``.
+        settled: whether its process runs, and leads or has truncated in the present leader epoch.
     """
 
     batches: list[Stored]
     epochs: list[tuple[int, int]]
     hw: int | None
+    settled: bool = True
 
 
 @dataclass(slots=True)
@@ -101,6 +102,7 @@ class Actor:
         processes: what starts Java, and where.
         limit_s: until it is given up.
         note: is told what is going on.
+        pace: see `cluster.PACE`.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class Actor:
         processes: Processes,
         limit_s: float,
         note: Callable[[str], None],
+        pace: int = PACE,
     ) -> None:
+        wire.load()
         self.scenario = scenario
         self.config = resolve(scenario.config)
         replicas = integer(self.config, "default.replication.factor")
@@ -130,18 +134,17 @@ class Actor:
         self.next_id = 0
         self._seen: list[Shown] = []
         self._group: list[Shown] = []
-        self.story = Story(
-            tuple(line for line in scenario.story if line.pattern.step in SEEN), rules, self.batches
-        )
+        self.story = Story(tuple(line for line in scenario.story if line.pattern.step in SEEN), rules, self.batches)
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
         self.acted = Acted()
-        self.cluster = Cluster(release, processes, brokers, self.config, own, self._told)
-        self.observer = Observer(self.cluster, self._observe)
-        self.clients = Clients(self.cluster, self.observer, self.config)
-        self.administrator = Administrator(self.cluster)
+        self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace)
+        self.observer: Observer = Observer(self.cluster, self._observe)
+        self.clients: Clients = Clients(self.cluster, self.observer, self.config)
+        self.administrator: Administrator = Administrator(self.cluster)
         self._scripted: Any = None
+        self.expiring: int | None = None
 
     def _told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
         self.observer.told(what, source, target, fields)
@@ -166,6 +169,7 @@ class Actor:
             NotBroughtError: time or disk are used up.
         """
         self._group = []
+        self._keep_sessions()
         group = self.observer.poll()
         self._tick_story(list(group))
         self._ended(group)
@@ -180,6 +184,23 @@ class Actor:
             if _size(self.cluster) > _DISK_BYTES:
                 raise NotBroughtError(f"it wrote more than {_DISK_BYTES // 1_000_000} MB")
         return group
+
+    def _keep_sessions(self) -> None:
+        """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
+        its way; no session ends before one that is to end first.
+        """
+        brokers = self.cluster.brokers.values()
+        since_s = time.monotonic() - _RECOVERY_S
+        starting = [
+            node
+            for node in brokers
+            if node.alive and not node.paused and node.started_s > since_s and not self.observer.is_up(node)
+        ]
+        stopping = any(node.stopped and node.alive for node in brokers)
+        self.cluster.proxies.frozen = bool(starting) or stopping
+        hurried = self.expiring is not None or (starting and not self.cluster.control.paused)
+        gone = {node.id for node in brokers if not node.alive} - {self.expiring}
+        self.cluster.proxies.kept = frozenset(gone) if hurried else frozenset()
 
     def _tick_story(self, group: list[Shown]) -> None:
         """Steps of one look have no order: a line may be met by any of them."""
@@ -199,7 +220,7 @@ class Actor:
             kind, broker = step["step"], step.get("broker", 0)
             if kind in ("halt", "exit"):
                 self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
-                delay_s = paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
+                delay_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
                 self.later(delay_s, lambda broker=broker: self.start(broker))  # type: ignore[misc]
             elif kind == "shutdown" and broker in self._awaiting_end:
                 self._awaiting_end.pop(broker)()
@@ -238,6 +259,9 @@ class Actor:
         """Start a broker."""
         node = self.cluster.node(broker)
         if not node.alive:
+            if self._scripted is not None:
+                self._scripted.end_session(broker)
+            self.cluster.proxies.silence(broker, ())
             self.cluster.start(node)
             self.note("start", broker=broker)
 
@@ -360,13 +384,14 @@ class Actor:
             if line.when is not None and not self._has_happened(line.when):
                 pattern = line.when
                 fits = self._fits(pattern)
-                if not self.wait_for(fits, paced_ms(WAIT_LIMIT_US // 1000) / 1000):
+                if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
                     raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
             if line.after_us:
                 self._until_recovered()
-                self._wait(lambda _: False, paced_ms(line.after_us // 1000) / 1000)
+                self._wait(lambda _: False, self.cluster.paced_ms(line.after_us // 1000) / 1000)
             self._seen.clear()
-            self._note(f"{number}/{len(lines)} {line.do} {' '.join(f'{key}={value}' for key, value in line.params.items())}")
+            said = " ".join(f"{key}={value}" for key, value in line.params.items())
+            self._note(f"{number}/{len(lines)} {line.do} {said}")
             try:
                 ACTIONS[line.do](self, line.params)
             except TimeoutError as error:
@@ -380,11 +405,13 @@ class Actor:
         return any(matches(pattern, step, self.batches) for step in self._seen)
 
     def _until_recovered(self) -> None:
-        """A scenario's time begins when processes that were started have loaded their logs: a JVM's start is not in it."""
+        """A scenario's time goes on when processes that were started have loaded their logs: JVMs start slowly."""
 
         def over(_: list[Shown]) -> bool:
             nodes = self.cluster.brokers.values()
-            return all(self.observer.has_recovered(node) or not node.alive or node.paused for node in nodes)
+            return self.cluster.control.paused or all(
+                self.observer.has_recovered(node) or not node.alive or node.paused for node in nodes
+            )
 
         self._wait(over, _RECOVERY_S)
 
@@ -403,6 +430,7 @@ class Actor:
                 files.read_log(node.log_folder),
                 files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
                 files.offset_in_checkpoint(node.data / "replication-offset-checkpoint", TOPIC),
+                self.observer.is_settled(node),
             )
             for number, node in self.cluster.brokers.items()
             if number in self._replicas or node.log_folder.is_dir()
@@ -413,20 +441,21 @@ class Actor:
         cluster = self.cluster
         if self._scripted is not None:
             self._scripted.release()
+            self._scripted = None
         self._timers.clear()
         for node in (cluster.control, *cluster.brokers.values()):
             cluster.pause(node.id, paused=False)
         for source, target in cluster.proxies.links():
             cluster.proxies.heal(source, target)
+        for broker in cluster.brokers:
+            cluster.proxies.silence(broker, ())
         if not cluster.control.alive:
             cluster.start(cluster.control)
         for node in cluster.brokers.values():
             self.start(node.id)
         self.clients.resume()
-        whole = self._wait(lambda _: self._is_whole(), _CONVERGENCE_S if cluster.leader else _LEADERLESS_S)
-        if not whole and cluster.leader:
-            whole = self._wait(lambda _: self._is_whole(), _CONVERGENCE_S)
-        if cluster.leader:
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+        if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
             self._validate()
         acted = self.acted
         acted.final = self._disks()
@@ -444,17 +473,14 @@ class Actor:
         send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
         self.clients.produce(send)
         self._wait(lambda _: send.offset is not None, _LEADERLESS_S)
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
 
         def everywhere(_: list[Shown]) -> bool:
             isr = self.cluster.history.states[-1].isr
-            return all(
-                log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr)
-            )
+            return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
 
         self._wait(everywhere, _LEADERLESS_S)
 
 
 def _size(cluster: Cluster) -> int:
     return sum(path.stat().st_blocks * 512 for path in cluster.folder.rglob("*") if path.is_file())
-
-

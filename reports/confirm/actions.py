@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
 from reports.confirm.clients import Send
-from reports.confirm.cluster import paced_ms
 from reports.confirm.observer import SEEN
-from reports.confirm.proxy import CONTROL, HEARTBEAT
+from reports.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
 from sim.hosts.settings import acks_number
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _ends(params: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], None]) -> None:
     if params.get("for_ms"):
-        actor.later(paced_ms(params["for_ms"]) / 1000, undo)
+        actor.later(actor.cluster.paced_ms(params["for_ms"]) / 1000, undo)
 
 
 def _cut(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -53,7 +52,7 @@ def _cut(actor: Actor, params: Mapping[str, Any]) -> None:
 
 def _slow(actor: Actor, params: Mapping[str, Any]) -> None:
     for source, target in _ends(params):
-        actor.cluster.proxies.slow(source, target, paced_ms(params["by_ms"]) / 1000)
+        actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
         actor.note("slow", source=source, target=target)
     _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
 
@@ -73,7 +72,7 @@ def _kill(actor: Actor, params: Mapping[str, Any]) -> None:
 def _restart(actor: Actor, params: Mapping[str, Any], brokers: Iterable[int]) -> None:
     if params.get("restart_ms") is not None:
         for broker in brokers:
-            actor.later(paced_ms(params["restart_ms"]) / 1000, lambda broker=broker: actor.start(broker))  # type: ignore[misc]
+            actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, lambda broker=broker: actor.start(broker))  # type: ignore[misc]
 
 
 def _power_loss(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -99,7 +98,7 @@ def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
     broker = params["broker"]
     actor.cluster.stop(broker)
     if params.get("restart_ms") is not None:
-        delay_s = paced_ms(params["restart_ms"]) / 1000
+        delay_s = actor.cluster.paced_ms(params["restart_ms"]) / 1000
         actor.when_down(broker, lambda: actor.later(delay_s, lambda: actor.start(broker)))
 
 
@@ -119,11 +118,11 @@ def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
 def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
     """The broker is not heard of until its session is over, and then hears of it."""
     broker = params["broker"]
-    links = [(broker, CONTROL), (CONTROL, broker)]
     _silence(actor, broker)
+    actor.expiring = broker
     actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
-    for link in links:
-        actor.cluster.proxies.heal(*link)
+    actor.expiring = None
+    actor.cluster.proxies.silence(broker, ())
 
 
 def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -131,15 +130,11 @@ def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
     _silence(actor, broker)
     if not actor.cluster.release.kraft:  # A zombie has no session from the first.
         actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
-    _for_a_while(actor, params, lambda: actor.heal([(broker, CONTROL), (CONTROL, broker)]))
+    _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
 
 
 def _silence(actor: Actor, broker: int) -> None:
-    if actor.cluster.release.kraft:
-        actor.cluster.proxies.lose(broker, CONTROL, [HEARTBEAT])
-    else:
-        actor.cluster.proxies.cut(broker, CONTROL)
-        actor.cluster.proxies.cut(CONTROL, broker)
+    actor.cluster.proxies.silence(broker, [HEARTBEAT if actor.cluster.release.kraft else EVERYTHING])
 
 
 def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:

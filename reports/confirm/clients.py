@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.confirm import files, wire
-from reports.confirm.cluster import TOPIC, paced_ms
+from reports.confirm.cluster import TOPIC
 from sim.config import integer
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Clients:
         threading.Thread(target=self._produce, args=(send,), daemon=True, name=f"produce-{send.name}").start()
 
     def _produce(self, send: Send) -> None:
-        deadline_s = time.monotonic() + paced_ms(integer(self._config, "delivery.timeout.ms")) / 1000
+        deadline_s = time.monotonic() + self._cluster.paced_ms(integer(self._config, "delivery.timeout.ms")) / 1000
         while time.monotonic() < deadline_s and not self._closed.is_set():
             leader = self._leader or self._cluster.leader
             if leader:
@@ -96,14 +96,17 @@ class Clients:
                 try:
                     with self._turn:
                         told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
-                except wire.RETRIABLE:
-                    told = None
+                    problem = ""
+                except wire.RETRIABLE as error:
+                    told, problem = None, str(error)
                 answer = told.responses[0].partition_responses[0] if told is not None else None
                 if answer is not None and answer.error_code == 0:
                     send.offset, send.by = answer.base_offset, leader
                     fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
                     self._observer.tell("ack", **fields, acks=send.acks)
                     return
+                problem = problem or f"error {answer.error_code}"  # type: ignore[union-attr]
+                self._observer.tell("refused", record=send.first_id, by=leader, problem=problem)
                 self._leader = 0
             self._closed.wait(_RETRY_S)
 
@@ -114,12 +117,14 @@ class Clients:
         builder = MemoryRecordsBuilder(magic=1 if self._old else 2, compression_type=0, batch_size=1 << 20)
         size = min(64, integer(self._config, "sim.record.bytes"))
         for record in range(send.first_id, send.first_id + send.count):
-            builder.append(timestamp=_NOW_MS, key=files.key_of(send.name), value=files.value_of(record, size), headers=[])
+            builder.append(
+                timestamp=_NOW_MS, key=files.key_of(send.name), value=files.value_of(record, size), headers=[]
+            )
         builder.close()
         topic = ProduceRequest.TopicProduceData
         partition = topic.PartitionProduceData(index=0, records=bytes(builder.buffer()))
         return ProduceRequest(
-            version=2 if self._old else 7,
+            version=2 if self._old else 3,
             transactional_id=None,
             acks=send.acks,
             timeout_ms=int(_ANSWER_S * 1000) - 1000,
@@ -170,7 +175,9 @@ class Clients:
             if batch.last_offset < position:
                 continue
             first = max(position, batch.base_offset)
-            self.shown += [(offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)]
+            self.shown += [
+                (offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)
+            ]
             position = batch.last_offset + 1
             self._observer.tell("read", offset=first, last=batch.last_offset, record=batch.first_id)
         return position
@@ -326,4 +333,3 @@ class Administrator:
         for answer in told.responses:
             if answer.error_code:
                 raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")
-

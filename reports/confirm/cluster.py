@@ -32,7 +32,7 @@ TOPIC: Final = "partition"
 CONTROLLER: Final = 1000
 """Node id of KRaft's controller."""
 PACE: Final = 5
-"""A scenario's second takes this part of a second, where a setting or a delay says how long something takes."""
+"""How many of a scenario's seconds pass in one, where a setting or a delay says how long something takes."""
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
@@ -88,11 +88,6 @@ _OLDEST_SLF4J: Final = (1,)
 """Releases from this one on log through slf4j, older ones through log4j."""
 
 
-def paced_ms(value_ms: int) -> int:
-    """What a scenario's time is on real brokers."""
-    return value_ms if value_ms >= NEVER // PACE else max(1, value_ms // PACE)
-
-
 @dataclass(slots=True)
 class Node:
     """A broker, or the control plane.
@@ -107,6 +102,7 @@ class Node:
         process: if it runs.
         command: arguments of Java.
         incarnation: how often it was started.
+        started_s: when it was last.
         stopped: whether somebody stopped it: otherwise it must run.
         paused: whether it stands still.
         sizes: segment -> (time, size) whenever it was seen to have grown or shrunk.
@@ -121,6 +117,7 @@ class Node:
     process: subprocess.Popen[bytes] | None = None
     command: list[str] = field(default_factory=list)
     incarnation: int = 0
+    started_s: float = 0.0
     stopped: bool = True
     paused: bool = False
     sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
@@ -156,6 +153,7 @@ class Cluster:
         config: the scenario's settings, resolved.
         broker_config: those of single brokers.
         told: is told what passes between brokers.
+        pace: see `PACE`.
     """
 
     def __init__(
@@ -166,7 +164,9 @@ class Cluster:
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
         told: Told,
+        pace: int = PACE,
     ) -> None:
+        self._pace = pace
         self.release = release
         self.config = config
         self._broker_config = broker_config
@@ -187,11 +187,17 @@ class Cluster:
         )
         for node in self.brokers.values():
             self.proxies.listen(node.proxy_port, node.port, source=None, target=node.id, kafka=True)
-            self.proxies.listen(node.control_port, self.control.port, source=node.id, target=CONTROL, kafka=release.kraft)
+            self.proxies.listen(
+                node.control_port, self.control.port, source=node.id, target=CONTROL, kafka=release.kraft
+            )
 
     def close(self) -> None:
         """Close the links; processes are ended by who started them."""
         self.proxies.close()
+
+    def paced_ms(self, value_ms: int) -> int:
+        """What a scenario's time is on these brokers."""
+        return value_ms if value_ms >= NEVER // self._pace else max(1, value_ms // self._pace)
 
     def node(self, number: int) -> Node:
         """A node as scripts name it."""
@@ -236,9 +242,9 @@ class Cluster:
         found: dict[str, object] = {key: _text(config[key]) for key in _PLAIN}
         for key, floor in _FLOORS_MS.items():
             value = integer(config, key)
-            found[key] = value if value >= NEVER // PACE else max(floor, paced_ms(value))
+            found[key] = max(min(floor, value), self.paced_ms(value))
         found["leader.imbalance.check.interval.seconds"] = max(
-            1, integer(config, "leader.imbalance.check.interval.seconds") // PACE
+            1, integer(config, "leader.imbalance.check.interval.seconds") // self._pace
         )
         return found
 
@@ -267,7 +273,7 @@ class Cluster:
             "listener.security.protocol.map": "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT",
             "broker.id": node.id,
             "zookeeper.connect": f"127.0.0.1:{node.control_port}",
-            "zookeeper.connection.timeout.ms": 20_000,
+            "zookeeper.connection.timeout.ms": 120_000,
         }
 
     def _prepare_controller(self) -> None:
@@ -365,6 +371,7 @@ class Cluster:
             return
         node.incarnation += 1
         node.process = self._processes.java(node.command, node.output)
+        node.started_s = time.monotonic()
         node.stopped = False
 
     # Ends.
@@ -422,7 +429,7 @@ class Cluster:
             config = {**self.config, **self._broker_config.get(number, {})}
             if config["log.flush.interval.messages"] == 1:
                 continue
-            due_s = now_s - paced_ms(integer(config, "sim.writeback.expire.ms")) / 1000
+            due_s = now_s - self.paced_ms(integer(config, "sim.writeback.expire.ms")) / 1000
             for segment in files.segments(node.log_folder):
                 self._cut(segment, node.sizes.get(segment.name, []), due_s)
 

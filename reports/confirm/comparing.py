@@ -86,13 +86,18 @@ def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: 
     return now_us
 
 
-def simulated_changes(trace: Iterable[Shown], end_us: int, *, elr: bool) -> list[Change]:
-    """The states of the partition that a trace shows until a time."""
+_PARTS: Final = ("elected", "isr", "elr")
+
+
+def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Change]:
+    """The states of the partition that a run's trace shows until a time; it is made with all replicas in the ISR."""
+    assert result.trace is not None
     found: list[Change] = []
-    leader, isr, eligible, known, epoch = -1, (), (), (), -1
-    replicas: set[int] = set()
-    at_us = -1
-    for step in trace:
+    leader, isr, epoch = -1, tuple(sorted(result.partition.replicas)), -1
+    eligible: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+    at_us = last = -1
+    for step in result.trace:
         if step["t"] > end_us:
             break
         kind = step["step"]
@@ -105,13 +110,13 @@ def simulated_changes(trace: Iterable[Shown], end_us: int, *, elr: bool) -> list
                 eligible, known = tuple(sorted(step["elr"])), tuple(sorted(step["last_known_elr"]))
             epoch = step["leader_epoch"]
             change = Change(leader, epoch, isr, eligible if elr else None, known if elr else None)
-            if found and step["t"] == at_us and kind != "elected" and found[-1].epoch == epoch:
+            # The steps of one change come at the same time, and in this order.
+            part = _PARTS.index(kind)
+            if found and step["t"] == at_us and part > last and found[-1].epoch == epoch:
                 found[-1] = change
             else:
                 found.append(change)
-            at_us = step["t"]
-        elif kind == "registered":
-            replicas.add(step["broker"])
+            at_us, last = step["t"], part
     return _ranked(found)
 
 
@@ -131,15 +136,6 @@ def _ranked(changes: list[Change]) -> list[Change]:
     return [
         Change(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr) for change in changes
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A record in a log, with the rank of its leader epoch; None where the release's format has no epochs."""
-
-    offset: int
-    record: int
-    epoch: int | None
 
 
 def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
@@ -178,9 +174,8 @@ def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr
     rows = _story(result, acted)
     rows += _changes(result, acted, end_us, elr=elr)
     rows += _logs(result, acted, names, epochs=epochs)
-    rows += _clients(result, acted, names, end_us)
-    rows.append(_verdicts(result, acted))
-    return rows
+    rows += _clients(result, acted, names, end_us + PAUSE_US)
+    return rows + _verdicts(result, acted)
 
 
 def _story(result: RunResult, acted: Acted) -> list[Row]:
@@ -202,28 +197,13 @@ def _came(at_us: int | None) -> str:
 def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[Row]:
     assert result.trace is not None
     real = real_changes(acted.states, elr=elr)
-    simulated = simulated_changes(result.trace, end_us + PAUSE_US, elr=elr)
-    if simulated and real and not simulated[0].isr:
-        first = simulated[0]
-        everyone = tuple(sorted(result.partition.replicas)) if result.partition.replicas else real[0].isr
-        simulated = _with_first_isr(simulated, first, real[0].isr if not everyone else everyone)
+    simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
     rows = []
     for number in range(max(len(simulated), len(real))):
         one = simulated[number].said() if number < len(simulated) else "-"
         other = real[number].said() if number < len(real) else "-"
         rows.append(Row(f"partition {number + 1}", one, other))
     return rows
-
-
-def _with_first_isr(changes: list[Change], first: Change, isr: tuple[int, ...]) -> list[Change]:
-    """A trace does not show the ISR that a partition is made with: all replicas."""
-    found = []
-    for change in changes:
-        if change.isr == first.isr and not any(earlier.isr for earlier in changes[: changes.index(change)]):
-            found.append(Change(change.leader, change.epoch, isr, change.elr, change.last_known_elr))
-        else:
-            found.append(change)
-    return found
 
 
 def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[Row]:
@@ -234,12 +214,13 @@ def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: 
     for broker in sorted(acted.final):
         one, other = simulated.get(broker, []), real[broker]
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
-        rows.append(Row(f"log of broker {broker}", *texts))
+        rows.append(_row(f"log of broker {broker}", texts))
         if epochs:
             caches = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
-            rows.append(Row(f"epoch cache of {broker}", *(_cache(one, simulated) for one in caches)))
+            rows.append(_row(f"epoch cache of {broker}", [_cache(one) for one in caches]))
         hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
-        rows.append(Row(f"HW checkpoint of {broker}", *("-" if hw is None else str(hw) for hw in hws), compared=False))
+        said = ["-" if hw is None else str(hw) for hw in hws]
+        rows.append(_row(f"HW checkpoint of {broker}", said, compared=False))
     return rows
 
 
@@ -265,49 +246,87 @@ def record_name(record: int, names: Mapping[int, str]) -> str:
     return names[first] if first == record else f"{names[first]}+{record - first}"
 
 
-def _cache(entries: Sequence[tuple[int, int]], _: object) -> str:
+def _row(what: str, said: Sequence[str], *, compared: bool = True) -> Row:
+    simulated, real = said
+    return Row(what, simulated, real, compared)
+
+
+def _cache(entries: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
 
 
 def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[Row]:
     assert result.trace is not None
     acks: dict[int, int] = {}
-    reads: list[tuple[int, int]] = []
     ends: list[int] = []
     for step in result.trace:
         if step["step"] == "ack" and step["record"] < VALIDATION_IDS:
             acks[step["record"]] = step["offset"]
-        elif step["step"] == "read" and step["t"] <= end_us + PAUSE_US and step["consumer"] == _CONSUMER:
-            count = step["last"] - step["offset"] + 1
-            reads += [(step["offset"] + place, step["record"] + place) for place in range(count)]
-        elif step["step"] == "end-offset" and step["t"] <= end_us + PAUSE_US:
+        elif step["step"] == "end-offset" and step["t"] <= end_us:
             ends.append(step["offset"])
     real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
     rows = []
     for record, name in sorted(names.items()):
         told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
-        rows.append(Row(f"{name} acknowledged at", *told))
+        rows.append(_row(f"{name} acknowledged at", told))
     # When a consumer gives a dead leader up is a matter of timeouts, not of the protocol: one may have read more.
+    reads = simulated_reads(result, end_us)
     rows.append(Row("consumer read", _reads(reads, names), _reads(acted.shown, names), as_far=True))
     if ends or acted.end_offsets:
         rows.append(Row("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-"))
     return rows
 
 
+def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
+    """(offset, record) that the simulated consumer was shown until a time."""
+    assert result.trace is not None
+    return [
+        (step["offset"] + place, step["record"] + place)
+        for step in result.trace
+        if step["step"] == "read" and step["consumer"] == _CONSUMER and step["t"] <= end_us
+        for place in range(step["last"] - step["offset"] + 1)
+        if step["record"] < VALIDATION_IDS
+    ]
+
+
 _CONSUMER: Final = 1002
+_EVER: Final = 1 << 62
 
 
 def _reads(reads: Iterable[tuple[int, int]], names: Mapping[int, str]) -> str:
     return " ".join(f"{offset}:{record_name(record, names)}" for offset, record in reads) or "-"
 
 
-def _verdicts(result: RunResult, acted: Acted) -> Row:
+def _verdicts(result: RunResult, acted: Acted) -> list[Row]:
+    """The verdicts, of what both consumers were shown; and those of each world by itself, if that is different."""
     simulated = {one["kind"] for one in result.violations} & set(JUDGED)
-    real = violations(acted)
-    return Row("verdict", *(", ".join(sorted(kinds)) or "none of those that can be seen" for kinds in (simulated, real)))
+    reads = simulated_reads(result, _EVER)
+    shown = [one for one in acted.shown_until_end if one[1] < VALIDATION_IDS]
+    both = min(len(reads), len(shown))
+    alone = [simulated, violations(acted, shown)]
+    if reads[:both] == shown[:both]:
+        leader = result.partition.leader
+        log = next((entries_of_view(view.batches) for view in result.replicas if view.broker == leader), None)
+        lost = log is not None and _lost(reads[:both], log)
+        simulated = simulated - {"exposed-loss"} | ({"exposed-loss"} if lost else set())
+        shown = shown[:both]
+    found = [simulated, violations(acted, shown)]
+    rows = [_row("verdict", [_said(kinds) for kinds in found])]
+    if found != alone:
+        rows.append(_row("verdict of each alone", [_said(kinds) for kinds in alone], compared=False))
+    return rows
 
 
-def violations(acted: Acted) -> set[str]:
+def _said(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(kinds)) or "none that can be seen"
+
+
+def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]]) -> bool:
+    kept = {(offset, record) for offset, record, _ in log}
+    return any(one not in kept for one in shown)
+
+
+def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
     """What real logs, acknowledgements and reads violate, as `sim.checkers` say."""
     found: set[str] = set()
     if _diverge(acted.after_script) or _diverge(acted.final):
@@ -319,13 +338,13 @@ def violations(acted: Acted) -> set[str]:
         exposed = max(exposed, offset)
     if not acted.leader:
         return found
-    kept = {(offset, record) for offset, record, _ in entries_of_files(acted.final[acted.leader])}
-    records = {record for _, record in kept}
+    log = entries_of_files(acted.final[acted.leader])
+    records = {record for _, record, _ in log}
     for send in acted.sends:
-        if send.acks == -1 and send.offset is not None:
-            if not records >= set(range(send.first_id, send.first_id + send.count)):
-                found.add("committed-loss")
-    if any(one not in kept for one in acted.shown_until_end if one[1] < VALIDATION_IDS):
+        ids = set(range(send.first_id, send.first_id + send.count))
+        if send.acks == -1 and send.offset is not None and not records >= ids:
+            found.add("committed-loss")
+    if _lost(shown, log):
         found.add("exposed-loss")
     return found
 
@@ -333,8 +352,13 @@ def violations(acted: Acted) -> set[str]:
 def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
     """Whether two replicas hold different records at an offset below both their high watermarks."""
     logs = [
-        {offset: (record, epoch) for offset, record, epoch in entries_of_files(one) if one.hw is None or offset < one.hw}
+        {
+            offset: (record, epoch)
+            for offset, record, epoch in entries_of_files(one)
+            if one.hw is None or offset < one.hw
+        }
         for one in disks.values()
+        if one.settled
     ]
     return any(
         one[offset] != other[offset]

@@ -123,6 +123,11 @@ class MetadataHistory:
             self._topic_id = fields["topic_id"]
         elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self._topic_id:
             return self._partition(name, fields)
+        elif name == "ClearElrRecord" and fields["topic_name"] in ("", self._topic) and self.states:
+            before = self.states[-1]
+            if before.elr or before.last_known_elr:
+                self.states.append(replace(before, elr=(), last_known_elr=()))
+                return self.states[-1].steps_from(before)
         elif name == "RegisterBrokerRecord":
             self._fenced[fields["broker_id"]] = True
             return [{"step": "registered", "broker": fields["broker_id"]}]
@@ -145,7 +150,8 @@ class MetadataHistory:
             "last_known_elr": fields.get("last_known_elr"),
             "replicas": fields.get("replicas"),
         }
-        new = replace(old, **{key: tuple(sorted(value)) for key, value in given.items() if value is not None})
+        changed: dict[str, Any] = {key: tuple(sorted(value)) for key, value in given.items() if value is not None}
+        new = replace(old, **changed)
         leader = fields.get("leader")
         if name == "PartitionRecord":
             new = replace(new, leader=fields["leader"], leader_epoch=fields["leader_epoch"])
@@ -160,7 +166,7 @@ class MetadataHistory:
         _, at = _varint(data, 0)  # Version of the frame.
         key, at = _varint(data, at)
         version, at = _varint(data, at)
-        name, schema = self._schemas[key]
+        name, schema = self._schemas.get(key, ("", None))
         if schema is None:
             return name, {}
         return name, schema.decode(io.BytesIO(data[at:]), version=version, compact=True, tagged=True)

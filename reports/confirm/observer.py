@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.confirm import files
+from reports.confirm import files, processes
 from reports.confirm.cluster import TOPIC
 
 if TYPE_CHECKING:
@@ -28,7 +28,18 @@ SEEN: Final = frozenset(
         *("registered", "unfenced", "session-end", "controller", "elected", "isr", "elr"),
         *("append", "truncate", "recovered", "lead", "follow", "settled", "replicated", "hw"),
         *("ack", "read", "end-offset"),
-        *("start", "kill", "power-loss", "shutdown", "halt", "disk-replaced", "corrupt-tail", "pause", "resume"),
+        *(
+            "start",
+            "kill",
+            "power-loss",
+            "shutdown",
+            "halt",
+            "exit",
+            "disk-replaced",
+            "corrupt-tail",
+            "pause",
+            "resume",
+        ),
         *("cut", "heal", "slow"),
     }
 )
@@ -42,9 +53,14 @@ _FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offs
 _TRUNCATE: Final = re.compile(rf"{_NAME}.*Truncating to offset (\d+)|Truncating log {_NAME} to offset (\d+)")
 _TRUNCATE_NOTHING: Final = re.compile(rf"{_NAME}.*Truncating to \d+ has no effect as the largest offset .*is (-?\d+)")
 _LOADED: Final = re.compile(
-    rf"Completed load of .*(?:{_NAME}|topic={TOPIC}, partition=0)?.*log[- ]end[- ]offset (\d+)", re.IGNORECASE
+    rf"Completed load of .*(?:{_NAME}|topic={TOPIC}, partition=0)?.*log[- ]?end[- ]?offset[ =](\d+)", re.IGNORECASE
 )
-_ALL_LOADED: Final = re.compile(r"Logs loading complete|Loaded \d+ logs in")
+_ALL_LOADED: Final = re.compile(r"Logs loading complete|Loaded 0 logs in")
+
+
+_GIVES_UP: Final = re.compile(r"Exiting because log truncation is not allowed")
+"""What a broker says that ends itself; some releases then wait for ever for the thread that said so (KAFKA-3924)."""
+_HANGS_S: Final = 3.0
 
 
 class Observer:
@@ -66,7 +82,10 @@ class Observer:
         self.logs: dict[int, list[Stored]] = defaultdict(list)
         self._stamps: dict[int, tuple[Any, ...]] = {}
         self._loaded: dict[int, int] = {}
+        self._giving_up: dict[int, tuple[int, float]] = {}
+        self._registered: dict[int, int] = {}
         self._unsettled: dict[int, int] = {}
+        self._settled: dict[int, int] = {}
         self._answers: dict[int, int] = {}
         self._hw: dict[int, int] = {}
         self._replicated: dict[tuple[int, int], int] = {}
@@ -91,7 +110,11 @@ class Observer:
         passed = []
         while not self.queue.empty():
             passed.append(self.queue.get())
-        found += self._cluster.history.poll()
+        decided = self._cluster.history.poll()
+        for step in decided:
+            if step["step"] == "registered":
+                self._registered[step["broker"]] = self._cluster.node(step["broker"]).incarnation
+        found += decided
         for node in self._cluster.brokers.values():
             found += self._disk(node)
             found += self._said(node)
@@ -150,15 +173,21 @@ class Observer:
     # Processes.
 
     def _life(self, node: Node) -> list[Shown]:
+        incarnation, said_s = self._giving_up.get(node.id, (0, 0.0))
+        if node.alive and incarnation == node.incarnation and time.monotonic() > said_s + _HANGS_S:
+            assert node.process is not None
+            processes.end(node.process)
         if node.process is None or node.process.poll() is None or self._ended.get(node.id) == node.incarnation:
             return []
         self._ended[node.id] = node.incarnation
         self._answers.pop(node.id, None)
         self._hw.pop(node.id, None)
         self._unsettled.pop(node.id, None)
+        self._settled.pop(node.id, None)
         if not node.stopped:
             node.stopped = True
-            return [{"step": "halt", "broker": node.id}]
+            registered = self._registered.get(node.id) == node.incarnation
+            return [{"step": "halt" if registered else "exit", "broker": node.id}]
         if node.process.returncode in (0, 143):
             self._cluster.flushed(node)
             return [{"step": "shutdown", "broker": node.id}]
@@ -177,6 +206,8 @@ class Observer:
 
     def _line(self, node: Node, line: str) -> list[Shown]:
         broker, kraft = node.id, self._cluster.release.kraft
+        if _GIVES_UP.search(line):
+            self._giving_up[broker] = node.incarnation, time.monotonic()
         if TOPIC in line:
             if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
                 self._unsettled[broker] = 0
@@ -199,6 +230,7 @@ class Observer:
     def _leads(self, broker: int, offset: int, epoch: int) -> list[Shown]:
         self._unsettled.pop(broker, None)
         self._answers.pop(broker, None)
+        self._settled[broker] = self._epoch
         return [{"step": "lead", "broker": broker, "leader_epoch": epoch, "offset": offset}]
 
     def _recovered(self, node: Node, leo: int) -> list[Shown]:
@@ -206,6 +238,10 @@ class Observer:
             return []
         self._loaded[node.id] = node.incarnation
         return [{"step": "recovered", "broker": node.id, "offset": leo}]
+
+    def is_up(self, node: Node) -> bool:
+        """Whether the present process of a node has loaded its logs and registered."""
+        return self.has_recovered(node) and self._registered.get(node.id) == node.incarnation
 
     def has_recovered(self, node: Node) -> bool:
         """Whether the present process of a node has loaded its logs."""
@@ -221,12 +257,28 @@ class Observer:
             return []
         if kind == "fetched":
             self._answers[step["source"]] = step["hw"]
-            return []
+            return self._settles(step["source"]) if self._cluster.release.kraft else []
         if kind == "fetch":
             return self._fetch(step)
         if kind == "leader-hw":
             return self._leader_hw(step["broker"], step["offset"])
         return [step]
+
+    def _settles(self, follower: int) -> list[Shown]:
+        """A follower that fetches has truncated; in KRaft the first answer tells it to."""
+        if follower not in self._unsettled:
+            return []
+        self._settled[follower] = self._epoch
+        return [{"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)}]
+
+    @property
+    def _epoch(self) -> int:
+        states = self._cluster.history.states
+        return states[-1].leader_epoch if states else -1
+
+    def is_settled(self, node: Node) -> bool:
+        """Whether a process runs that leads or has truncated in the present leader epoch."""
+        return node.alive and not node.paused and self._settled.get(node.id) == self._epoch
 
     def _leader_hw(self, broker: int, offset: int) -> list[Shown]:
         if self._hw.get(broker, 0) == offset:
@@ -236,9 +288,7 @@ class Observer:
 
     def _fetch(self, step: Shown) -> list[Shown]:
         follower, leader = step["source"], step["target"]
-        found: list[Shown] = []
-        if follower in self._unsettled:
-            found.append({"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)})
+        found = [] if self._cluster.release.kraft else self._settles(follower)
         offset = step.get("offset")
         if offset is not None and self._replicated.get((leader, follower)) != offset:
             self._replicated[leader, follower] = offset

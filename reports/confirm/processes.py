@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from reports.kafka import releases
 from sim.errors import StorageError, UnavailableError
@@ -86,7 +86,7 @@ class Processes:
         words = [sys.executable, "-S", "-c", _REAPER, self._token, str(self.folder), "keep" if self._keep else "remove"]
         self._reaper = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         """Nothing more."""
         return self
 

@@ -1,7 +1,7 @@
 """Links between brokers, and to the control plane: proxies that know frames, and whom they are from.
 
-Each broker has its peers connect to a proxy of its own, and connects to the control plane through another one. A link is
-named as scripts name it, from one node to another (0 is the control plane); requests travel on one, answers on the
+Each broker has its peers connect to a proxy of its own, and connects to the control plane through another one. A link
+is named as scripts name it, from one node to another (0 is the control plane); requests travel on one, answers on the
 other. What is cut is lost in silence, as in a network: connections stay open until the link is healed, and then break.
 """
 
@@ -25,11 +25,18 @@ CONTROL: Final = 0
 FETCH: Final = 1
 EPOCH_END: Final = 23
 HEARTBEAT: Final = 63
+EVERYTHING: Final = -1
 _SIZE: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhih")
 _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|(\d+)")
 _SHORT_HEAD: Final = 15
 """From this version on a fetch names its replica among its tags."""
+
+_LOOK_S: Final = 0.02
+PULSE_S: Final = 0.3
+LINGER_S: Final = 60.0
+_ZOOKEEPER_PING: Final = struct.pack(">ii", -2, 11)
+_ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
 Told = Callable[[str, int, int, dict[str, Any]], None]
 """Is told of what passes: what, from whom, to whom, and what it says."""
@@ -42,7 +49,7 @@ class Link:
     Attributes:
         cut: whether everything is lost.
         delay_s: what each frame takes.
-        lost: requests that are lost, by API.
+        lost: requests that are lost, by API, whatever is healed; `EVERYTHING` for all.
         stale: connections on which something was lost: they break when the link is healed.
     """
 
@@ -77,7 +84,7 @@ def head_of(frame: bytes) -> Request | None:
 def source_of(request: Request) -> int | None:
     """The broker that sent a request, if that can be seen."""
     if request.key == FETCH and request.version < _SHORT_HEAD:
-        (replica,) = struct.unpack_from(">i", request.body, 1 if request.version >= 12 else 0)  # noqa: PLR2004
+        (replica,) = struct.unpack_from(">i", request.body, 1 if request.version >= 12 else 0)
         return int(replica) if replica >= 0 else None
     if found := _FETCHER.fullmatch(request.client):
         return int(next(group for group in found.groups() if group))
@@ -90,11 +97,17 @@ class Proxies:
     Args:
         told: is told of fetches that pass, in that thread.
         beat_s: what each fetch of a follower takes, so that what one brings about can be seen before the next.
+
+    Attributes:
+        kept: brokers whose sessions go on though their processes are gone.
+        frozen: whether no time passes for what is on its way on slow links.
     """
 
     def __init__(self, told: Told, beat_s: float) -> None:
         self.told = told
         self.beat_s = beat_s
+        self.kept: frozenset[int] = frozenset()
+        self.frozen = False
         self._links: dict[tuple[int, int], Link] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -137,9 +150,21 @@ class Proxies:
         """Let every frame of a link take so long."""
         self._set(source, target, delay_s=seconds)
 
-    def lose(self, source: int, target: int, keys: Iterable[int]) -> None:
-        """Let a link lose requests of some APIs."""
-        self._set(source, target, lost=frozenset(keys))
+    def silence(self, broker: int, keys: Iterable[int]) -> None:
+        """Let a broker's requests of some APIs not reach the control plane until this is called again; healing its link
+        does not change that. `EVERYTHING` loses answers as well.
+        """
+        lost = frozenset(keys)
+
+        async def change() -> None:
+            for link in (self.link(broker, CONTROL), self.link(CONTROL, broker)):
+                link.lost = lost
+                if not lost:
+                    for connection in list(link.stale):
+                        connection.close()
+                    link.stale.clear()
+
+        self._run(change())
 
     def _set(self, source: int, target: int, **values: Any) -> None:
         async def change() -> None:
@@ -154,7 +179,7 @@ class Proxies:
 
         async def change() -> None:
             link = self.link(source, target)
-            link.cut, link.delay_s, link.lost = False, 0.0, frozenset()
+            link.cut, link.delay_s = False, 0.0
             for connection in list(link.stale):
                 connection.close()
             link.stale.clear()
@@ -207,6 +232,7 @@ class _Connection:
         self._kafka = kafka
         self._asked: deque[Request] = deque()
         self._closed = False
+        self._pulse = b""
 
     def close(self) -> None:
         """Break it."""
@@ -230,15 +256,33 @@ class _Connection:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             while not self._closed and self._source is not None and self._is_cut():
                 await asyncio.sleep(0.05)  # Nobody hears that the other one is gone.
+            if self._pulse and not self._closed and there.done():
+                back.cancel()
+                await asyncio.wait((back,))
+                await self._linger()
         finally:
             self.close()
             for task in (there, back):
                 task.cancel()
 
+    async def _linger(self) -> None:
+        """The process is gone: its session goes on as long as it is to be kept, and then for as long as sessions do."""
+        assert self._far is not None
+        reader, writer = self._far
+        until = time.monotonic() + LINGER_S
+        with contextlib.suppress(OSError):
+            while time.monotonic() < until and not self._closed and not reader.at_eof():
+                if self._source in self._proxies.kept:
+                    writer.write(_SIZE.pack(len(self._pulse)) + self._pulse)
+                    await writer.drain()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(1 << 16), PULSE_S)
+                await asyncio.sleep(PULSE_S)
+
     def _is_cut(self) -> bool:
         assert self._source is not None
-        links = self._proxies.link
-        return links(self._source, self._target).cut or links(self._target, self._source).cut
+        links = (self._proxies.link(self._source, self._target), self._proxies.link(self._target, self._source))
+        return any(link.cut or EVERYTHING in link.lost for link in links)
 
     async def _pump(
         self,
@@ -252,7 +296,9 @@ class _Connection:
                 link, delay_s, pass_on = look(frame)
                 due = time.monotonic() + delay_s
                 while delay_s and time.monotonic() < due and not (link and link.cut):
-                    await asyncio.sleep(min(0.02, max(0.0, due - time.monotonic())))
+                    if self._proxies.frozen and link is not None and link.delay_s:
+                        due += _LOOK_S
+                    await asyncio.sleep(min(_LOOK_S, max(0.0, due - time.monotonic())))
                 if link is not None and (link.cut or pass_on is None):
                     link.stale.add(self)
                     continue
@@ -271,8 +317,13 @@ class _Connection:
         if self._source is None:
             return None, 0.0, lambda: None
         link = self._proxies.link(self._source, self._target)
+        if EVERYTHING in link.lost:
+            return link, 0.0, None
         if request is None:
+            self._pulse = b"" if frame[4:8] == _ZOOKEEPER_CLOSE else _ZOOKEEPER_PING
             return link, link.delay_s, lambda: None
+        if request.key == HEARTBEAT:
+            self._pulse = frame
         self._asked.append(request)
         if request.key in link.lost:
             self._asked.pop()
@@ -285,6 +336,8 @@ class _Connection:
         if self._source is None:
             return None, 0.0, lambda: None
         link = self._proxies.link(self._target, self._source)
+        if EVERYTHING in link.lost:
+            return link, 0.0, None
         (correlation,) = struct.unpack_from(">i", frame)
         request = None
         while self._kafka and self._asked and request is None:
@@ -293,15 +346,17 @@ class _Connection:
         return link, link.delay_s, lambda: self._tell_answer(request, frame)
 
     def _tell_request(self, source: int, request: Request) -> None:
-        if self._target == CONTROL or request.key not in (FETCH, EPOCH_END):
+        if self._target == CONTROL or request.key != FETCH:
             return
-        told: dict[str, Any] = {}
-        if request.key == FETCH and (offset := _fetch_offset(request)) is not None:
-            told["offset"] = offset
-        self._proxies.told("fetch" if request.key == FETCH else "epoch-end", source, self._target, told)
+        offset = _fetch_offset(request)
+        self._proxies.told("fetch", source, self._target, {} if offset is None else {"offset": offset})
 
     def _tell_answer(self, request: Request | None, frame: bytes) -> None:
-        if request is None or request.key != FETCH or self._target == CONTROL or self._source is None:
+        if request is None or self._target == CONTROL or self._source is None:
+            return
+        if request.key == EPOCH_END and _is_answered(request, frame):
+            self._proxies.told("epoch-end", self._source, self._target, {})
+        if request.key != FETCH:
             return
         hw = _high_watermark(request, frame)
         if hw is not None:
@@ -312,13 +367,23 @@ def _fetch_offset(request: Request) -> int | None:
     """Where the fetch of a follower goes on; None if it is as in the fetch before."""
     from kafka.protocol.consumer import FetchRequest
 
-    body = request.body[1:] if request.version >= 12 else request.body  # noqa: PLR2004 - tags of the head
+    body = request.body[1:] if request.version >= 12 else request.body
     with contextlib.suppress(Exception):
         decoded = FetchRequest.decode(body, version=request.version)
         for topic in decoded.topics:
             for partition in topic.partitions:
                 return int(partition.fetch_offset)
     return None
+
+
+def _is_answered(request: Request, frame: bytes) -> bool:
+    """Whether a question where an epoch ended was answered, whatever the answer."""
+    from kafka.protocol.consumer import OffsetForLeaderEpochResponse
+
+    with contextlib.suppress(Exception):
+        decoded = OffsetForLeaderEpochResponse.decode(frame, version=request.version, header=True)
+        return any(one.error_code == 0 for topic in decoded.topics for one in topic.partitions)
+    return False
 
 
 def _high_watermark(request: Request, frame: bytes) -> int | None:

@@ -72,7 +72,9 @@ def _in_folder(folder: Path) -> Release:
     found = next((jars for place in places if (jars := sorted(place.glob("*.jar")))), [])
     clients = [jar for jar in found if jar.name.startswith("kafka-clients-") and "-test" not in jar.name]
     if not clients or not any(jar.name.startswith("kafka_") for jar in found):
-        what = "no Kafka in it: kafka-clients-*.jar and kafka_*.jar, in it or in libs" if folder.is_dir() else "no folder"
+        what = (
+            "no Kafka in it: kafka-clients-*.jar and kafka_*.jar, in it or in libs" if folder.is_dir() else "no folder"
+        )
         raise InputError(f"--kafka {folder}: there is {what}")
     try:
         with zipfile.ZipFile(clients[0]) as jar:
@@ -88,11 +90,7 @@ def _in_folder(folder: Path) -> Release:
 def mode_of(release: Release) -> tuple[Mode, bool]:
     """The mode of a release, and whether it is that of just this one, not only the nearest before it."""
     numbers = release.number
-    older = [
-        (_number(mode.release), mode)
-        for mode in MODES.values()
-        if mode.release != NO_RELEASE
-    ]
+    older = [(_number(mode.release), mode) for mode in MODES.values() if mode.release != NO_RELEASE]
     fitting = [(number, mode) for number, mode in older if number <= numbers] or [min(older, key=lambda one: one[0])]
     number, mode = max(fitting, key=lambda one: one[0])
     return mode, numbers[: len(number)] == number

@@ -100,7 +100,7 @@ class ScriptedControl:
         else:
             version = self._client.set(self._path, text).version
         self._state = (leader, epoch + 1, isr, version)
-        for broker in sorted(self._registered):
+        for broker in sorted(self._registered, key=lambda one: one != leader):  # It must lead before others follow.
             self.tell(broker)
 
     def tell(self, broker: int) -> None:
@@ -127,6 +127,13 @@ class ScriptedControl:
         for broker in sorted(self._untold):
             self.tell(broker)
 
+    def end_session(self, broker: int) -> None:
+        """A script waits for no session: what is left of a broker's former one would keep it from registering."""
+        from kazoo.exceptions import NoNodeError
+
+        with contextlib.suppress(NoNodeError):
+            self._client.delete(f"/brokers/ids/{broker}")
+
     def gone(self, broker: int) -> None:
         """A broker's session is over."""
         self._registered.discard(broker)
@@ -143,7 +150,9 @@ class ScriptedControl:
 
     def _leader_and_isr(self) -> bytes:
         brokers = [self._cluster.brokers[broker] for broker in self._replicas]
-        live = b"".join(struct.pack(">i", node.id) + _string(_HOST) + struct.pack(">i", node.proxy_port) for node in brokers)
+        live = b"".join(
+            struct.pack(">i", node.id) + _string(_HOST) + struct.pack(">i", node.proxy_port) for node in brokers
+        )
         one = struct.pack(">iii", CONTROLLER, _EPOCH, 1) + self._partition()
         return one + struct.pack(">i", len(brokers)) + live
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import socket
 import struct
+from importlib import import_module
 from typing import Any, Final
 
 LEADERLESS: Final = -1
 CLIENT: Final = "highwater"
 _SIZE: Final = struct.Struct(">i")
 RETRIABLE: Final = (OSError, EOFError)
+
+
+def load() -> None:
+    """Import what threads use, once: they must not import the same modules at the same time."""
+    for name in ("protocol.admin", "protocol.consumer", "protocol.producer", "record"):
+        import_module(f"kafka.{name}")
 
 
 class Connection:

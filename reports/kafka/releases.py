@@ -90,6 +90,12 @@ def class_path(release: str) -> list[Path]:
     return _present(f"Kafka {release}", _jars(_pins()["releases"][release]))
 
 
+def is_fetched(release: str) -> bool:
+    """Whether the cache holds all jars of a release."""
+    check_release(release)
+    return all((jar_folder() / jar.file_name).is_file() for jar in _jars(_pins()["releases"][release]))
+
+
 def compiler() -> Path:
     """The compiler of Eclipse, a jar that runs on a Java without one.
 
