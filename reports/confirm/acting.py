@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.confirm import files, wire
@@ -14,7 +14,7 @@ from reports.confirm.cluster import PACE, TOPIC, Cluster
 from reports.confirm.observer import SEEN, Observer
 from reports.confirm.processes import last_lines
 from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.script import WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
 
 
+def in_order(pattern: Pattern) -> Pattern:
+    """A pattern with its brokers in the order of their ids, as steps have them here: in Kafka they are sets."""
+    found = {name: getattr(pattern, name) for name in LISTS}
+    lists: dict[str, Any] = {name: tuple(sorted(value)) for name, value in found.items() if value is not None}
+    return replace(pattern, **lists)
+
+
 class NotBroughtError(Exception):
     """The real run could not be brought to the story; says at which step."""
 
@@ -48,12 +55,14 @@ class ReplicaFiles:
         batches: of its log.
         epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
         hw: of its ``replication-offset-checkpoint``.
+        known_hw: the last one that was seen in an answer to it, or of it.
         settled: whether its process runs, and leads or has truncated in the present leader epoch.
     """
 
     batches: list[Stored]
     epochs: list[tuple[int, int]]
     hw: int | None
+    known_hw: int = 0
     settled: bool = True
 
 
@@ -63,7 +72,7 @@ class Acted:
 
     Attributes:
         steps: as a trace shows them.
-        met: the story: what each line says, and when it came true.
+        met: for each line of the story, whether it can be seen, and when it came true.
         script_end: how many steps there were when the script was over.
         states: of the partition until then.
         after_script: the brokers' disks then.
@@ -78,7 +87,7 @@ class Acted:
     """
 
     steps: list[Shown] = field(default_factory=list)
-    met: list[tuple[str, int | None]] = field(default_factory=list)
+    met: list[tuple[bool, int | None]] = field(default_factory=list)
     script_end: int = 0
     states: list[State] = field(default_factory=list)
     after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
@@ -134,7 +143,9 @@ class Actor:
         self.next_id = 0
         self._seen: list[Shown] = []
         self._group: list[Shown] = []
-        self.story = Story(tuple(line for line in scenario.story if line.pattern.step in SEEN), rules, self.batches)
+        self._lines = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
+        seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
+        self.story = Story(tuple(seen), rules, self.batches)
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
@@ -199,7 +210,7 @@ class Actor:
         stopping = any(node.stopped and node.alive for node in brokers)
         self.cluster.proxies.frozen = bool(starting) or stopping
         hurried = self.expiring is not None or (starting and not self.cluster.control.paused)
-        gone = {node.id for node in brokers if not node.alive} - {self.expiring}
+        gone = {node.id for node in brokers if not node.alive} & self.observer.in_session - {self.expiring}
         self.cluster.proxies.kept = frozenset(gone) if hurried else frozenset()
 
     def _tick_story(self, group: list[Shown]) -> None:
@@ -382,7 +393,7 @@ class Actor:
         lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
         for number, line in enumerate(lines, start=1):
             if line.when is not None and not self._has_happened(line.when):
-                pattern = line.when
+                pattern = in_order(line.when)
                 fits = self._fits(pattern)
                 if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
                     raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
@@ -402,7 +413,8 @@ class Actor:
 
     def _has_happened(self, pattern: Pattern) -> bool:
         self.look()
-        return any(matches(pattern, step, self.batches) for step in self._seen)
+        wanted = in_order(pattern)
+        return any(matches(wanted, step, self.batches) for step in self._seen)
 
     def _until_recovered(self) -> None:
         """A scenario's time goes on when processes that were started have loaded their logs: JVMs start slowly."""
@@ -424,13 +436,14 @@ class Actor:
         acted.shown = list(self.clients.shown)
         acted.end_offsets = list(self.clients.end_offsets)
 
-    def _disks(self) -> dict[int, ReplicaFiles]:
+    def _disks(self, *, end: bool = False) -> dict[int, ReplicaFiles]:
         return {
             number: ReplicaFiles(
                 files.read_log(node.log_folder),
                 files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
                 files.offset_in_checkpoint(node.data / "replication-offset-checkpoint", TOPIC),
-                self.observer.is_settled(node),
+                self.observer.high_watermark(number),
+                node.alive if end else self.observer.is_settled(node),
             )
             for number, node in self.cluster.brokers.items()
             if number in self._replicas or node.log_folder.is_dir()
@@ -458,12 +471,13 @@ class Actor:
         if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
             self._validate()
         acted = self.acted
-        acted.final = self._disks()
+        acted.final = self._disks(end=True)
         acted.leader = cluster.leader
         acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
         acted.shown_until_end = list(self.clients.shown)
         acted.batches = dict(self.batches)
-        acted.met = self.story.met
+        times = iter(self.story.met)
+        acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]
 
     def _is_whole(self) -> bool:
         states = self.cluster.history.states

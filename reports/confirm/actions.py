@@ -184,6 +184,7 @@ ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
     "preferred-election": _preferred_election,
     "admin-election": lambda actor, _params: actor.administrator.elect(1),
     "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
+    "reassignment-cancel": lambda actor, _params: actor.administrator.reassign(None),
     "delete-records": lambda actor, params: actor.administrator.delete_records(params["offset"]),
     "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
     "pause-consumer": lambda actor, _params: actor.clients.pause(),
@@ -193,8 +194,9 @@ ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
 }
 """Value of ``do`` -> what it is on real brokers."""
 
-_SINCE: Final = {
+SINCE: Final = {
     "reassignment": _REASSIGN,
+    "reassignment-cancel": _REASSIGN,
     "set-config": _ADMIN,
     "min-isr-change": _ADMIN,
     "delete-records": _ADMIN,
@@ -212,8 +214,8 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
     for line in lines:
         if line.do not in ACTIONS:
             found.append(f"do = {line.do!r} has no counterpart")
-        elif release.number < _SINCE.get(line.do, ()):
-            since = ".".join(map(str, _SINCE[line.do]))
+        elif release.number < SINCE.get(line.do, ()):
+            since = ".".join(map(str, SINCE[line.do]))
             found.append(f"do = {line.do!r} has no counterpart in {release.name}: brokers take it from {since} on")
         elif line.do == "admin-election" and line.params.get("election") != "unclean":
             found.append(f"do = 'admin-election' has no counterpart for election = {line.params.get('election')!r}")

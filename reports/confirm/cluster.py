@@ -429,7 +429,9 @@ class Cluster:
             config = {**self.config, **self._broker_config.get(number, {})}
             if config["log.flush.interval.messages"] == 1:
                 continue
-            due_s = now_s - self.paced_ms(integer(config, "sim.writeback.expire.ms")) / 1000
+            # The latest that the kernel's flusher takes: it runs every so often, and writes what has expired.
+            latest_ms = integer(config, "sim.writeback.expire.ms") + integer(config, "sim.writeback.interval.ms")
+            due_s = now_s - self.paced_ms(latest_ms) / 1000
             for segment in files.segments(node.log_folder):
                 self._cut(segment, node.sizes.get(segment.name, []), due_s)
 

@@ -32,23 +32,20 @@ class Row:
         simulated: in the simulation.
         real: on brokers.
         compared: whether they must be equal.
-        as_far: whether one may go on where the other ends.
+        equal: whether they are; None: if they read alike.
     """
 
     what: str
     simulated: str
     real: str
     compared: bool = True
-    as_far: bool = False
+    equal: bool | None = None
 
     @property
     def agrees(self) -> bool:
         """Whether they are equal, or need not be."""
-        if not self.compared or self.simulated == self.real:
-            return True
-        words = min(self.simulated.split(), self.real.split(), key=len)
-        longer = max(self.simulated.split(), self.real.split(), key=len)
-        return self.as_far and words != ["-"] and longer[: len(words)] == words
+        equal = self.simulated == self.real if self.equal is None else self.equal
+        return equal or not self.compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
             else:
                 found.append(change)
             at_us, last = step["t"], part
-    return _ranked(found)
+    return _ranked(_led(found))
 
 
 def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
@@ -128,7 +125,12 @@ def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
         change = Change(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
         if not found or found[-1] != change:
             found.append(change)
-    return _ranked(found)
+    return _ranked(_led(found))
+
+
+def _led(changes: list[Change]) -> list[Change]:
+    """From the first leader on."""
+    return changes[next((place for place, change in enumerate(changes) if change.leader > 0), len(changes)) :]
 
 
 def _ranked(changes: list[Change]) -> list[Change]:
@@ -179,14 +181,10 @@ def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr
 
 
 def _story(result: RunResult, acted: Acted) -> list[Row]:
-    real = list(acted.met)
     rows = []
-    for line in result.story:
-        text = line["text"]
-        if real and real[0][0] == text:
-            rows.append(Row(f"story: {text}", _came(line["met_at_us"]), _came(real.pop(0)[1])))
-        else:
-            rows.append(Row(f"story: {text}", "yes", "cannot be seen", compared=False))
+    for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
+        real = _came(at_us) if seen else "cannot be seen"
+        rows.append(Row(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen))
     return rows
 
 
@@ -216,11 +214,12 @@ def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: 
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
         rows.append(_row(f"log of broker {broker}", texts))
         if epochs:
-            caches = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
-            rows.append(_row(f"epoch cache of {broker}", [_cache(one) for one in caches]))
+            kept = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
+            caches = [_cache(cache, entries) for cache, entries in zip(kept, (one, other), strict=True)]
+            rows.append(_row(f"epoch cache of broker {broker}", caches))
         hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
         said = ["-" if hw is None else str(hw) for hw in hws]
-        rows.append(_row(f"HW checkpoint of {broker}", said, compared=False))
+        rows.append(_row(f"HW checkpoint of broker {broker}", said, compared=False))
     return rows
 
 
@@ -232,10 +231,22 @@ def _log(
     epochs: bool,
 ) -> str:
     ranks = {epoch: rank for rank, epoch in enumerate(sorted({entry[2] for one in logs.values() for entry in one}))}
-    words = [
-        f"{offset}:{record_name(record, names)}{f'@{ranks[epoch]}' if epochs else ''}" for offset, record, epoch in log
-    ]
-    return " ".join(words) or "(empty)"
+    return _runs([(offset, record, f"@{ranks[epoch]}" if epochs else "") for offset, record, epoch in log], names)
+
+
+def _runs(entries: Sequence[tuple[int, int, str]], names: Mapping[int, str]) -> str:
+    """Records that follow one another in a batch as one: ``0-9:m1@0 10:m2@0``."""
+    words: list[str] = []
+    first = last = None
+    for offset, record, tail in entries:
+        batch = max((one for one in names if one <= record), default=record)
+        if last is not None and first is not None and last == (offset - 1, record - 1, tail, batch):
+            words[-1] = f"{first[0]}-{offset}:{record_name(first[1], names)}{tail}"
+        else:
+            first = (offset, record)
+            words.append(f"{offset}:{record_name(record, names)}{tail}")
+        last = (offset, record, tail, batch)
+    return " ".join(words) or "-"
 
 
 def record_name(record: int, names: Mapping[int, str]) -> str:
@@ -251,7 +262,10 @@ def _row(what: str, said: Sequence[str], *, compared: bool = True) -> Row:
     return Row(what, simulated, real, compared)
 
 
-def _cache(entries: Sequence[tuple[int, int]]) -> str:
+def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]) -> str:
+    """Epochs by rank, without those that began after the last record of the script."""
+    end = log[-1][0] + 1 if log else 0
+    entries = [entry for entry in cache if entry[1] < end]
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
 
 
@@ -271,7 +285,10 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
         rows.append(_row(f"{name} acknowledged at", told))
     # When a consumer gives a dead leader up is a matter of timeouts, not of the protocol: one may have read more.
     reads = simulated_reads(result, end_us)
-    rows.append(Row("consumer read", _reads(reads, names), _reads(acted.shown, names), as_far=True))
+    both = min(len(reads), len(acted.shown))
+    equal = reads[:both] == acted.shown[:both] and bool(reads) == bool(acted.shown)
+    told = [_runs([(*one, "") for one in shown], names) for shown in (reads, acted.shown)]
+    rows.append(Row("consumer read", told[0], told[1], equal=equal))
     if ends or acted.end_offsets:
         rows.append(Row("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-"))
     return rows
@@ -291,10 +308,6 @@ def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
 
 _CONSUMER: Final = 1002
 _EVER: Final = 1 << 62
-
-
-def _reads(reads: Iterable[tuple[int, int]], names: Mapping[int, str]) -> str:
-    return " ".join(f"{offset}:{record_name(record, names)}" for offset, record in reads) or "-"
 
 
 def _verdicts(result: RunResult, acted: Acted) -> list[Row]:
@@ -355,7 +368,7 @@ def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
         {
             offset: (record, epoch)
             for offset, record, epoch in entries_of_files(one)
-            if one.hw is None or offset < one.hw
+            if offset < max(one.hw or 0, one.known_hw)
         }
         for one in disks.values()
         if one.settled

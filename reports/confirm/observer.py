@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SEEN: Final = frozenset(
     {
         *("registered", "unfenced", "session-end", "controller", "elected", "isr", "elr"),
-        *("append", "truncate", "recovered", "lead", "follow", "settled", "replicated", "hw"),
+        *("append", "truncate", "recovered", "lead", "follow", "settled", "replicated", "hw", "deleted"),
         *("ack", "read", "end-offset"),
         *(
             "start",
@@ -50,6 +50,8 @@ _LEAD: Final = re.compile(rf"{_NAME}.* starts at leader epoch (\d+) from offset 
 _LEAD_OLD: Final = re.compile(rf"completed LeaderAndIsr request .*become-leader transition for partition .*{_NAME}")
 _FOLLOW: Final = re.compile(rf"Follower {_NAME}.* starts at leader epoch (\d+) from offset (\d+)")
 _FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offset=)(\d+)")
+_FOLLOW_ON: Final = re.compile(rf"skipped the become-follower state change after marking .*{_NAME}", re.IGNORECASE)
+"""A new leader epoch of the same leader: fetching goes on."""
 _TRUNCATE: Final = re.compile(rf"{_NAME}.*Truncating to offset (\d+)|Truncating log {_NAME} to offset (\d+)")
 _TRUNCATE_NOTHING: Final = re.compile(rf"{_NAME}.*Truncating to \d+ has no effect as the largest offset .*is (-?\d+)")
 _LOADED: Final = re.compile(
@@ -58,6 +60,8 @@ _LOADED: Final = re.compile(
 _ALL_LOADED: Final = re.compile(r"Logs loading complete|Loaded 0 logs in")
 
 
+_FIRST_ROUNDS: Final = (2,)
+"""Up to this release a follower truncates once, and is done; later ones may have to ask again (KIP-279)."""
 _GIVES_UP: Final = re.compile(r"Exiting because log truncation is not allowed")
 """What a broker says that ends itself; some releases then wait for ever for the thread that said so (KAFKA-3924)."""
 _HANGS_S: Final = 3.0
@@ -81,8 +85,10 @@ class Observer:
         self._rest: dict[int, str] = defaultdict(str)
         self.logs: dict[int, list[Stored]] = defaultdict(list)
         self._stamps: dict[int, tuple[Any, ...]] = {}
+        self._held: set[int] = set()
         self._loaded: dict[int, int] = {}
         self._giving_up: dict[int, tuple[int, float]] = {}
+        self.in_session: set[int] = set()
         self._registered: dict[int, int] = {}
         self._unsettled: dict[int, int] = {}
         self._settled: dict[int, int] = {}
@@ -114,6 +120,10 @@ class Observer:
         for step in decided:
             if step["step"] == "registered":
                 self._registered[step["broker"]] = self._cluster.node(step["broker"]).incarnation
+            if step["step"] in ("registered", "unfenced"):
+                self.in_session.add(step["broker"])
+            elif step["step"] == "session-end":
+                self.in_session.discard(step["broker"])
         found += decided
         for node in self._cluster.brokers.values():
             found += self._disk(node)
@@ -138,6 +148,13 @@ class Observer:
         return log[-1].last_offset + 1 if log else 0
 
     def _disk(self, node: Node) -> list[Shown]:
+        if node.alive and node.id in self._held and not node.log_folder.is_dir():
+            self._held.discard(node.id)
+            self._stamps[node.id] = ()
+            self.logs[node.id] = []
+            return [{"step": "deleted", "broker": node.id}]
+        if node.log_folder.is_dir():
+            self._held.add(node.id)
         stamp = tuple((path.name, *_stamp(path)) for path in files.segments(node.log_folder))
         if stamp == self._stamps.get(node.id, ()):
             return []
@@ -211,21 +228,32 @@ class Observer:
         if TOPIC in line:
             if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
                 self._unsettled[broker] = 0
-                return [{"step": "follow", "broker": broker, "offset": int(found[found.re.groups])}]
+                epoch = int(found[1]) if kraft else self._epoch
+                return [
+                    {"step": "follow", "broker": broker, "offset": int(found[found.re.groups]), "leader_epoch": epoch}
+                ]
+            if _FOLLOW_ON.search(line):
+                if broker not in self._unsettled:
+                    self._settled[broker] = self._epoch
+                return [{"step": "follow", "broker": broker, "offset": self.leo(broker), "leader_epoch": self._epoch}]
             if (found := _LEAD.search(line)) and "Follower" not in line:
                 return self._leads(broker, int(found[2]), int(found[1]))
             if _LEAD_OLD.search(line) and self._cluster.release.number < (1,):
                 return self._leads(broker, self.leo(broker), self._cluster.history.states[-1].leader_epoch)
             if found := _TRUNCATE_NOTHING.search(line):
-                return [{"step": "truncate", "broker": broker, "offset": int(found[1]) + 1}]
+                return self._truncates(broker, int(found[1]) + 1)
             if found := _TRUNCATE.search(line):
-                offset = min(int(found[1] or found[2]), max(self.leo(broker), 0))
-                return [{"step": "truncate", "broker": broker, "offset": offset}]
+                return self._truncates(broker, min(int(found[1] or found[2]), self.leo(broker)))
             if "Completed load of" in line and (found := _LOADED.search(line)):
                 return self._recovered(node, int(found[1]))
         elif _ALL_LOADED.search(line) and self._loaded.get(broker) != node.incarnation:
             return self._recovered(node, 0)
         return []
+
+    def _truncates(self, broker: int, offset: int) -> list[Shown]:
+        step = {"step": "truncate", "broker": broker, "offset": offset, "leader_epoch": self._epoch}
+        over = self._cluster.release.number < _FIRST_ROUNDS
+        return [step, *(self._settles(broker) if over else ())]
 
     def _leads(self, broker: int, offset: int, epoch: int) -> list[Shown]:
         self._unsettled.pop(broker, None)
@@ -258,6 +286,8 @@ class Observer:
         if kind == "fetched":
             self._answers[step["source"]] = step["hw"]
             return self._settles(step["source"]) if self._cluster.release.kraft else []
+        if kind == "fetching":
+            return [] if self._cluster.release.kraft else self._settles(step["source"])
         if kind == "fetch":
             return self._fetch(step)
         if kind == "leader-hw":
@@ -270,6 +300,10 @@ class Observer:
             return []
         self._settled[follower] = self._epoch
         return [{"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)}]
+
+    def high_watermark(self, broker: int) -> int:
+        """The last one that a running broker was seen to have."""
+        return self._hw.get(broker, 0)
 
     @property
     def _epoch(self) -> int:
@@ -288,7 +322,7 @@ class Observer:
 
     def _fetch(self, step: Shown) -> list[Shown]:
         follower, leader = step["source"], step["target"]
-        found = [] if self._cluster.release.kraft else self._settles(follower)
+        found: list[Shown] = []
         offset = step.get("offset")
         if offset is not None and self._replicated.get((leader, follower)) != offset:
             self._replicated[leader, follower] = offset

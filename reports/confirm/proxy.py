@@ -265,6 +265,11 @@ class _Connection:
             for task in (there, back):
                 task.cancel()
 
+    def _beat(self) -> None:
+        """Let the control plane hear of the broker."""
+        if self._far is not None and self._source is not None and self._target == CONTROL:
+            self._far[1].write(_SIZE.pack(len(self._pulse)) + self._pulse)
+
     async def _linger(self) -> None:
         """The process is gone: its session goes on as long as it is to be kept, and then for as long as sessions do."""
         assert self._far is not None
@@ -273,7 +278,7 @@ class _Connection:
         with contextlib.suppress(OSError):
             while time.monotonic() < until and not self._closed and not reader.at_eof():
                 if self._source in self._proxies.kept:
-                    writer.write(_SIZE.pack(len(self._pulse)) + self._pulse)
+                    self._beat()
                     await writer.drain()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(reader.read(1 << 16), PULSE_S)
@@ -295,9 +300,13 @@ class _Connection:
                 frame = await reader.readexactly(_SIZE.unpack(await reader.readexactly(_SIZE.size))[0])
                 link, delay_s, pass_on = look(frame)
                 due = time.monotonic() + delay_s
+                pulse_s = time.monotonic() + PULSE_S
                 while delay_s and time.monotonic() < due and not (link and link.cut):
-                    if self._proxies.frozen and link is not None and link.delay_s:
+                    if self._proxies.frozen and link is not None and link.delay_s and frame is not self._pulse:
                         due += _LOOK_S
+                        if self._pulse == _ZOOKEEPER_PING and time.monotonic() > pulse_s:
+                            pulse_s += PULSE_S  # Pings would come behind what is frozen.
+                            self._beat()
                     await asyncio.sleep(min(_LOOK_S, max(0.0, due - time.monotonic())))
                 if link is not None and (link.cut or pass_on is None):
                     link.stale.add(self)
@@ -330,6 +339,8 @@ class _Connection:
             return link, 0.0, None
         beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         source = self._source
+        if beat_s:
+            self._proxies.told("fetching", source, self._target, {})
         return link, link.delay_s + beat_s, lambda: self._tell_request(source, request)
 
     def _answer(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:

@@ -72,9 +72,8 @@ def _in_folder(folder: Path) -> Release:
     found = next((jars for place in places if (jars := sorted(place.glob("*.jar")))), [])
     clients = [jar for jar in found if jar.name.startswith("kafka-clients-") and "-test" not in jar.name]
     if not clients or not any(jar.name.startswith("kafka_") for jar in found):
-        what = (
-            "no Kafka in it: kafka-clients-*.jar and kafka_*.jar, in it or in libs" if folder.is_dir() else "no folder"
-        )
+        libraries = "no Kafka in it: kafka-clients-*.jar and kafka_*.jar, in it or in libs"
+        what = libraries if folder.is_dir() else "no such folder"
         raise InputError(f"--kafka {folder}: there is {what}")
     try:
         with zipfile.ZipFile(clients[0]) as jar:

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.confirm import wire
+from reports.confirm.history import NOBODY
 from reports.confirm.proxy import CONTROL
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ _EPOCH: Final = 1
 _LEADER_AND_ISR: Final = (4, 0)
 _UPDATE_METADATA: Final = (6, 3)
 """API and version; all ZooKeeper releases here know them."""
+_NO_VERSION: Final = 1 << 30
+"""A version that the partition's znode never has: the leader's writes of the ISR fail, and nobody but the script writes
+it.
+"""
 _HOST: Final = "127.0.0.1"
 _SESSION_S: Final = 60.0
 _ANSWER_S: Final = 5.0
@@ -66,9 +71,10 @@ class ScriptedControl:
         self._replicas = list(replicas)
         self._client = client(cluster.control.port)
         self._path = f"/brokers/topics/{topic}/partitions/0/state"
-        self._state: tuple[int, int, tuple[int, ...], int] | None = None
+        self._state: tuple[int, int, tuple[int, ...]] | None = None
         self._registered: set[int] = set()
         self._untold: set[int] = set()
+        self._writable = False
         seat = {"version": 1, "brokerid": CONTROLLER, "timestamp": "0"}
         self._client.create("/controller", json.dumps(seat).encode(), ephemeral=True)
         self._client.create("/controller_epoch", str(_EPOCH).encode())
@@ -83,23 +89,23 @@ class ScriptedControl:
             self._client.close()
 
     def release(self) -> None:
-        """Let a broker become controller."""
+        """Let a broker become controller, and the leader write the ISR again."""
+        if self._state is not None and self._cluster.brokers.get(self._state[0], self._cluster.control).alive:
+            self._writable = True
+            self.decide(self._state[0], self._state[2])
         self.close()
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """A new leader epoch, told to all registered brokers."""
-        epoch = -1
-        if self._state is not None:
-            data, _ = self._client.get(self._path)
-            epoch = json.loads(data)["leader_epoch"]
+        leader = leader or NOBODY
+        epoch = -1 if self._state is None else self._state[1]
         told = {"controller_epoch": _EPOCH, "leader": leader, "version": 1, "leader_epoch": epoch + 1, "isr": list(isr)}
         text = json.dumps(told).encode()
         if self._state is None:
             self._client.create(self._path, text)
-            version = 0
         else:
-            version = self._client.set(self._path, text).version
-        self._state = (leader, epoch + 1, isr, version)
+            self._client.set(self._path, text)
+        self._state = (leader, epoch + 1, isr)
         for broker in sorted(self._registered, key=lambda one: one != leader):  # It must lead before others follow.
             self.tell(broker)
 
@@ -140,12 +146,9 @@ class ScriptedControl:
 
     def _partition(self) -> bytes:
         assert self._state is not None
-        leader, epoch, isr, version = self._state
-        data, stat = self._client.get(self._path)
-        now = json.loads(data)
-        if now["leader_epoch"] == epoch:  # The leader may have changed the ISR.
-            isr, version = tuple(now["isr"]), stat.version
+        leader, epoch, isr = self._state
         head = _string(self._topic) + struct.pack(">iiii", 0, _EPOCH, leader, epoch)
+        version = self._client.get(self._path)[1].version if self._writable else _NO_VERSION
         return head + _numbers(isr) + struct.pack(">i", version) + _numbers(self._replicas)
 
     def _leader_and_isr(self) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import warnings
 from importlib import import_module
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ RETRIABLE: Final = (OSError, EOFError)
 
 def load() -> None:
     """Import what threads use, once: they must not import the same modules at the same time."""
-    for name in ("protocol.admin", "protocol.consumer", "protocol.producer", "record"):
-        import_module(f"kafka.{name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for name in ("protocol.admin", "protocol.consumer", "protocol.producer", "record"):
+            import_module(f"kafka.{name}")
 
 
 class Connection:
