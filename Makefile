@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-stores fuzz tiny oracle oracle-record clean
+.PHONY: venv demo test lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-stores fuzz tiny oracle oracle-record confirm clean
 
 venv: .venv/installed
 
@@ -134,6 +134,12 @@ oracle: venv
 # What Kafka answers in a few cases of each subject and release, for `make test`.
 oracle-record: venv
 	$(BIN)/python -m tests.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
+
+# Scripted scenarios on real brokers of the releases that they are about, beside the simulation: half an hour.
+# SCENARIO= and RELEASE= choose, REPEAT= runs each several times. The first run fetches what `make oracle` does.
+confirm: venv
+	$(BIN)/python -m tests.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
+		$(if $(REPEAT),--repeat $(REPEAT))
 
 clean:
 	rm -rf .venv .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

@@ -72,7 +72,7 @@ def command(
 
     Exit 0 when both agree, 1 when they do not, 3 when the brokers could not be brought to the story.
     """
-    from reports.confirm import actions, release
+    from reports.confirm import actions, release, training
     from scenarios.single.run import run
 
     chosen = options.scenario(scenario, settings)
@@ -92,6 +92,7 @@ def command(
     result = run(chosen, one, 0, rules, trace=True)
     if result.row["verdict"] == "error":
         raise InputError(f"{chosen.name}, mode {one.name}: {result.row['error']}")
+    training.make_archive(found, ui.note)
     runs = []
     for number in range(1, repeat + 1):
         runs.append(_real(ui, chosen, found, force, result, _folder(keep, number, repeat), limit, pace))

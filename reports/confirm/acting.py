@@ -13,6 +13,7 @@ from reports.confirm.clients import Administrator, Clients, Send
 from reports.confirm.cluster import PACE, TOPIC, Cluster
 from reports.confirm.observer import SEEN, Observer
 from reports.confirm.processes import last_lines
+from reports.confirm.training import archive_of
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
@@ -150,7 +151,8 @@ class Actor:
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
         self.acted = Acted()
-        self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace)
+        archive = archive_of(release)
+        self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
         self.observer: Observer = Observer(self.cluster, self._observe)
         self.clients: Clients = Clients(self.cluster, self.observer, self.config)
         self.administrator: Administrator = Administrator(self.cluster)
@@ -481,7 +483,8 @@ class Actor:
 
     def _is_whole(self) -> bool:
         states = self.cluster.history.states
-        return bool(states) and set(states[-1].isr) == set(states[-1].replicas) and states[-1].leader > 0
+        up = all(self.observer.is_up(node) for node in self.cluster.brokers.values())
+        return up and bool(states) and set(states[-1].isr) == set(states[-1].replicas) and states[-1].leader > 0
 
     def _validate(self) -> None:
         send = Send(VALIDATION, VALIDATION_IDS, 1, -1)

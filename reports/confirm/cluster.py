@@ -154,6 +154,7 @@ class Cluster:
         broker_config: those of single brokers.
         told: is told what passes between brokers.
         pace: see `PACE`.
+        archive: the classes that brokers load (`training`).
     """
 
     def __init__(
@@ -165,8 +166,10 @@ class Cluster:
         broker_config: Mapping[int, Mapping[str, Value]],
         told: Told,
         pace: int = PACE,
+        archive: Path | None = None,
     ) -> None:
         self._pace = pace
+        self._archive = archive
         self.release = release
         self.config = config
         self._broker_config = broker_config
@@ -235,6 +238,8 @@ class Cluster:
             "-Dzookeeper.admin.enableServer=false",
             "-Dzookeeper.4lw.commands.whitelist=*",
         ]
+        if self._archive is not None and self._archive.is_file():
+            options.insert(0, f"-XX:SharedArchiveFile={self._archive}")
         return [*options, "-cp", self.release.class_path]
 
     def _settings(self, broker: int | None) -> dict[str, object]:

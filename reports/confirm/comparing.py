@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import matches
+from sim.config import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +91,8 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
     """The states of the partition that a run's trace shows until a time; it is made with all replicas in the ISR."""
     assert result.trace is not None
     found: list[Change] = []
-    leader, isr, epoch = -1, tuple(sorted(result.partition.replicas)), -1
+    isr = tuple(range(1, integer(result.settings, "default.replication.factor") + 1))
+    leader, epoch = -1, -1
     eligible: tuple[int, ...] = ()
     known: tuple[int, ...] = ()
     at_us = last = -1
@@ -123,14 +125,18 @@ def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
     for state in states:
         elrs = (state.elr, state.last_known_elr) if elr else (None, None)
         change = Change(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
-        if not found or found[-1] != change:
-            found.append(change)
+        found.append(change)
     return _ranked(_led(found))
 
 
 def _led(changes: list[Change]) -> list[Change]:
-    """From the first leader on."""
-    return changes[next((place for place, change in enumerate(changes) if change.leader > 0), len(changes)) :]
+    """From the first leader on, and each that differs from the one before."""
+    start = next((place for place, change in enumerate(changes) if change.leader > 0), len(changes))
+    found: list[Change] = []
+    for change in changes[start:]:
+        if not found or found[-1] != change:
+            found.append(change)
+    return found
 
 
 def _ranked(changes: list[Change]) -> list[Change]:
@@ -209,7 +215,7 @@ def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: 
     views = {view.broker: view for view in result.replicas}
     simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
     real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
-    for broker in sorted(acted.final):
+    for broker in sorted(set(acted.final) & set(result.partition.replicas)):
         one, other = simulated.get(broker, []), real[broker]
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
         rows.append(_row(f"log of broker {broker}", texts))

@@ -1,0 +1,1 @@
+"""Acting scripted scenarios out on real brokers, one after the other (``make confirm``)."""

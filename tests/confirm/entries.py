@@ -1,0 +1,59 @@
+"""What is acted out on which release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A scenario on a release.
+
+    Attributes:
+        scenario: its name.
+        release: of Kafka.
+        pace: how many of the scenario's seconds pass in one.
+    """
+
+    scenario: str
+    release: str
+    pace: int = 5
+
+
+ENTRIES: Final = tuple(
+    Entry(scenario, release, pace)
+    for scenario, pace, releases in (
+        ("kip101-scenario-1", 2, ("0.10.2.2", "1.1.1", "2.0.0", "2.6.0")),
+        ("kip101-scenario-2", 5, ("0.10.2.2", "1.1.1", "2.0.0", "2.6.0")),
+        ("kip101-appendix", 5, ("1.1.1", "2.0.0", "2.6.0")),
+        ("kip279-scenario-1-below", 5, ("1.1.1", "2.0.0")),
+        ("kip279-scenario-1-equal", 5, ("1.1.1", "2.0.0")),
+        ("kip279-scenario-1-above", 5, ("1.1.1", "2.0.0")),
+        ("kip279-scenario-3", 5, ("1.1.1", "2.0.0")),
+        ("kip320-consumer-skip", 5, ("2.0.0",)),
+        ("kafka-2334", 5, ("0.10.2.2",)),
+        ("kafka-6880", 5, ("2.0.0", "2.6.0")),
+        ("kafka-7128", 5, ("2.0.0", "2.6.0")),
+        ("kafka-7164", 5, ("2.0.0", "2.6.0")),
+        ("hw-two-failovers", 5, ("0.10.2.2", "1.1.1")),
+        ("canary", 5, ("0.10.2.2", "4.1.0")),
+        ("jepsen-2013", 5, ("0.10.2.2", "4.1.0")),
+        ("jepsen-2013-clean", 5, ("0.10.2.2", "3.9.0")),
+        ("last-replica-standing", 5, ("2.6.0", "3.9.0", "4.1.0", "4.3.1")),
+        ("fsync-demo", 5, ("3.9.0",)),
+        ("fsync-demo-other-order", 5, ("3.9.0",)),
+        ("kip841", 5, ("2.6.0", "3.9.0")),
+        ("kip903", 5, ("2.6.0",)),
+        ("missed-bounce", 5, ("2.6.0", "3.9.0")),
+        ("all-min-isr-unclean", 5, ("4.1.0",)),
+        ("min-isr-change", 5, ("4.1.0", "4.3.1")),
+        ("kip966-walk", 5, ("4.1.0", "4.3.1")),
+        ("kip966-soft-min-isr", 5, ("4.1.0",)),
+        ("kip966-first-replies", 5, ("4.1.0",)),
+        ("kip966-heartbeat-cut", 3, ("4.1.0",)),
+        ("kip966-hw-with-elr-member", 3, ("4.1.0",)),
+    )
+    for release in releases
+)
+"""In the order of the catalogue's pages."""
