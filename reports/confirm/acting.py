@@ -127,12 +127,14 @@ class Actor:
     ) -> None:
         wire.load()
         self.scenario = scenario
-        self.config = resolve(scenario.config)
+        # A new controller first looks for preferred leaders after 5 s, whatever is configured: a pace cannot change that.
+        untimely = {"auto.leader.rebalance.enable": False}
+        self.config = resolve(untimely, scenario.config)
         replicas = integer(self.config, "default.replication.factor")
         self._replicas = list(range(1, replicas + 1))
         brokers = min(scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
         own = {
-            broker: resolve(scenario.config, keys)
+            broker: resolve(untimely, scenario.config, keys)
             for broker, keys in scenario.broker_config.items()
             if broker <= brokers
         }

@@ -33,8 +33,8 @@ BLOCKS = [block for text in (README, *TEXTS.values()) for block in re.findall(r"
 BLOCKS = [*dict.fromkeys(BLOCKS)]
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
-ELSEWHERE = ("spark-package", "spark://host:7077")
-"""What needs a cluster, or a minute, and has tests of its own."""
+ELSEWHERE = ("spark-package", "spark://host:7077", "confirm", "kafka")
+"""What needs a cluster, a network, or a minute, and has tests of its own."""
 CODES: dict[tuple[str, ...], int] = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
 """Commands that do not exit with 0."""
 STUB = """\
