@@ -49,7 +49,7 @@ _NAME: Final = rf"{TOPIC}(?:-|,|, )0"
 _LEAD: Final = re.compile(rf"{_NAME}.* starts at leader epoch (\d+) from offset (\d+)", re.IGNORECASE)
 _LEAD_OLD: Final = re.compile(rf"completed LeaderAndIsr request .*become-leader transition for partition .*{_NAME}")
 _FOLLOW: Final = re.compile(rf"Follower {_NAME}.* starts at leader epoch (\d+) from offset (\d+)")
-_FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offset=)(\d+)")
+_FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offset=)\d+")
 _FOLLOW_ON: Final = re.compile(rf"skipped the become-follower state change after marking .*{_NAME}", re.IGNORECASE)
 """A new leader epoch of the same leader: fetching goes on."""
 _TRUNCATE: Final = re.compile(rf"{_NAME}.*Truncating to offset (\d+)|Truncating log {_NAME} to offset (\d+)")
@@ -228,10 +228,9 @@ class Observer:
         if TOPIC in line:
             if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
                 self._unsettled[broker] = 0
-                epoch = int(found[1]) if kraft else self._epoch
-                return [
-                    {"step": "follow", "broker": broker, "offset": int(found[found.re.groups]), "leader_epoch": epoch}
-                ]
+                # Older releases say where fetching begins, not where the log ends.
+                epoch, offset = (int(found[1]), int(found[2])) if kraft else (self._epoch, self.leo(broker))
+                return [{"step": "follow", "broker": broker, "offset": offset, "leader_epoch": epoch}]
             if _FOLLOW_ON.search(line):
                 if broker not in self._unsettled:
                     self._settled[broker] = self._epoch

@@ -9,9 +9,12 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.confirm.entries import ENTRIES, Entry
+from tests.confirm.entries import ENTRIES, WITHOUT, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).parents[2]
 WORDS = {0: "confirmed", 1: "differs", 3: "not brought to the story"}
@@ -24,12 +27,37 @@ def main() -> int:
     parser.add_argument("--release", help="entries of this release only")
     parser.add_argument("--repeat", type=int, default=1, help="real runs of each")
     parser.add_argument("--output", type=Path, help="add a JSON line for each entry to this file")
+    parser.add_argument("--table", type=Path, help="run nothing: print the page's table of such a file")
     arguments = parser.parse_args()
+    if arguments.table is not None:
+        sys.stdout.write(table(arguments.table.read_text(encoding="utf-8").splitlines()))
+        return 0
     failed = 0
     for entry in ENTRIES:
         if arguments.scenario in (None, entry.scenario) and arguments.release in (None, entry.release):
             failed += not _run(entry, arguments.repeat, arguments.output)
     return int(failed > 0)
+
+
+def table(lines: Iterable[str]) -> str:
+    """The table of the page: what was confirmed on which releases; the last line of an entry counts."""
+    told = {(line["scenario"], line["release"]): line for line in map(json.loads, lines)}
+    rows = ["| scenario | confirmed on (seconds) | not confirmed | day |", "|---|---|---|---|"]
+    for scenario in dict.fromkeys(entry.scenario for entry in ENTRIES):
+        mine = [line for (name, _), line in told.items() if name == scenario]
+        good = ", ".join(f"{line['release']} ({line['seconds']})" for line in mine if line["code"] == 0) or "-"
+        bad = "; ".join(f"{line['release']}: {_problems(line)}" for line in mine if line["code"] != 0)
+        day = max((line["day"] for line in mine), default="-")
+        rows.append(f"| `{scenario}` | {good} | {bad} | {day} |")
+    rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
+    return "\n".join(rows) + "\n"
+
+
+def _problems(line: Mapping[str, Any]) -> str:
+    found = [
+        run["failed"] or ", ".join(row["what"] for row in run["rows"] if not row["agrees"]) for run in line["runs"]
+    ]
+    return next(filter(None, found), "failed")
 
 
 def _run(entry: Entry, repeat: int, output: Path | None) -> bool:

@@ -1,0 +1,42 @@
+"""What `make confirm` acts out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reports.confirm import actions
+from reports.confirm.release import Release, mode_of
+from reports.kafka import releases
+from scenarios.format.catalogue import load, names
+from scenarios.single.script import RulesInForce
+from tests.confirm.__main__ import table
+from tests.confirm.entries import ENTRIES, WITHOUT, Entry
+
+
+def test_every_scripted_scenario_is_acted_out_or_has_a_reason() -> None:
+    scripted = {name for name in names() if load(name).script}
+    acted = {entry.scenario for entry in ENTRIES}
+    assert acted | set(WITHOUT) == scripted
+    assert not acted & set(WITHOUT)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.scenario}-{entry.release}")
+def test_an_entry_can_be_acted_out(entry: Entry) -> None:
+    assert entry.release in releases.releases()
+    scenario = load(entry.scenario)
+    release = Release(entry.release, ())
+    mode, _ = mode_of(release)
+    assert mode.name in scenario.expect
+    rules = RulesInForce(mode.rules, {})
+    assert actions.missing(scenario, [line for line in scenario.script if rules.fit(line.rules, None)], release) == []
+
+
+def test_the_table_says_what_was_confirmed() -> None:
+    good = {"scenario": "canary", "release": "4.1.0", "code": 0, "seconds": "21", "day": "2026-01-02", "runs": []}
+    row = {"what": "verdict", "agrees": False}
+    bad = {**good, "release": "0.10.2.2", "code": 1, "runs": [{"failed": "", "rows": [row]}]}
+    text = table([json.dumps({**good, "code": 3}), json.dumps(good), json.dumps(bad)])
+    assert "| `canary` | 4.1.0 (21) | 0.10.2.2: verdict | 2026-01-02 |" in text
+    assert "| `missed-bounce` | - |  | - |" in text
