@@ -202,7 +202,7 @@ class Actor:
 
     def _keep_sessions(self) -> None:
         """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
-        its way; no session ends before one that is to end first.
+        its way. Sessions end in the order in which their brokers were killed, but for one that is to end first.
         """
         brokers = self.cluster.brokers.values()
         since_s = time.monotonic() - _RECOVERY_S
@@ -213,9 +213,12 @@ class Actor:
         ]
         stopping = any(node.stopped and node.alive for node in brokers)
         self.cluster.proxies.frozen = bool(starting) or stopping
-        hurried = self.expiring is not None or (starting and not self.cluster.control.paused)
-        gone = {node.id for node in brokers if not node.alive} & self.observer.in_session - {self.expiring}
-        self.cluster.proxies.kept = frozenset(gone) if hurried else frozenset()
+        gone = [node for node in brokers if not node.alive and node.id in self.observer.in_session]
+        gone.sort(key=lambda node: node.ended_s)
+        first = self.expiring
+        if first is None and gone and not (starting and not self.cluster.control.paused):
+            first = gone[0].id
+        self.cluster.proxies.kept = frozenset(node.id for node in gone) - {first}
 
     def _tick_story(self, group: list[Shown]) -> None:
         """Steps of one look have no order: a line may be met by any of them."""

@@ -103,6 +103,7 @@ class Node:
         command: arguments of Java.
         incarnation: how often it was started.
         started_s: when it was last.
+        ended_s: when it was last killed.
         stopped: whether somebody stopped it: otherwise it must run.
         paused: whether it stands still.
         sizes: segment -> (time, size) whenever it was seen to have grown or shrunk.
@@ -118,6 +119,7 @@ class Node:
     command: list[str] = field(default_factory=list)
     incarnation: int = 0
     started_s: float = 0.0
+    ended_s: float = 0.0
     stopped: bool = True
     paused: bool = False
     sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
@@ -386,6 +388,7 @@ class Cluster:
         nodes = [self.node(number) for number in numbers]
         for node in nodes:
             node.stopped = True
+            node.ended_s = time.monotonic()
             if node.alive:
                 assert node.process is not None
                 with contextlib.suppress(ProcessLookupError):
