@@ -128,8 +128,8 @@ def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
 def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
     broker = params["broker"]
     _silence(actor, broker)
-    if not actor.cluster.release.kraft:  # A zombie has no session from the first.
-        actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
+    # A zombie has no session from the first.
+    actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
     _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
 
 
