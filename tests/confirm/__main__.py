@@ -44,7 +44,8 @@ def table(lines: Iterable[str]) -> str:
     told = {(line["scenario"], line["release"]): line for line in map(json.loads, lines)}
     rows = ["| scenario | confirmed on (seconds) | not confirmed | day |", "|---|---|---|---|"]
     for scenario in dict.fromkeys(entry.scenario for entry in ENTRIES):
-        mine = [line for (name, _), line in told.items() if name == scenario]
+        wanted = [(entry.scenario, entry.release) for entry in ENTRIES if entry.scenario == scenario]
+        mine = [told[entry] for entry in wanted if entry in told]
         good = ", ".join(f"{line['release']} ({line['seconds']})" for line in mine if line["code"] == 0) or "-"
         bad = "; ".join(f"{line['release']}: {_problems(line)}" for line in mine if line["code"] != 0)
         day = max((line["day"] for line in mine), default="-")

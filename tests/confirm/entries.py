@@ -46,7 +46,7 @@ ENTRIES: Final = tuple(
         ("fsync-demo-other-order", 5, ("3.9.0",)),
         ("kip841", 5, ("2.6.0", "3.9.0")),
         ("kip903", 5, ("2.6.0",)),
-        ("missed-bounce", 5, ("2.6.0", "3.9.0")),
+        ("missed-bounce", 5, ("2.6.0",)),
         ("all-min-isr-unclean", 5, ("4.1.0",)),
         ("min-isr-change", 5, ("4.1.0", "4.3.1")),
         ("kip966-walk", 5, ("4.1.0", "4.3.1")),

@@ -34,9 +34,16 @@ def test_an_entry_can_be_acted_out(entry: Entry) -> None:
 
 
 def test_the_table_says_what_was_confirmed() -> None:
-    good = {"scenario": "canary", "release": "4.1.0", "code": 0, "seconds": "21", "day": "2026-01-02", "runs": []}
+    good = {
+        "scenario": "last-replica-standing",
+        "release": "4.1.0",
+        "code": 0,
+        "seconds": "21",
+        "day": "2026-01-02",
+        "runs": [],
+    }
     row = {"what": "verdict", "agrees": False}
-    bad = {**good, "release": "0.10.2.2", "code": 1, "runs": [{"failed": "", "rows": [row]}]}
+    bad = {**good, "release": "3.9.0", "code": 1, "runs": [{"failed": "", "rows": [row]}]}
     text = table([json.dumps({**good, "code": 3}), json.dumps(good), json.dumps(bad)])
-    assert "| `canary` | 4.1.0 (21) | 0.10.2.2: verdict | 2026-01-02 |" in text
+    assert "| `last-replica-standing` | 4.1.0 (21) | 3.9.0: verdict | 2026-01-02 |" in text
     assert "| `missed-bounce` | - |  | - |" in text
