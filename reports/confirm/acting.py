@@ -127,7 +127,7 @@ class Actor:
     ) -> None:
         wire.load()
         self.scenario = scenario
-        # A new controller first looks for preferred leaders after 5 s, whatever is configured: a pace cannot change that.
+        # A new controller first looks for preferred leaders after 5 s, at any pace.
         untimely = {"auto.leader.rebalance.enable": False}
         self.config = resolve(untimely, scenario.config)
         replicas = integer(self.config, "default.replication.factor")

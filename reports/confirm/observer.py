@@ -116,6 +116,8 @@ class Observer:
         passed = []
         while not self.queue.empty():
             passed.append(self.queue.get())
+            if passed[-1]["step"] == "epoch-end" and passed[-1]["source"] in self._unsettled:
+                self._unsettled[passed[-1]["source"]] += 1  # Before what the follower says that it made of the answer.
         decided = self._cluster.history.poll()
         for step in decided:
             if step["step"] == "registered":
@@ -279,8 +281,6 @@ class Observer:
     def _passed(self, step: Shown) -> list[Shown]:
         kind = step["step"]
         if kind == "epoch-end":
-            if step["source"] in self._unsettled:
-                self._unsettled[step["source"]] += 1
             return []
         if kind == "fetched":
             self._answers[step["source"]] = step["hw"]
