@@ -214,11 +214,17 @@ def _coverage(store: Store) -> coverage_table.CoverageReport | None:
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
     """What to type, and what it gives."""
     run, here = store.run, store.folder.shown
-    names = [scenario.source or scenario.name for scenario in store.sweep.scenarios]
-    words = ["highwater", "sweep", *names, "--modes", ",".join(_modes(store)), "--seeds", _seeds(store).split(", ")[0]]
+    scenarios = store.sweep.scenarios
+    words = ["highwater", "sweep", *(scenario.source or scenario.name for scenario in scenarios)]
+    if len({tuple(store.sweep.names(scenario)) for scenario in scenarios}) == 1:  # Else they are those of [expect].
+        words.append(f"--modes {','.join(_modes(store))}")
     words += [f"--rule {rule}={value}" for rule, value in run["rules"].items()]
+    words += [f"--set {word}" for word in dict.fromkeys(word for one in scenarios for word in one.overrides)]
     words += [f"--set {key}={','.join(map(shown, values))}" for key, values in store.grid.items()]
-    yield " ".join([*words, "--output", here]), "every row, on any machine, with code of the same hash"
+    words += ["--strict"] if any(scenario.strict for scenario in scenarios) else []
+    for seeds in _seeds(store).split(", "):
+        said = f"every row of these seeds, on any machine, with code {run['code_version']}"
+        yield " ".join([*words, f"--seeds {seeds}", f"--output {here}"]), said
     yield f"highwater compare {here}", "every rate, interval and p"
     for key in store.grid:
         yield f"highwater compare {here} --by {key}", f"the values of {key} on the same seeds"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from reports.page import plots
+from scenarios.sweep.store import read_rows
 from tests.reports.analysis.test_compare import LOSS, compared, run
 from tests.reports.page.pages import Page
 
@@ -90,6 +92,31 @@ def test_a_grid_has_maps_of_its_settings(
     page = reported(tmp_path / "grid")
     assert "hw: min.insync.replicas, by acks" in page.text
     assert "power, min.insync.replicas = 1, acks = all: rates" in page.text
+
+
+def test_the_sweep_that_it_names_is_the_one_that_was_done(
+    highwater: Callable[..., Call], reported: Callable[..., Page], tmp_path: Path
+) -> None:
+    words = [
+        "sweep",
+        "power",
+        "--modes",
+        "hw",
+        "--rule",
+        "isr_join=leader-epoch-start",
+        "--set",
+        "acks=all",
+        "--strict",
+    ]
+    first, second = tmp_path / "first", tmp_path / "second"
+    for seeds in ("30..33", "40..42"):
+        assert highwater(*words, "--seeds", seeds, "--local", 1, "--output", first, "-q").code in (0, 1, 3)
+    told = re.findall(rf"highwater (sweep .*?--output {re.escape(str(first))})", reported(first).text)
+    assert len(told) == 2
+    for line in told:
+        again = line.replace(str(first), str(second)).split()
+        assert highwater(*again, "--local", 1, "-q").code in (0, 1, 3)
+    assert read_rows(first) == read_rows(second)
 
 
 def test_a_plot_draws_what_was_not_seen_as_a_bound() -> None:
