@@ -23,6 +23,7 @@ _FETCH_BYTES: Final = 1 << 20
 _RETRY_S: Final = 0.1
 _ANSWER_S: Final = 6.0
 _OUT_OF_RANGE: Final = 1
+_GZIP: Final = 1
 _ADMIN_S: Final = 15.0
 
 
@@ -114,7 +115,9 @@ class Clients:
         from kafka.protocol.producer import ProduceRequest
         from kafka.record import MemoryRecordsBuilder
 
-        builder = MemoryRecordsBuilder(magic=1 if self._old else 2, compression_type=0, batch_size=1 << 20)
+        # Without batches in the format, compressed records are what is appended as a whole.
+        whole = _GZIP if self._old and send.count > 1 else 0
+        builder = MemoryRecordsBuilder(magic=1 if self._old else 2, compression_type=whole, batch_size=1 << 20)
         size = min(64, integer(self._config, "sim.record.bytes"))
         for record in range(send.first_id, send.first_id + send.count):
             builder.append(

@@ -369,21 +369,18 @@ def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
 
 
 def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
-    """Whether two replicas hold different records at an offset below both their high watermarks."""
+    """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks."""
     logs = [
-        {
-            offset: (record, epoch)
-            for offset, record, epoch in entries_of_files(one)
-            if offset < max(one.hw or 0, one.known_hw)
-        }
+        ({offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}, max(one.hw or 0, one.known_hw))
         for one in disks.values()
         if one.settled
     ]
     return any(
-        one[offset] != other[offset]
-        for place, one in enumerate(logs)
-        for other in logs[place + 1 :]
-        for offset in one.keys() & other.keys()
+        one.get(offset) != other.get(offset)
+        for place, (one, hw) in enumerate(logs)
+        for other, other_hw in logs[place + 1 :]
+        for offset in one.keys() | other.keys()
+        if max(min(one, default=0), min(other, default=0)) <= offset < min(hw, other_hw)
     )
 
 

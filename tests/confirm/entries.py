@@ -26,7 +26,6 @@ ENTRIES: Final = tuple(
     for scenario, pace, releases in (
         ("kip101-scenario-1", 1, ("0.10.2.2", "1.1.1", "2.0.0", "2.6.0")),
         ("kip101-scenario-2", 5, ("0.10.2.2", "1.1.1", "2.0.0", "2.6.0")),
-        ("kip101-scenario-2-batches", 5, ("0.10.2.2", "1.1.1")),
         ("kip101-appendix", 5, ("1.1.1", "2.0.0", "2.6.0")),
         ("kip279-scenario-1-below", 5, ("1.1.1", "2.0.0")),
         ("kip279-scenario-1-equal", 5, ("1.1.1", "2.0.0")),
@@ -61,6 +60,7 @@ ENTRIES: Final = tuple(
 
 WITHOUT: Final = {
     "hw-under-min-isr": "about releases of KRaft before 3.6, of which none is pinned",
+    "kip101-scenario-2-batches": "relies on when the controller goes back to the preferred leader, which is left out",
     "mixed-versions": "brokers of several releases in one cluster have no counterpart",
     "returning-leader": "a broker would have to stand still between its registration and its first answer",
 }
