@@ -53,6 +53,15 @@ ENTRIES: Final = tuple(
         ("kip966-first-replies", 5, ("4.1.0",)),
         ("kip966-heartbeat-cut", 3, ("4.1.0",)),
         ("kip966-hw-with-elr-member", 3, ("4.1.0",)),
+        ("directory-assignment", 5, ("4.1.0", "4.2.1", "4.3.1")),
+        ("reassignment-back", 5, ("4.2.1", "4.3.1")),
+        ("reassignment-again", 5, ("4.2.1", "4.3.1")),
+        ("reassignment-shrinks-isr", 5, ("4.2.1", "4.3.1")),
+        ("reassignment-cancelled", 5, ("4.1.0", "4.2.1", "4.3.1")),
+        ("reassignment-cancelled-power-loss", 5, ("4.2.1", "4.3.1")),
+        ("elr-outside-assignment", 5, ("4.2.1", "4.3.1")),
+        ("reassignment-stuck", 5, ("4.2.1", "4.3.1")),
+        ("reassignment-to-one", 5, ("4.1.0", "4.3.1")),
     )
     for release in releases
 )

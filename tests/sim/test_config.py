@@ -112,10 +112,11 @@ def test_hints_name_the_nearest_word_or_all() -> None:
     assert did_you_mean("zzz", ["hw", "kip101"]) == "; one of: hw, kip101"
 
 
-def test_settings_are_in_microseconds_and_min_isr_is_at_most_the_replication_factor() -> None:
+def test_settings_are_in_microseconds_and_min_isr_is_taken_as_it_is() -> None:
     config = resolve({"default.replication.factor": 2, "min.insync.replicas": 3})
     settings = broker_settings(config)
-    assert (settings.min_insync_replicas, settings.lag_us, settings.fetch_wait_us) == (2, 30_000_000, 500_000)
+    # More than there are replicas is the partition's matter: rule min_isr_cap.
+    assert (settings.min_insync_replicas, settings.lag_us, settings.fetch_wait_us) == (3, 30_000_000, 500_000)
     assert client_settings(config).delivery_timeout_us == 120_000_000
     assert [acks_number(word) for word in ("all", "0", "1")] == [-1, 0, 1]
 
