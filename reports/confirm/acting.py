@@ -30,6 +30,7 @@ _LOOK_S: Final = 0.005
 _BOOT_S: Final = 60.0
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
+_MARGIN_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _WHOLE_S: Final = 15.0
 _LEADERLESS_S: Final = 12.0
@@ -56,14 +57,12 @@ class ReplicaFiles:
         batches: of its log.
         epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
         hw: of its ``replication-offset-checkpoint``.
-        known_hw: the last one that was seen in an answer to it, or of it.
         settled: whether its process runs, and leads or has truncated in the present leader epoch.
     """
 
     batches: list[Stored]
     epochs: list[tuple[int, int]]
     hw: int | None
-    known_hw: int = 0
     settled: bool = True
 
 
@@ -449,7 +448,6 @@ class Actor:
                 files.read_log(node.log_folder),
                 files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
                 files.offset_in_checkpoint(node.data / "replication-offset-checkpoint", TOPIC),
-                self.observer.high_watermark(number),
                 node.alive if end else self.observer.is_settled(node),
             )
             for number, node in self.cluster.brokers.items()
@@ -502,6 +500,8 @@ class Actor:
             return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
 
         self._wait(everywhere, _LEADERLESS_S)
+        interval_ms = self.cluster.paced_ms(integer(self.config, "replica.high.watermark.checkpoint.interval.ms"))
+        self._wait(lambda _: False, interval_ms / 1000 + _MARGIN_S)  # The HW files tell how far logs must be equal.
 
 
 def _size(cluster: Cluster) -> int:

@@ -371,7 +371,7 @@ def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
 def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
     """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks."""
     logs = [
-        ({offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}, max(one.hw or 0, one.known_hw))
+        ({offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}, one.hw or 0)
         for one in disks.values()
         if one.settled
     ]

@@ -300,10 +300,6 @@ class Observer:
         self._settled[follower] = self._epoch
         return [{"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)}]
 
-    def high_watermark(self, broker: int) -> int:
-        """The last one that a running broker was seen to have."""
-        return self._hw.get(broker, 0)
-
     @property
     def _epoch(self) -> int:
         states = self._cluster.history.states

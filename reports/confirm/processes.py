@@ -70,6 +70,7 @@ class Processes:
     """
 
     def __init__(self, keep: Path | None) -> None:
+        self._java = str(releases.java_command())
         self._token = secrets.token_hex(8)
         try:
             if keep is None:
@@ -80,7 +81,6 @@ class Processes:
         except OSError as error:
             raise StorageError(f"no folder to work in: {error}") from None
         self._keep = keep is not None
-        self._java = str(releases.java_command())
         self._started: list[subprocess.Popen[bytes]] = []
         self._taken: set[int] = set()
         words = [sys.executable, "-S", "-c", _REAPER, self._token, str(self.folder), "keep" if self._keep else "remove"]
