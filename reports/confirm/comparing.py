@@ -355,26 +355,28 @@ def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
         if offset < exposed:
             found.add("hw-regression")
         exposed = max(exposed, offset)
-    if not acted.leader:
-        return found
-    log = entries_of_files(acted.final[acted.leader])
-    records = {record for _, record, _ in log}
+    # Without a leader a record is lost if it is in no log, as `sim.checkers.committed_loss` says.
+    kept = [acted.final[acted.leader]] if acted.leader else acted.final.values()
+    records = {record for one in kept for _, record, _ in entries_of_files(one)}
     for send in acted.sends:
         ids = set(range(send.first_id, send.first_id + send.count))
         if send.acks == -1 and send.offset is not None and not records >= ids:
             found.add("committed-loss")
-    if _lost(shown, log):
+    if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
         found.add("exposed-loss")
     return found
 
 
 def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
-    """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks."""
-    logs = [
-        ({offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}, one.hw or 0)
-        for one in disks.values()
-        if one.settled
-    ]
+    """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks.
+
+    A high watermark is no higher than its log is long: files outlive logs that were deleted or truncated.
+    """
+    logs = []
+    for one in disks.values():
+        if one.settled:
+            log = {offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}
+            logs.append((log, min(one.hw or 0, max(log, default=-1) + 1)))
     return any(
         one.get(offset) != other.get(offset)
         for place, (one, hw) in enumerate(logs)
