@@ -30,7 +30,7 @@ def restarts(kind: str) -> bool:
     return lasts is not None and lasts.always
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class Realised:
     """A fault as it happened to one target (or to a link, from the first node to the second, perhaps both ways): when,
     and whether it took effect.
@@ -40,6 +40,12 @@ class Realised:
     targets: tuple[int, ...]
     at_us: int
     effective: bool
+
+    def __init__(self, kind: str, targets: tuple[int, ...], at_us: int, effective: bool) -> None:
+        self.kind = kind
+        self.targets = targets
+        self.at_us = at_us
+        self.effective = effective
 
 
 class Injection:

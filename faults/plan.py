@@ -31,7 +31,7 @@ FOLLOWERS: Final = -8
 """As the only target: each replica that does not lead, and runs; none of a link."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class Trigger:
     """A step of the protocol that a fault waits for, from its `Fault.at_us` on.
 
@@ -46,6 +46,12 @@ class Trigger:
     occurrence: int
     after_us: int
     until_us: int
+
+    def __init__(self, moment: str, occurrence: int, after_us: int, until_us: int) -> None:
+        self.moment = moment
+        self.occurrence = occurrence
+        self.after_us = after_us
+        self.until_us = until_us
 
     def row(self) -> tuple[str | int, ...]:
         """What a plan's hash is made of."""

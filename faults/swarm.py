@@ -162,13 +162,18 @@ EVENTS_OF_FAULT: Final = 20
 """What a fault, its undoing and what comes of it take on average, at the very least (measured: 35 and more)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class Incident:
     """Some faults that belong together, and when they begin."""
 
     at_us: int
     style: str
     faults: int
+
+    def __init__(self, at_us: int, style: str, faults: int) -> None:
+        self.at_us = at_us
+        self.style = style
+        self.faults = faults
 
 
 def draw_incidents(
