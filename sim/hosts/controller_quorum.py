@@ -65,7 +65,9 @@ class ControllerQuorum(ControlPlane):
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
-        self.sessions = HeartbeatSessions(self, self.session_us, setup.kernel)
+        self.sessions = HeartbeatSessions(
+            self, self.session_us, setup.kernel, keeps_fenced=setup.rules.fenced_session == "kept"
+        )
         self._failing_over = False
         self._forced = False
         self._take_over()
@@ -85,7 +87,7 @@ class ControllerQuorum(ControlPlane):
             image.replay(record)
         self.active = QuorumController(image, self._rules, self, self._config)
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
-        self.touch()
+        self.sessions.begin()
         if settings.auto_balance:
             self._every(settings.balance_check_us, "balance")
         self._every(settings.unclean_check_us, "check_unclean")
@@ -217,7 +219,7 @@ class ControllerQuorum(ControlPlane):
         registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch, request.directory)
         error, broker_epoch = registered.error, registered.broker_epoch
         if not error and not again:
-            self.sessions.heard(broker, self._kernel.now_us)
+            self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
         self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))
         if not error:
@@ -309,6 +311,7 @@ class ControllerQuorum(ControlPlane):
         if known is None or known.fenced or self.frozen:
             return False
         self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self.sessions.end(broker)
         self.active.fence(broker)
         return True
 

@@ -1,10 +1,11 @@
 """Sessions that heartbeats keep, as the active controller of a quorum has them.
 
-Kafka classes: BrokerHeartbeatManager, QuorumController.maybeFenceStaleBrokers.
+Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sim.kernel.scheduler import Kernel
@@ -20,15 +21,18 @@ class HeartbeatSessions:
         quorum: who fences those that are silent for too long.
         session_us: ``broker.session.timeout.ms`` in us.
         kernel: time and timers.
+        keeps_fenced: whether sessions of fenced brokers count (rule ``fenced_session``).
 
     Attributes:
         unfenced: the brokers that are.
     """
 
-    def __init__(self, quorum: ControllerQuorum, session_us: int, kernel: Kernel) -> None:
+    def __init__(self, quorum: ControllerQuorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool) -> None:
         self._quorum = quorum
         self._session_us = session_us
         self._kernel = kernel
+        self._keeps_fenced = keeps_fenced
+        self._registered: set[int] = set()
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self.unfenced: set[int] = set()
@@ -36,16 +40,35 @@ class HeartbeatSessions:
     @property
     def brokers(self) -> list[int]:
         """All that ever registered, in order of ids."""
-        return sorted(self._heard_us)
+        return sorted(self._registered)
+
+    def registered(self, broker: int) -> None:
+        """A new incarnation registered: its session begins with its first heartbeat."""
+        self._registered.add(broker)
+        self.end(broker)
 
     def heard(self, broker: int, at_us: int) -> None:
-        """A broker gave a sign of life at a time."""
+        """A broker sent a heartbeat at a time."""
         self._heard_us[broker] = max(self._heard_us.get(broker, 0), at_us)
+        if self._keeps_fenced:
+            self.watch(broker)
+
+    def end(self, broker: int) -> None:
+        """A broker's session is over, if it has one."""
+        self._heard_us.pop(broker, None)
+
+    def begin(self) -> None:
+        """Another controller is active: it has heard of unfenced brokers now, and not of others."""
+        self._heard_us = dict.fromkeys(sorted(self.unfenced), self._kernel.now_us)
+        if self._keeps_fenced:
+            for broker in self._heard_us:
+                self.watch(broker)
 
     def touch(self) -> None:
         """All sessions get their full timeout."""
         for broker in self._heard_us:
-            self._heard_us[broker] = self._kernel.now_us
+            if self._keeps_fenced or broker in self.unfenced:
+                self._heard_us[broker] = self._kernel.now_us
 
     def is_open(self, broker: int) -> bool:
         """Whether a broker was heard of within the timeout."""
@@ -67,12 +90,14 @@ class HeartbeatSessions:
         """Fence brokers that were silent for too long, in order of ids: after `touch` several may be due at once."""
         self._watched.discard(broker)
         controller, pings = self._quorum.active, self._quorum.network.idle.pings
-        if controller.image.brokers[broker].fenced or broker in pings:
+        watched: Collection[int] = self._heard_us if self._keeps_fenced else self.unfenced
+        if broker not in watched or broker in pings:
             return
         last_us = self._kernel.now_us - self._session_us
         if self._heard_us[broker] > last_us:
             self.watch(broker)
             return
-        for other in sorted(self.unfenced):
+        for other in sorted(watched):
             if self._heard_us[other] <= last_us and other not in pings:
+                self.end(other)
                 controller.fence(other)

@@ -159,6 +159,7 @@ _HW: Final = Rules(
     clean_shutdown_file="always",
     min_isr_change="keeps-elr",
     unclean_registration="removes",
+    fenced_session="none",
     unclean_recovery="election",
     isr_floor="none",
 )
@@ -234,6 +235,7 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "last_known_leader": "unfenced",
         "clean_shutdown": "checked",
         "min_isr_change": "clears-elr",
+        "fenced_session": "kept",
     }
 )
 _ELR_4_3: Final = _ELR.override(

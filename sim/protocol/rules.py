@@ -466,6 +466,16 @@ class Rules:
             KRAFT,
         ),
     ]
+    fenced_session: Annotated[
+        Literal["none", "kept"],
+        RuleSpec(
+            "Whether a fenced broker has a session: none, so that a new incarnation is registered at once; or, from "
+            "its first heartbeat on, one as an unfenced broker has, also when it has stopped or asked to be fenced, so "
+            "that a new incarnation is refused until the session is over.",
+            "BrokerHeartbeatManager.hasValidSession to 3.9; BrokerHeartbeatTracker.hasValidSession, KAFKA-17793 (4.0)",
+            KRAFT,
+        ),
+    ]
     unclean_recovery: Annotated[
         Literal["election", "first-replies", "log-inspection"],
         RuleSpec(

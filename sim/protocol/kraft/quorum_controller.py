@@ -41,7 +41,10 @@ class QuorumControllerHost(ReplicationHost, Protocol):
     """What a controller asks of the node that it lives in."""
 
     def has_session(self, broker: int) -> bool:
-        """Whether the last heartbeat (or registration) of a broker is younger than ``broker.session.timeout.ms``."""
+        """Whether the last heartbeat of a broker's present incarnation is younger than ``broker.session.timeout.ms``.
+
+        A controller that became active takes unfenced brokers as heard of at that time, and fenced ones as never.
+        """
 
 
 class Registration(NamedTuple):
@@ -80,6 +83,7 @@ class QuorumController(ReplicationControl):
         self._holds_isr = rules.isr_floor == "min-isr"
         self._reads_shutdown = rules.clean_shutdown == "checked"
         self._transitions = rules.unclean_registration == "transitions"
+        self._keeps_fenced_sessions = rules.fenced_session == "kept"
         self._heartbeats = BrokerHeartbeatManager(image)
 
     def register(
@@ -88,8 +92,8 @@ class QuorumController(ReplicationControl):
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
         It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
-        session of the former is valid, be it shutting down or not; a fenced broker has none
-        (BrokerHeartbeatManager.hasValidSession, 3.9).
+        session of the former is valid, be it shutting down or not; whether a fenced broker has one is rule
+        ``fenced_session``.
 
         Args:
             broker: its id.
@@ -102,9 +106,12 @@ class QuorumController(ReplicationControl):
             return self._registered(broker, incarnation, directory, [], unclean=False)
         if known.incarnation == incarnation:
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
-        if not known.fenced and self._has_session(broker):
-            self._host.reached(probes.REGISTRATION_DUPLICATE)
-            return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
+        if self._has_session(broker):
+            if known.fenced:
+                self._change_rules.decides("fenced_session")
+            if not known.fenced or self._keeps_fenced_sessions:
+                self._host.reached(probes.REGISTRATION_DUPLICATE)
+                return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
         if previous_broker_epoch == known.broker_epoch:
             self._change_rules.decides("clean_shutdown")
@@ -200,9 +207,12 @@ class QuorumController(ReplicationControl):
         self._heartbeats.has_read(broker, metadata_offset)
 
     def fence(self, broker: int) -> None:
-        """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR."""
+        """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR.
+
+        Where fenced brokers have sessions, one that is fenced already is fenced once more.
+        """
         known = self.image.brokers.get(broker)
-        if known is not None and not known.fenced:
+        if known is not None and (not known.fenced or self._keeps_fenced_sessions):
             self._heartbeats.fenced(broker)
             self._commit(self._fenced(known))
 

@@ -18,7 +18,6 @@ from sim.protocol.kraft.alter_partition import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
-from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Seen, Subject
 from tests.oracle.subjects import partition_change
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from sim.protocol.rules import Rules
 
-FENCED_SESSIONS: Final = "fenced-sessions"
 SESSION_MS: Final = 9_000
 TOPICS: Final = ("a", "b")
 CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
@@ -38,9 +36,8 @@ CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
 class Host:
     """The core's controller, and the node that it lives in."""
 
-    def __init__(self, rules: Rules, *, fenced_sessions: bool) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._fenced_sessions = fenced_sessions
         self._committed: list[Record] = []
         self._heard_ms: dict[int, int] = {}
         self._incarnation = 100
@@ -75,8 +72,6 @@ class Host:
 
     def register(self, broker: int, clean: int, directory: int = 0) -> Any:
         known = self.controller.image.brokers.get(broker)
-        if self._fenced_sessions and known is not None and known.fenced and self.has_session(broker):
-            return DUPLICATE_BROKER_REGISTRATION
         self._incarnation += 1
         previous = known.broker_epoch if known and clean else -1
         reply = self.controller.register(broker, self._incarnation, previous, directory)
@@ -198,7 +193,7 @@ class Proposer:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`."""
-    host = Host(rules, fenced_sessions=FENCED_SESSIONS in imitated)
+    host = Host(rules)
     seen: Seen = []
     for name, *values in case:
         host.now_ms += 1

@@ -73,6 +73,7 @@ RULES_DECIDE: Final = {
     "clean_shutdown": ("chaos", "elr", 22, "ignored"),
     "min_isr_change": ("min-isr-change", "elr", 0, "keeps-elr"),
     "unclean_registration": ("all-min-isr-unclean", "elr", 0, "removes"),
+    "fenced_session": ("rolling", "elr", 0, "none"),
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
 }

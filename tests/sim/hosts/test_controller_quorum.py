@@ -91,6 +91,8 @@ def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     assert (state(world).isr, state(world).elr) == ((3,), (2,))
     world.cluster.start(2)
     world.run(1)
+    assert state(world).isr == (3,)  # The session of who has stopped is open yet.
+    world.run(12)
     assert state(world).isr == (2, 3)
     assert storage.clean_broker_epoch == epoch
 

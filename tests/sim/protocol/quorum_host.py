@@ -109,7 +109,13 @@ class QuorumHost:
             self._incarnation += 1
             previous = known.broker_epoch if clean and known else -1
             assert not self.controller.register(broker, self._incarnation, previous, directory).error
-            self.sessions.add(broker)
+            self.sessions.discard(broker)
+
+    def heard(self, broker: int, *, want_fence: bool = False, want_shut_down: bool = False) -> None:
+        """A broker that has read all sends a heartbeat."""
+        epoch, offset = self.image.brokers[broker].broker_epoch, self.image.offset
+        self.sessions.add(broker)
+        self.controller.heartbeat(broker, epoch, offset, want_fence=want_fence, want_shut_down=want_shut_down)
 
     def unfence(self, *brokers: int) -> None:
         """Their heartbeats show that they have read all."""

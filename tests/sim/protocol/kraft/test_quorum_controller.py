@@ -67,6 +67,24 @@ def test_a_new_incarnation_waits_for_the_end_of_the_session() -> None:
     assert quorum.controller.register(2, 1, -1).detected_unclean
 
 
+@pytest.mark.parametrize("broker", [2, 3])
+@pytest.mark.parametrize(("rules", "error"), [(KRAFT, NONE), (ELR, DUPLICATE_BROKER_REGISTRATION)])
+def test_a_fenced_broker_has_a_session_from_4_0_on(rules: Rules, error: str, broker: int) -> None:
+    """One that has stopped, and one that only registered and was heard of once."""
+    quorum = QuorumHost(rules).create(1, 2)
+    if broker == 3:
+        quorum.register(3)
+        assert quorum.controller.register(3, 1, -1).error == NONE
+        quorum.heard(3, want_fence=True)
+    else:
+        quorum.heard(2, want_shut_down=True)
+    assert quorum.image.brokers[broker].fenced
+    assert quorum.controller.register(broker, 2, -1).error == error
+    assert f"fenced_session={rules.fenced_session}" in quorum.probes
+    quorum.sessions.discard(broker)
+    assert quorum.controller.register(broker, 3, -1).error == NONE
+
+
 @pytest.mark.parametrize("rules", [ELR, KRAFT])
 def test_who_is_shutting_down_is_replaced_when_its_session_is_over(rules: Rules) -> None:
     quorum = three(rules)
@@ -219,12 +237,14 @@ def test_shutdown_is_not_recorded_before_3_3() -> None:
     assert quorum.lists() == (2, (2, 3), (), ())
 
 
-def test_fencing_is_done_once() -> None:
-    quorum = three()
+@pytest.mark.parametrize(("rules", "records"), [(KRAFT, 0), (ELR, 1)])
+def test_a_session_of_a_fenced_broker_ends_with_a_record_from_4_0_on(rules: Rules, records: int) -> None:
+    quorum = three(rules)
     quorum.fence(3)
-    offset = quorum.image.offset
+    offset, partition = quorum.image.offset, quorum.state
     quorum.fence(3, 9)
-    assert quorum.image.offset == offset
+    assert quorum.image.offset == offset + records
+    assert quorum.state is partition
 
 
 # The ELR, step by step.
@@ -682,6 +702,7 @@ DECIDED_HERE = (
     "clean_shutdown",
     "min_isr_change",
     "unclean_registration",
+    "fenced_session",
     "unclean_recovery",
     "isr_floor",
 )
@@ -704,6 +725,8 @@ def eventful(rules: Rules) -> set[str]:
     quorum.controller.set(MIN_ISR, 2)
     quorum.controller.register(4, 1, quorum.image.brokers[4].broker_epoch)
     quorum.register(2, 1)
+    quorum.heard(2, want_fence=True)
+    quorum.controller.register(2, 2, -1)
     return quorum.probes
 
 
