@@ -128,7 +128,7 @@ class Log:
         """Whole batches with records at or above `offset` and below `end`."""
         lasts, batches = self.lasts, self.batches
         stop = bisect_left(lasts, end - 1)
-        if stop < len(batches) and batches[stop].base_offset < end:
+        while stop < len(batches) and batches[stop].base_offset < end:  # More than one where batches overlap.
             stop += 1
         return batches[bisect_left(lasts, offset) : stop]
 

@@ -127,6 +127,8 @@ def test_follower_takes_below_its_leo_what_the_checked_offset_allows() -> None:
     by_last.append(Batch(10, 24, 1, 30))
     assert by_last.overlaps()
     assert not by_first.overlaps()
+    assert [batch.base_offset for batch in by_last.between(0, 10)] == [0]
+    assert [batch.base_offset for batch in by_last.between(12, 15)] == [0, 10]
     with pytest.raises(UnexpectedAppendOffsetError, match="ends below"):
         by_last.append(Batch(15, 23, 2, 60))
 
