@@ -35,9 +35,10 @@ class PartitionRegistration(LeaderAndIsr):
         removing: replicas that it removes.
         recovering: elected uncleanly, and not yet confirmed by its leader (LeaderRecoveryState).
         directories: broker -> log directory of its replica, where that is not `FIRST_DIRECTORY` (KIP-858).
+        clears_elr: it comes of a ClearElrRecord.
     """
 
-    __slots__ = ("adding", "directories", "elr", "last_known_elr", "recovering", "removing")
+    __slots__ = ("adding", "clears_elr", "directories", "elr", "last_known_elr", "recovering", "removing")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class PartitionRegistration(LeaderAndIsr):
         removing: tuple[int, ...] = (),
         recovering: bool = False,
         directories: Mapping[int, int] = _ALL_FIRST,
+        clears_elr: bool = False,
     ) -> None:
         super().__init__(name, leader, leader_epoch, isr, partition_epoch, replicas)
         self.elr = elr
@@ -62,6 +64,19 @@ class PartitionRegistration(LeaderAndIsr):
         self.removing = removing
         self.recovering = recovering
         self.directories = directories
+        self.clears_elr = clears_elr
+
+    def cleared(self) -> PartitionRegistration:
+        """The partition after a ClearElrRecord (KAFKA-16540)."""
+        after = self.relisted(self.isr, (), ())
+        after.clears_elr = True
+        return after
+
+    def repeated(self, before: PartitionRegistration) -> PartitionRegistration:
+        """The partition when the PartitionChangeRecord that made it of `before` is replayed once more."""
+        after = self.relisted(self.isr, self.elr, self.last_known_elr)
+        after.leader_epoch += self.leader_epoch - before.leader_epoch
+        return after
 
     def relisted(
         self, isr: tuple[int, ...], elr: tuple[int, ...], last_known_elr: tuple[int, ...]
@@ -139,21 +154,26 @@ class MetadataImage:
         offset: how many records.
         brokers: registrations by broker.
         partitions: states by name.
+        cleared_elr: by name, who was in the ELR when a ClearElrRecord emptied it, once for each time. Kafka goes on
+            counting them as members where it looks for the partitions of a broker (BrokersToElrs, 4.0 to 4.3).
         settings: dynamic configuration and feature levels.
     """
 
-    __slots__ = ("brokers", "offset", "partitions", "settings")
+    __slots__ = ("brokers", "cleared_elr", "offset", "partitions", "settings")
 
     def __init__(self) -> None:
         self.offset = 0
         self.brokers: dict[int, BrokerRegistration] = {}
         self.partitions: dict[str, PartitionRegistration] = {}
+        self.cleared_elr: dict[str, tuple[int, ...]] = {}
         self.settings: dict[str, Value] = {}
 
     def replay(self, record: Record) -> None:
         """Take the next record."""
         self.offset += 1
         if isinstance(record, PartitionRegistration):
+            if record.clears_elr:
+                self.cleared_elr[record.name] = self.cleared_elr.get(record.name, ()) + self.partitions[record.name].elr
             self.partitions[record.name] = record
         elif isinstance(record, BrokerRegistration):
             self.brokers[record.broker] = record

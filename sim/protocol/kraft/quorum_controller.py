@@ -120,18 +120,35 @@ class QuorumController(ReplicationControl):
         return self._registered(broker, incarnation, directory, records, unclean=not clean)
 
     def _returns(self, broker: int, *, clean: bool) -> list[Record]:
-        """What a new incarnation changes before it is registered (handleBrokerShutdown)."""
+        """What a new incarnation changes before it is registered (handleBrokerShutdown).
+
+        An unclean one changes each partition once for its ISR and once for each time that Kafka counts the broker into
+        its ELR, all of these from the same state.
+        """
         records: list[Record] = []
         for state in self.image.partitions.values():
-            if broker in state.isr or (not clean and self.elr_enabled and broker in state.elr):
+            changes = int(broker in state.isr)
+            if not clean and self.elr_enabled:
+                changes += int(broker in state.elr)
+                if self._transitions:
+                    changes += self.image.cleared_elr.get(state.name, ()).count(broker)
+            if changes:
                 self._change_rules.decides("unclean_registration")
                 if self._transitions and (clean or not self.elr_enabled):
                     self._add(records, self._without(state, broker))
                 elif self._transitions:
-                    self._add(records, self._without_unclean(state, broker))
+                    self._add_repeated(records, self._without_unclean(state, broker), changes)
                 elif self.elr_enabled and not clean:
                     records.append(self._struck(state, broker))
         return records
+
+    def _add_repeated(self, records: list[Record], change: PartitionChangeBuilder, times: int) -> None:
+        """Put the same change into a transaction several times."""
+        before, after = change.state, self._add(records, change)
+        for _ in range(times - 1):
+            if after is not None:
+                before, after = after, after.repeated(before)
+                records.append(after)
 
     def _without_unclean(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
         change = self._change(state, lambda other: other != broker and self.image.is_active(other))

@@ -376,7 +376,7 @@ class ReplicationControl:
                     enough = len(state.isr) >= min(int(value), len(state.replicas))
                     if self._clears_elr or (enough and not self._keeps_elr):
                         self._host.reached(probes.ELR_CLEARED)
-                        records.append(state.relisted(state.isr, (), ()))  # ClearElrRecord
+                        records.append(state.cleared() if self._clears_elr else state.relisted(state.isr, (), ()))
         self._commit(records)
         if key == ELR_FEATURE:
             self._change_rules = PartitionChangeRules(self._rules, self._host.reached, elr=self.elr_enabled)

@@ -168,6 +168,25 @@ def test_registration_changes_no_partition_without_elr() -> None:
     assert quorum.lists() == (1, (1,), (), ())
 
 
+@pytest.mark.parametrize(("change", "more"), [("clears-elr", 1), ("clears-if-enough", 0)])
+def test_who_was_in_a_cleared_elr_counts_on_as_its_member(change: str, more: int) -> None:
+    """Kafka clears the partition's ELR, and not its map of brokers to ELRs."""
+    quorum = three(ELR.override({"min_isr_change": change}))
+    quorum.fence(1, 2)
+    assert quorum.lists() == (3, (3,), (2,), ())
+    quorum.controller.set(MIN_ISR, 1)
+    assert quorum.lists() == (3, (3,), (), ())
+    quorum.fail_over()
+    quorum.unfence(2)
+    quorum.alter(2, 3)
+    before = quorum.state
+    quorum.sessions.discard(2)
+    quorum.controller.register(2, 1, -1)
+    assert quorum.lists() == (3, (3,), (), ())
+    assert quorum.state.partition_epoch == before.partition_epoch + 1 + more
+    assert quorum.state.leader_epoch == before.leader_epoch
+
+
 def test_a_clean_new_incarnation_leaves_the_isr_and_stays_electable() -> None:
     quorum = three()
     quorum.fence(3)
