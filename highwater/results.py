@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 FIGURES: Final = ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
-SIZES: Final = ("faults", "batches", "events")
 
 
 def _shown(text: object) -> str:
@@ -180,9 +179,7 @@ class Shrunk:
     @property
     def said(self) -> str:
         """How much smaller it has become, and what cures it."""
-        before, after = self.found.before, self.found.after
-        parts = [f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in SIZES]
-        return f"{', '.join(parts)}. {small.cause(self.found)}"
+        return f"{small.sizes(self.found)}. {small.cause(self.found)}"
 
     def _repr_html_(self) -> str:
         return f"<p>{_shown(self.said)}</p>{self.run._repr_html_()}"

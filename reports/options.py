@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -12,7 +13,6 @@ from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
-    from pathlib import Path
 
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
@@ -145,6 +145,52 @@ def strict_option(command: F) -> F:
     """--strict: early warnings count."""
     text = "Let early warnings count as violations (see 'sim/checkers/README.md')."
     return click.option("--strict", is_flag=True, help=text)(command)
+
+
+def failed_run_options(verb: str) -> Callable[[F], F]:
+    """Which failed run a command is about: [DIR|SCENARIO], --plan, --seed, --mode and --scenario.
+
+    Args:
+        verb: what the command does with it, for the help text.
+    """
+
+    def decorate(command: F) -> F:
+        for option in (
+            click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
+            click.option(
+                "--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several."
+            ),
+            click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own."),
+            click.option(
+                "--plan",
+                metavar="FILE",
+                type=click.Path(path_type=Path),
+                help=f"{verb} a recorded run, what replay writes.",
+            ),
+            click.argument("source", metavar="DIR|SCENARIO", required=False),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def evidence_options(part: str) -> Callable[[F], F]:
+    """What a command shares that runs one seed and writes it down: --rule, --set, --strict, --output, --json and those
+    of every command.
+
+    Args:
+        part: the folder that --output gets, for the help text.
+    """
+
+    def decorate(command: F) -> F:
+        text = f"Gets {part}/<seed>-<mode>/."
+        output = click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help=text)
+        for option in (ui_options, json_option, output, strict_option, set_option, rule_option):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def settings(pairs: Iterable[str]) -> dict[str, Value]:

@@ -13,7 +13,7 @@ from reports import exits, options
 from reports.commands.shrink import progress
 from reports.console import pairs, percent, seconds
 from reports.evidence import folder as evidence
-from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import Command, evidence_options, failed_run_options
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,22 +34,11 @@ SHOWN_TIMES: Final = 4
 
 
 @click.command("explain", cls=Command)
-@click.argument("source", metavar="DIR|SCENARIO", required=False)
-@click.option(
-    "--plan", metavar="FILE", type=click.Path(path_type=Path), help="Explain a recorded run, what replay writes."
-)
-@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
-@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
-@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
+@failed_run_options("Explain")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="60s", show_default=True, help="For all; half for shrinking.")
 @click.option("--all", "everything", is_flag=True, help="All sentences; history.txt holds what led to nothing, too.")
-@rule_option
-@set_option
-@strict_option
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets shrunk/<seed>-<mode>/.")
-@json_option
-@ui_options
+@evidence_options("shrunk")
 @click.pass_obj
 def command(
     ui: Ui,

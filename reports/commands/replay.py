@@ -10,7 +10,7 @@ import click
 from reports import exits, options
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
-from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import Command, evidence_options
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -27,12 +27,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
 @click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
 @click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
-@rule_option
-@set_option
-@strict_option
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets seeds/<seed>-<mode>/.")
-@json_option
-@ui_options
+@evidence_options("seeds")
 @click.pass_obj
 def command(
     ui: Ui,

@@ -11,7 +11,7 @@ import click
 from reports import exits, options
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
-from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from reports.options import Command, evidence_options, failed_run_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,21 +26,10 @@ NOTE_SECONDS: Final = 2
 
 
 @click.command("shrink", cls=Command)
-@click.argument("source", metavar="DIR|SCENARIO", required=False)
-@click.option(
-    "--plan", metavar="FILE", type=click.Path(path_type=Path), help="Shrink a recorded run, what replay writes."
-)
-@click.option("--seed", "--seeds", metavar="N", help="Seed, decimal or 0x; a recorded run brings its own.")
-@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several.")
-@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
+@failed_run_options("Shrink")
 @click.option("--kind", metavar="KIND", help="The violation to keep; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take, as 30s or 2m.")
-@rule_option
-@set_option
-@strict_option
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Gets shrunk/<seed>-<mode>/.")
-@json_option
-@ui_options
+@evidence_options("shrunk")
 @click.pass_obj
 def command(
     ui: Ui,

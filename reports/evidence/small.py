@@ -114,11 +114,16 @@ def script(found: Shrunk) -> tuple[str, str]:
         return "", str(error)
 
 
-def said(found: Shrunk, seconds: float) -> str:
-    """How much smaller it has become, in one line."""
+def sizes(found: Shrunk) -> str:
+    """How much smaller it has become."""
     before, after = found.before, found.after
-    parts = [f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in ("faults", "batches", "events")]
-    return f"{', '.join(parts)}, {found.runs} runs, {seconds:.1f} s"
+    names = ("faults", "batches", "events")
+    return ", ".join(f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in names)
+
+
+def said(found: Shrunk, seconds: float) -> str:
+    """How much smaller it has become, and what that took, in one line."""
+    return f"{sizes(found)}, {found.runs} runs, {seconds:.1f} s"
 
 
 def kept(found: Shrunk) -> str:
