@@ -201,6 +201,7 @@ class Script:
 
     def _do(self, action: str, params: Mapping[str, Any]) -> None:
         cluster = self._cluster
+        cluster.network.end_omissions()
         if action == "produce":
             self._produce(params)
         elif action in ("elect", "isr"):

@@ -2,9 +2,12 @@
 
 While nothing changes, a follower's or consumer's fetch goes round: it waits at the leader for
 ``replica.fetch.wait.max.ms``, is answered with nothing new, and the same fetch is sent again. A broker's pings arrive,
-one like the other. Such rounds are not simulated. What begins one notes when; whatever could change its course first
-*settles* it: the round that is under way by then is worked out from phase and period, what it has told the receiver by
-then takes effect at the times at which it would have, and its next message is simulated again.
+one like the other. Such rounds are not simulated: each is an omission (`sim.kernel.scheduler.Omission`) of the two
+nodes that it goes on between, and holds only as long as nothing is called at either of them. Any call that comes to one
+of them first ends what that node leaves out: the round that is under way by then is worked out from phase and period,
+what it has told the receiver by then takes effect at the times at which it would have, and its next message is
+simulated again. The kernel sees to that, for all calls but those of `LOOKS`. What is done to a node or
+link from outside ends it, too: cuts and pauses in `sim.environment.network.Network`, else `Node.end_omissions`.
 
 So that this is exact, what may be left out depends on nothing else that is under way, whether it is left out or not:
 such messages neither wait for others of their connection nor hold them up
@@ -17,13 +20,46 @@ pings take the median of their link. With ``sim.elision = false`` everything is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from sim.environment.network import Channel
 from sim.kernel.message import REPLY
+from sim.kernel.scheduler import Gate, Omission
 
 if TYPE_CHECKING:
-    from sim.environment.network import Channel
     from sim.protocol.messages import FetchReply, FetchRequest, FetchResult
+
+LOOKS: Final = frozenset(
+    {
+        # What may be left out itself, and the most frequent of what it depends on.
+        "on_fetch",
+        "_expire_fetch",
+        "on_fetch_reply",
+        "on_produce",
+        "_ping",
+        "on_ping",
+        "_beat_if",
+        "on_heartbeat",
+        "on_heartbeat_reply",
+        # Timers that find nothing to do, mostly.
+        "_time_out",
+        "_unanswered",
+        "_metadata_timed_out",
+        "_age",
+        "_check_session",
+        "_check",
+        "_shrink_isr",
+        "_periodic",
+        "_balance",
+        "_announce_isr",
+        # Questions whose answers change nothing where they are asked, nor where they are heard.
+        "ask_regularly",
+        "on_list_offsets",
+        "on_list_offsets_reply",
+        "on_metadata",
+    }
+)
+"""Handlers before which nothing ends: they, or what they change (a HW, an ISR, the metadata log), see to that."""
 
 
 class Server(Protocol):
@@ -59,7 +95,7 @@ class Asker(Protocol):
         """So many empty answers came, after each of which the same fetch was sent, last at that time if any came."""
 
 
-class Fetch:
+class Fetch(Omission):
     """A fetch that goes round.
 
     Args:
@@ -70,22 +106,9 @@ class Fetch:
         back: the connection to the asker.
         arrived_us: when it began to wait.
         wait_us: for how long it waits.
-
-    Attributes:
-        server: see above.
-        asker: whose it is.
     """
 
-    __slots__ = (
-        "_arrived_us",
-        "_back",
-        "_request",
-        "_result",
-        "_there",
-        "_wait_us",
-        "asker",
-        "server",
-    )
+    __slots__ = ("_arrived_us", "_asker", "_back", "_request", "_result", "_server", "_there", "_wait_us")
 
     def __init__(
         self,
@@ -97,8 +120,9 @@ class Fetch:
         arrived_us: int,
         wait_us: int,
     ) -> None:
-        self.server = server
-        self.asker = back.target
+        super().__init__((there, back))
+        self._server = server
+        self._asker = back.target
         self._request = request
         self._result = result
         self._there = there
@@ -106,17 +130,18 @@ class Fetch:
         self._arrived_us = arrived_us
         self._wait_us = wait_us
 
-    def settle(self, now_us: int, *, answered: bool = False) -> None:
-        """Go on for real from where it is by now.
+    def begin(self) -> None:
+        """See `Omission.begin`."""
+        self._request.omission = self
+        super().begin()
 
-        Args:
-            now_us: the time.
-            answered: whether the server is about to answer it, if it waits.
-        """
-        server, request, wait_us = self.server, self._request, self._wait_us
+    def settle(self, now_us: int) -> None:
+        """See `Omission.settle`; one that is not `delayed` any more is about to be answered, if it waits."""
+        server, asker, request, wait_us = self._server, self._asker, self._request, self._wait_us
+        request.omission = None
         if now_us < self._arrived_us + wait_us:
-            self.asker.fetched_again(request, -1, 0)
-            if not answered:
+            asker.fetched_again(request, -1, 0)
+            if request.delayed:
                 server.waits_until(request, self._arrived_us + wait_us)
             return
         about = request.about()
@@ -128,39 +153,48 @@ class Fetch:
         if rounds:
             server.refetched(request, arrived_us)
         if phase_us < wait_us:
-            self.asker.fetched_again(request, arrived_us - there_us, rounds)
-            if not answered:
+            asker.fetched_again(request, arrived_us - there_us, rounds)
+            if request.delayed:
                 server.waits_until(request, arrived_us + wait_us)
             return
         server.left(request)
         if phase_us < wait_us + back_us:
-            self.asker.fetched_again(request, arrived_us - there_us, rounds)
+            asker.fetched_again(request, arrived_us - there_us, rounds)
             server.answered(request, self._result, self._back, answered_us)
         else:
-            self.asker.fetched_again(request, answered_us, rounds + 1)
+            asker.fetched_again(request, answered_us, rounds + 1)
             self._there.deliver_at(answered_us + there_us, self._there.target.on_fetch, request)
 
 
 class Pinger(Protocol):
-    """Who pings."""
+    """Who pings.
+
+    Attributes:
+        metadata_offset: what its pings tell, if they tell anything.
+    """
 
     node: int
+    life: Gate
+
+    @property
+    def metadata_offset(self) -> int:
+        """See above."""
 
     def ping_again(self, channel: Channel[Any], arrives_us: int, next_us: int) -> None:
         """A ping is under way until the one time (-1: none is), and the next one is sent at the other."""
-
-    def had_read(self, at_us: int) -> int:
-        """How much it could tell then, since pings were left out: see `Sessions.heard`."""
 
 
 class Sessions(Protocol):
     """Who is pinged."""
 
-    def heard(self, broker: int, last_us: int, had_read: int) -> None:
+    def goes_on(self, broker: int) -> None:
+        """A broker's pings are left out, and its session goes on until `heard`."""
+
+    def heard(self, broker: int, last_us: int, metadata_offset: int) -> None:
         """A session was last heard of at that time (-1: not since pings were left out), by a ping that told so much."""
 
 
-class Pings:
+class Pings(Omission):
     """A broker's pings.
 
     Args:
@@ -173,18 +207,20 @@ class Pings:
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")
 
     def __init__(self, pinger: Pinger, channel: Channel[Any], sent_us: int, interval_us: int) -> None:
+        super().__init__((pinger.life, channel))
         self._pinger = pinger
         self._sessions: Sessions = channel.target
         self._channel = channel
         self._sent_us = sent_us
         self._interval_us = interval_us
 
-    def next_us(self, now_us: int) -> int:
-        """When the next ping is sent."""
-        return now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
+    def begin(self) -> None:
+        """See `Omission.begin`."""
+        self._sessions.goes_on(self._pinger.node)
+        super().begin()
 
     def settle(self, now_us: int) -> None:
-        """Ping for real from now on."""
+        """See `Omission.settle`."""
         interval_us = self._interval_us
         sent_us = now_us - (now_us - self._sent_us) % interval_us
         arrives_us = sent_us + self._channel.usual_us
@@ -192,49 +228,5 @@ class Pings:
             heard_us, under_way_us = arrives_us, -1
         else:
             heard_us, under_way_us = (arrives_us - interval_us if sent_us > self._sent_us else -1), arrives_us
-        had_read = 0 if heard_us < 0 else self._pinger.had_read(heard_us - self._channel.usual_us)
-        self._sessions.heard(self._pinger.node, heard_us, had_read)
+        self._sessions.heard(self._pinger.node, heard_us, self._pinger.metadata_offset)
         self._pinger.ping_again(self._channel, under_way_us, sent_us + interval_us)
-
-
-class Idle:
-    """What goes round at present.
-
-    Args:
-        elides: ``sim.elision``.
-
-    Attributes:
-        elides: see above.
-        fetches: by request.
-        pings: by broker.
-        messages: pings, and fetches with their answers, that were simulated though nothing could come of them.
-    """
-
-    __slots__ = ("elides", "fetches", "messages", "pings")
-
-    def __init__(self, *, elides: bool) -> None:
-        self.elides = elides
-        self.fetches: dict[FetchRequest, Fetch] = {}
-        self.pings: dict[int, Pings] = {}
-        self.messages = 0
-
-    def settle_fetches(self, node: int, now_us: int, other: int = -1) -> None:
-        """Settle the fetches of a node and those that wait at it, or only those between it and another one."""
-        for request, fetch in list(self.fetches.items()):
-            ends = (fetch.server.node, fetch.asker.node)
-            if node in ends and (other < 0 or other in ends):
-                del self.fetches[request]
-                fetch.settle(now_us)
-
-    def settle_waiting(self, requests: list[FetchRequest], now_us: int) -> None:
-        """Settle fetches of which those that wait are about to be answered."""
-        for request in list(requests):
-            fetch = self.fetches.pop(request, None)
-            if fetch is not None:
-                fetch.settle(now_us, answered=True)
-
-    def settle_pings(self, broker: int, now_us: int) -> None:
-        """Settle a broker's pings."""
-        pings = self.pings.pop(broker, None)
-        if pings is not None:
-            pings.settle(now_us)

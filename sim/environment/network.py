@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from sim.environment.elision import Idle
 from sim.kernel.message import ALIKE, Message
 from sim.kernel.mixing import BITS, mixed
-from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, place_of, refuse
+from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, Omission, place_of, refuse
 from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -123,6 +122,7 @@ class Node:
     def perform(self, handler: Handler, argument: Any) -> None:
         """Let the process do something, as soon as it is not paused."""
         held = self.life.held
+        self.end_omissions()
         if held is None:
             handler(argument)
         else:
@@ -144,6 +144,12 @@ class Node:
         self.frozen = False
         self.life.open = False
         self.life.held = None
+
+    def end_omissions(self, kind: type[Omission] = Omission) -> None:
+        """Something about this node is about to change that no call to it tells: end omissions of a kind."""
+        for omission in self.life.omissions[:]:
+            if isinstance(omission, kind):
+                omission.end(self.network.now_us)
 
     def reach(self, peer: int) -> Channel[Any] | None:
         """The connection to a node, opened if need be; None while that node is down."""
@@ -207,6 +213,7 @@ class Channel(Gate, Generic[Target]):
     def __init__(self, network: Network, link: Link, source: int, target: Target, life: Gate) -> None:
         self.source = source
         self.owner = life.owner
+        self.omissions = life.omissions
         self._life = life
         self._kernel, self._queue, self._calls = network.wiring
         self._link = link
@@ -328,7 +335,8 @@ class Network:
 
     Attributes:
         loss: see above; 0 after healing.
-        idle: what is left out at present.
+        elides: see above.
+        idle_messages: pings, and fetches with their answers, that were simulated though nothing could come of them.
         nodes: who is up, by node id.
         wiring: what every connection works with.
         version: raised whenever a broker's answers may have changed.
@@ -340,13 +348,19 @@ class Network:
         self._kernel = kernel
         self.loss = loss
         self._fixed = fixed
-        self.idle = Idle(elides=elides)
+        self.elides = elides
+        self.idle_messages = 0
         self._key = streams.key("network")
         self.wiring = (kernel, *kernel.plain_queue())
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[tuple[int, Callable[[], int], Gate, Handler, Any]] = []
         self.nodes: dict[int, Node] = {}
         self.version = 0
+
+    @property
+    def now_us(self) -> int:
+        """See `Kernel.now_us`."""
+        return self._kernel.now_us
 
     def link(self, source: int, target: int) -> Link:
         """The link in that direction."""
@@ -393,7 +407,7 @@ class Network:
             silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
                 of the broken connection at once.
         """
-        self.settle(node.node)
+        node.end_omissions()
         del self.nodes[node.node]
         node.end()
         for channel in node.out.values():
@@ -416,12 +430,11 @@ class Network:
         for node in self.nodes.values():
             node.out.clear()
             node.incoming.clear()
+            node.life.omissions.clear()
         self.nodes.clear()
         for link in self._links.values():
             link.channel = None
         self._waiting.clear()
-        self.idle.fetches.clear()
-        self.idle.pings.clear()
 
     def changed(self) -> None:
         """What brokers answer may be different from now on: those who wait for that try again at their times."""
@@ -443,7 +456,12 @@ class Network:
         """
         self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
 
-    # What is left out: see `sim.environment.elision`.
+    # Links.
+
+    def end_omissions(self) -> None:
+        """Anything may change: simulate all that is left out."""
+        for node in self.nodes.values():
+            node.end_omissions()
 
     def steady(self, first: int, second: int) -> bool:
         """Whether all that two nodes say to each other arrives."""
@@ -454,29 +472,17 @@ class Network:
         there, back = links.get((first, second)), links.get((second, first))
         return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
 
-    def settle(self, node: int) -> None:
-        """Something about a node is about to change: simulate what it says and hears."""
-        idle, now_us = self.idle, self._kernel.now_us
-        if idle.fetches:
-            idle.settle_fetches(node, now_us)
-        if idle.pings:
-            for broker in [node] if node else list(idle.pings):
-                idle.settle_pings(broker, now_us)
-
-    def settle_fetches(self, node: int) -> None:
-        """Simulate fetches of a node and those that wait at it."""
-        if self.idle.fetches:
-            self.idle.settle_fetches(node, self._kernel.now_us)
-
-    def _settle_link(self, source: int, target: int) -> None:
-        now_us = self._kernel.now_us
-        self.idle.settle_fetches(source, now_us, target)
-        if not source or not target:
-            self.idle.settle_pings(source or target, now_us)
+    def _end_omissions(self, source: int, target: int) -> None:
+        """A link is about to change."""
+        one, other = self.nodes.get(source), self.nodes.get(target)
+        if one is not None and other is not None:
+            for omission in one.life.omissions[:]:
+                if omission in other.life.omissions:
+                    omission.end(self._kernel.now_us)
 
     def pause(self, node: Node) -> None:
         """A process stands still; see `Node.freeze`."""
-        self.settle(node.node)
+        node.end_omissions()
         node.freeze(self._kernel.now_us)
         self._update_channels(node)
 
@@ -499,7 +505,7 @@ class Network:
 
     def slow(self, source: int, target: int, by_us: int) -> None:
         """Messages in this direction take longer from now on; what is negative takes that back."""
-        self._settle_link(source, target)
+        self._end_omissions(source, target)
         link = self.link(source, target)
         link.table = tuple([latency_us + by_us for latency_us in link.table])
         if link.channel is not None:
@@ -510,7 +516,7 @@ class Network:
 
         Not for links of clients, which must know (`loss`).
         """
-        self._settle_link(source, target)
+        self._end_omissions(source, target)
         self.link(source, target).loss += permille
 
     def resend(self, source: int, target: int, permille: int) -> None:
@@ -527,22 +533,20 @@ class Network:
 
     def lose(self, loss: int) -> None:
         """From now on every link loses so many messages of a thousand."""
-        for node in list(self.nodes):
-            self.settle(node)
+        self.end_omissions()
         self.loss = loss
         for link in self._links.values():
             link.loss = loss
 
     def redraw(self, number: int) -> None:
         """From now on messages take other times, those of a number from 1; what is under way arrives as it was to."""
-        for node in list(self.nodes):
-            self.settle(node)
+        self.end_omissions()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():
             link.key = self._own(source, target)
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
-        self._settle_link(source, target)
+        self._end_omissions(source, target)
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:

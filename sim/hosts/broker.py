@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sim.config import Value
-from sim.environment.elision import Pings
+from sim.environment.elision import Fetch, Pings
 from sim.environment.network import Channel, Network
 from sim.environment.storage import RecoveryError, Storage
 from sim.history import steps
@@ -246,26 +246,21 @@ class Broker(Following):
         Returns:
             Whether that was done; otherwise it is counted.
         """
-        idle = self.network.idle
-        if idle.elides:
-            idle.pings[self.node] = Pings(self, channel, self.kernel.now_us, interval_us)
+        if self.network.elides:
+            Pings(self, channel, self.kernel.now_us, interval_us).begin()
             return True
-        idle.messages += 1
+        self.network.idle_messages += 1
         return False
 
     def ping_again(self, channel: Channel[Any], arrives_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
         raise NotImplementedError
 
-    def had_read(self, at_us: int) -> int:  # noqa: ARG002 - for subclasses
-        """See `sim.environment.elision.Pinger`: without a quorum nobody waits for that."""
-        return 0
-
     # Standing still.
 
     def stall(self, *, stalled: bool) -> None:
         """The disk does not answer: whatever needs the partition waits, and what waited goes on."""
-        self.network.settle_fetches(self.node)
+        self.end_omissions()
         self._stalled = stalled
         self._isr_expiration.watch()
         self._release()
@@ -284,6 +279,7 @@ class Broker(Following):
         calls = self.backlog.calls
         while calls and self.waiting is None:
             handler, message = calls.popleft()
+            self.end_omissions()
             handler(message)
 
     def _wait(self, *, waits: bool) -> None:
@@ -332,6 +328,12 @@ class Broker(Following):
         """See `PartitionHost.propose_isr`."""
         raise NotImplementedError
 
+    def note_proposal(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """An ISR is about to be proposed: see to it that it is looked at again."""
+        self.end_omissions()
+        self._isr_expiration.watch()
+        self._recorder.record(steps.IsrSent(partition, isr))
+
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`."""
         return broker in self.live
@@ -372,11 +374,11 @@ class Broker(Following):
         if partition.is_leader:
             if replica.hw > previous:
                 self.wake_consumers()
-            self.network.settle_fetches(self.node)
+            self.end_omissions(Fetch)
 
     def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
         """See `ReplicaHost.log_start_moved`."""
-        self.network.settle_fetches(self.node)
+        self.end_omissions()
         self.storage.front_dropped(dropped, previous, self.kernel.now_us)
         self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
         self.network.changed()  # Where epochs end.

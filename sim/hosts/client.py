@@ -138,7 +138,7 @@ class Client(Node):
         Args:
             always: the failure may pass without a change at a broker (a lost message), so the next try is made.
         """
-        self.network.settle_fetches(self.node)  # Those that were answered well count.
+        self.end_omissions()  # Fetches that were answered well count.
         if always:
             self._version = -1
         if not self._refreshing:
@@ -200,7 +200,6 @@ class Client(Node):
         if reply.request is not self._asked:
             return
         self._asked = None
-        self.network.settle_fetches(self.node)
         epoch = reply.leader_epoch
         older = NO_EPOCH < epoch < self._newest_epoch
         if older:
@@ -227,7 +226,6 @@ class Client(Node):
 
     def forget_leader(self) -> None:
         """The leader is unknown until metadata names it."""
-        self.network.settle_fetches(self.node)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
 

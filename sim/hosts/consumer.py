@@ -119,7 +119,7 @@ class Consumer(Client):
         self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
         if self.network.loss:
             self._timed = self._fetch
-            self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, self._fetch)
+            self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._fetch_timed_out, self._fetch)
         send = channel.send_beside if again else channel.send
         send(channel.target.on_fetch, self._fetch)
 
@@ -144,13 +144,11 @@ class Consumer(Client):
             self._timed = None
             self.succeeded()
 
-    def _time_out(self, fetch: FetchRequest) -> None:
+    def _fetch_timed_out(self, fetch: FetchRequest) -> None:
         """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
-        if fetch is self._fetch:
-            self.network.settle_fetches(self.node)
-            if fetch is self._timed:  # And not one like it, sent since.
-                self.connection_lost()
-                self.retry_later(always=True)
+        if fetch is self._fetch and fetch is self._timed:  # And not one like it, sent since.
+            self.connection_lost()
+            self.retry_later(always=True)
 
     def on_fetch_reply(self, reply: FetchReply) -> None:
         """A leader answered."""
@@ -214,7 +212,6 @@ class Consumer(Client):
 
     def _place(self, offset: int, epoch: int) -> None:
         """Go to an offset; an epoch ahead of the metadata is waited for."""
-        self.network.settle_fetches(self.node)
         self._fetch = None
         self.epoch_seen(epoch)
         self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
@@ -278,7 +275,6 @@ class Consumer(Client):
 
     def pause(self) -> None:
         """Stop reading; what is under way is dropped."""
-        self.network.settle_fetches(self.node)
         self.paused = True
         self._fetch = None
 
@@ -342,6 +338,8 @@ class Consumer(Client):
     def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
         """A leader answered: an offset for the application, or where to go on reading."""
         request = reply.request
+        if request is not self._ask:
+            self.end_omissions()
         if request is self._ask:
             self._ask = None
             if not reply.error:
@@ -379,7 +377,6 @@ class Consumer(Client):
         """See `Client.leader_known`: a fetch that waits at another leader, or for another epoch, is given up."""
         channel = self.channel()
         assert channel is not None
-        self.network.settle_fetches(self.node)
         fetch = self._fetch
         if not self._validates and self.leader_epoch != self.at.leader_epoch and self.at.offset_epoch != NO_EPOCH:
             self.reached(branch(self.rules, "consumer_validation"))
@@ -390,5 +387,4 @@ class Consumer(Client):
 
     def connection_lost(self) -> None:
         """See `Client.connection_lost`."""
-        self.network.settle_fetches(self.node)
         self._fetch = self._reset = self._validation = None

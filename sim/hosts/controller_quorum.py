@@ -131,6 +131,7 @@ class ControllerQuorum(ControlPlane):
 
     def append(self, records: Sequence[Record]) -> None:
         """See `QuorumControllerHost.append`: commit records, and let everybody have them."""
+        self.end_omissions()
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
         for record in records:
@@ -158,7 +159,7 @@ class ControllerQuorum(ControlPlane):
 
     def lag(self, broker: int, by_us: int) -> bool:
         """See `ControlPlane.lag`."""
-        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self.end_omissions()
         self.log.lag(broker, by_us)
         return True
 
@@ -227,8 +228,7 @@ class ControllerQuorum(ControlPlane):
 
     def has_session(self, broker: int) -> bool:
         """See `QuorumControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
-        self.network.idle.settle_pings(broker, self._kernel.now_us)
-        return self.sessions.is_open(broker)
+        return broker in self.sessions.going_on or self.sessions.is_open(broker)
 
     def holds(self, broker: int) -> bool:
         """See `ControlPlane.holds`."""
@@ -240,11 +240,9 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
-        now_us = self._kernel.now_us
-        self.sessions.heard(broker, now_us)
-        if heartbeat.want_shut_down:  # What others have replayed matters now.
-            for other in sorted(self.network.idle.pings):
-                self.network.idle.settle_pings(other, now_us)
+        if not self.has_heard(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
+            self.end_omissions()
+        self.sessions.heard(broker, self._kernel.now_us)
         answer = self.active.heartbeat(
             broker,
             heartbeat.broker_epoch,
@@ -294,11 +292,16 @@ class ControllerQuorum(ControlPlane):
         """See `HeartbeatSessions.outlasts`."""
         return self.sessions.outlasts(broker, arrives_us, interval_us)
 
-    def heard(self, broker: int, last_us: int, had_read: int) -> None:
+    def goes_on(self, broker: int) -> None:
+        """See `sim.environment.elision.Sessions`."""
+        self.sessions.going_on.add(broker)
+
+    def heard(self, broker: int, last_us: int, metadata_offset: int) -> None:
         """See `sim.environment.elision.Sessions`: with each heartbeat it told how much it had replayed."""
+        self.sessions.going_on.discard(broker)
         if last_us >= 0:
             self.sessions.heard(broker, last_us)
-            self.active.has_read(broker, had_read)
+            self.active.has_read(broker, metadata_offset)
         self.sessions.watch(broker)
 
     def expire(self, broker: int) -> bool:
@@ -310,7 +313,7 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.fenced or self.frozen:
             return False
-        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self.end_omissions()
         self.sessions.end(broker)
         self.active.fence(broker)
         return True

@@ -162,7 +162,7 @@ class Following(Serving):
     ) -> EpochEndRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = EpochEndRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
-        if self._answered_alike == asks and self.network.idle.elides:
+        if self._answered_alike == asks and self.network.elides:
             # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
             round_us = self.kernel.now_us - self._asked_us
             self.network.retry_after_change(lambda: round_us, self.life, self._send_epoch_end, (fetcher, request))
@@ -212,6 +212,7 @@ class Following(Serving):
 
     def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
         """A leader answered ListOffsets."""
+        self.end_omissions()
         for fetcher in self._fetchers.values():
             fetcher.on_list_offsets_reply(reply, self.kernel.now_us)
 
@@ -256,7 +257,7 @@ class Following(Serving):
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
-        if request in self.network.idle.fetches:
+        if isinstance(request, FetchRequest) and request.omission is not None:
             return  # It is answered again and again.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
         if due_us <= until_us:

@@ -24,6 +24,7 @@ class HeartbeatSessions:
         keeps_fenced: whether sessions of fenced brokers count (rule ``fenced_session``).
 
     Attributes:
+        going_on: brokers whose sessions are kept by heartbeats that are left out.
         unfenced: the brokers that are.
     """
 
@@ -36,6 +37,7 @@ class HeartbeatSessions:
         self._heard_us: dict[int, int] = {}
         self._watched: set[int] = set()
         self.unfenced: set[int] = set()
+        self.going_on: set[int] = set()
 
     @property
     def brokers(self) -> list[int]:
@@ -89,15 +91,16 @@ class HeartbeatSessions:
     def _check(self, broker: int) -> None:
         """Fence brokers that were silent for too long, in order of ids: after `touch` several may be due at once."""
         self._watched.discard(broker)
-        controller, pings = self._quorum.active, self._quorum.network.idle.pings
+        controller = self._quorum.active
         watched: Collection[int] = self._heard_us if self._keeps_fenced else self.unfenced
-        if broker not in watched or broker in pings:
+        if broker not in watched or broker in self.going_on:
             return
         last_us = self._kernel.now_us - self._session_us
         if self._heard_us[broker] > last_us:
             self.watch(broker)
             return
+        self._quorum.end_omissions()
         for other in sorted(watched):
-            if self._heard_us[other] <= last_us and other not in pings:
+            if self._heard_us[other] <= last_us:
                 self.end(other)
                 controller.fence(other)

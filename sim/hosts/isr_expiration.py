@@ -51,6 +51,8 @@ class IsrExpiration:
         self.watching = False
         partition = broker.partition
         if partition is not None and partition.is_leader:
+            if partition.has_laggards:
+                broker.end_omissions()
             partition.shrink_isr(broker.kernel.now_us)
-            if partition.has_laggards or not broker.network.idle.elides:
+            if partition.has_laggards or not broker.network.elides:
                 self.watch()

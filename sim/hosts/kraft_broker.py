@@ -55,7 +55,6 @@ class KRaftBroker(Broker):
         "_beats",
         "_previous_broker_epoch",
         "_published",
-        "_read",
         "_registering",
         "_retry_us",
         "_sender",
@@ -77,7 +76,6 @@ class KRaftBroker(Broker):
         self._unpublished: list[MetadataRecords] = []
         self._wants_shut_down = False
         self._beats = 0
-        self._read: list[tuple[int, int]] = []
         """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
         self._tells_directory = self.rules.directory_assignment != "none"
         self._assigning = False
@@ -148,7 +146,6 @@ class KRaftBroker(Broker):
         channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
         interval_us = self.settings.heartbeat_us
         if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
-            self._read = [(self.kernel.now_us - 1, self.image.offset)]
             return
         if not self.zombie:
             channel = self.reach(CONTROL)
@@ -167,7 +164,6 @@ class KRaftBroker(Broker):
 
     def _beat_now(self) -> None:
         """Do not wait for the interval (scheduleNextCommunicationImmediately)."""
-        self.network.idle.settle_pings(self.node, self.kernel.now_us)
         self._beats += 1
         self._beat(None)
 
@@ -196,14 +192,8 @@ class KRaftBroker(Broker):
     def ping_again(self, channel: Channel[QuorumSessions], arrives_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
         if arrives_us >= 0:
-            heartbeat = self._sign_of_life()
-            heartbeat.metadata_offset = self.had_read(arrives_us - channel.usual_us)
-            channel.deliver_at(arrives_us, channel.target.on_heartbeat, heartbeat)
+            channel.deliver_at(arrives_us, channel.target.on_heartbeat, self._sign_of_life())
         self._beat_after(next_us - self.kernel.now_us)
-
-    def had_read(self, at_us: int) -> int:
-        """See `sim.environment.elision.Pinger`: what it had replayed of the metadata log."""
-        return next(offset for since_us, offset in reversed(self._read) if since_us < at_us)
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
         """The controller answered a heartbeat."""
@@ -266,7 +256,6 @@ class KRaftBroker(Broker):
                 image.replay(record)
                 if isinstance(record, ConfigRecord):
                     changed[record.key] = record.value
-            self._read.append((self.kernel.now_us, image.offset))
         for key, value in changed.items():
             self.on_config_changed((key, value))
         live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
@@ -285,7 +274,6 @@ class KRaftBroker(Broker):
         """Lead, follow, or drop the replica (ReplicaManager.applyDelta)."""
         partition = self.partition
         assert partition is not None
-        self.network.settle_fetches(self.node)
         if self.node not in state.replicas:
             self._drop(partition)
             return
@@ -351,9 +339,7 @@ class KRaftBroker(Broker):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: ask the controller."""
-        self.network.settle_fetches(self.node)
-        self._isr_expiration.watch()
-        self._recorder.record(steps.IsrSent(partition, isr))
+        self.note_proposal(partition, isr)
         epochs = partition.followers.broker_epochs(isr, self.node, self.broker_epoch)
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)
@@ -374,6 +360,7 @@ class KRaftBroker(Broker):
 
     def _unanswered(self, request: AlterPartitionRequest) -> None:
         if request is self._asked:
+            self.end_omissions()
             self._asked = None
             self._sender.on_reply("REQUEST_TIMED_OUT", {}, self.kernel.now_us)
 
@@ -382,7 +369,6 @@ class KRaftBroker(Broker):
         if reply.request is not self._asked:
             return
         self._asked = None
-        self.network.settle_fetches(self.node)
         self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
         self._isr_expiration.watch()
         self.network.changed()
@@ -394,7 +380,6 @@ class KRaftBroker(Broker):
         if self.broker_epoch < 0:
             self.exit(SHUTDOWN)
         elif not self._wants_shut_down:
-            self.network.idle.settle_pings(self.node, self.kernel.now_us)  # None that is under way says so.
             self._wants_shut_down = True
             self._beat_now()
 

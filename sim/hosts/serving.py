@@ -212,9 +212,8 @@ class Serving(Node):
             offset, epoch, last_epoch, request.replica < 0
         ):
             return False  # It was served, and would be refused now.
-        idle = network.idle
-        if not idle.elides:
-            idle.messages += 2
+        if not network.elides:
+            network.idle_messages += 2
             return False
         there: Channel[Server] | None = asker.out.get(self.node)
         back: Channel[Asker] | None = self.reach(request.node)
@@ -224,7 +223,7 @@ class Serving(Node):
         answer_us = wait_us + back.longest_us
         if not asker.waits_for(self.node, request.delayed_since_us + answer_us, there.longest_us + answer_us):
             return False
-        idle.fetches[request] = Fetch(self, request, self._nothing_new, there, back, request.delayed_since_us, wait_us)
+        Fetch(self, request, self._nothing_new, there, back, request.delayed_since_us, wait_us).begin()
         return True
 
     @property
@@ -262,8 +261,12 @@ class Serving(Node):
         """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
         ids; they are taken off the list.
         """
-        if self.network.idle.fetches:
-            self.network.idle.settle_waiting(delayed, self.kernel.now_us)
+        if self.life.omissions:
+            now_us = self.kernel.now_us
+            for request in delayed[:]:
+                if request.omission is not None:
+                    request.delayed = False
+                    request.omission.end(now_us)
         waiting = sorted(delayed, key=_arrival) if len(delayed) > 1 else delayed[:]
         delayed.clear()
         return waiting

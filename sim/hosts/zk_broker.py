@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.environment.network import Channel
-from sim.history import steps
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.peers import Controlled, ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
@@ -138,7 +137,6 @@ class ZooKeeperBroker(Broker):
             self.reached(probes.REGISTRATION_REFUSED)
             self.exit(REFUSED)
             return
-        self.network.settle_fetches(self.node)  # They carry the broker epoch.
         self.broker_epoch = self.zookeeper.session = reply.broker_epoch
         self._noticed = 0
         for key, value in reply.config.items():
@@ -289,7 +287,6 @@ class ZooKeeperBroker(Broker):
             if self.rules.stop_replica == "checked":
                 error = FENCED_LEADER_EPOCH
         if not error:
-            self.network.settle_fetches(self.node)
             if request.delete:
                 self._delete_partition(partition)
             else:
@@ -328,7 +325,6 @@ class ZooKeeperBroker(Broker):
         if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
             self.reached(probes.DECISION_OUTDATED)
             return
-        self.network.settle_fetches(self.node)
         self._begin_checkpoints()
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
@@ -344,9 +340,7 @@ class ZooKeeperBroker(Broker):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
-        self.network.settle_fetches(self.node)
-        self._isr_expiration.watch()
-        self._recorder.record(steps.IsrSent(partition, isr))
+        self.note_proposal(partition, isr)
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )

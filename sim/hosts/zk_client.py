@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sim.hosts.zk_messages import ZOOKEEPER, Request
+from sim.environment.elision import Pings
+from sim.hosts.zk_messages import Request
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -58,12 +59,9 @@ class ZooKeeperClient:
         if broker is None:
             return
         request = Request(broker.node, operation, done, concerns, lasting=lasting)
+        broker.end_omissions(Pings)  # With each ping it is asked again.
         self.pending.append(request)
         self._send(request)
-        idle, now_us = broker.network.idle, broker.kernel.now_us
-        pings = idle.pings.get(broker.node)
-        if pings is not None and pings.next_us(now_us) <= _answered_by_us(broker):
-            idle.settle_pings(broker.node, now_us)  # It would be asked again with that ping.
 
     def ask_again(self) -> None:
         """Repeat what was not answered."""
@@ -81,12 +79,3 @@ class ZooKeeperClient:
         if request in self.pending:
             self.pending.remove(request)
             request.done(request.result)
-
-
-def _answered_by_us(broker: ZooKeeperBroker) -> int:
-    """When ZooKeeper has answered what it is asked now, if nothing gets lost."""
-    there = broker.reach(ZOOKEEPER)
-    assert there is not None
-    back = there.target.reach(broker.node)
-    there_us = there.latest_us()
-    return there_us if back is None else there_us + int(back.latest_us()) - broker.kernel.now_us

@@ -17,7 +17,6 @@ from sim.hosts.zk_messages import (
     MOVED,
     PENDING,
     SCRIPT,
-    ZOOKEEPER,
     Decision,
     Ping,
     Register,
@@ -50,17 +49,19 @@ class Session:
     Attributes:
         incarnation: of the broker's process.
         broker_epoch: czxid of its registration.
+        goes_on: whether it is kept by pings that are left out.
         last_us: when it was last heard of.
         notices: which it may not have heard of yet.
         noticed: how many were sent.
         watched: whether a timer waits for its end.
     """
 
-    __slots__ = ("broker_epoch", "incarnation", "last_us", "noticed", "notices", "watched")
+    __slots__ = ("broker_epoch", "goes_on", "incarnation", "last_us", "noticed", "notices", "watched")
 
     def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch
+        self.goes_on = False
         self.last_us = last_us
         self.notices: list[WatchedEvent] = []
         self.noticed = 0
@@ -155,9 +156,14 @@ class ZooKeeper(ControlPlane):
         """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
-    def heard(self, broker: int, last_us: int, had_read: int) -> None:  # noqa: ARG002 - for a quorum
+    def goes_on(self, broker: int) -> None:
+        """See `sim.environment.elision.Sessions`."""
+        self.sessions[broker].goes_on = True
+
+    def heard(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
         """See `sim.environment.elision.Sessions`; what watched the session meanwhile goes on watching it."""
         session = self.sessions[broker]
+        session.goes_on = False
         session.last_us = max(session.last_us, last_us)
         if not session.watched:
             self._watch(broker, session)
@@ -170,7 +176,7 @@ class ZooKeeper(ControlPlane):
     def _check_session(self, entry: tuple[int, Session]) -> None:
         broker, session = entry
         session.watched = False
-        if self.sessions.get(broker) is not session or broker in self.network.idle.pings:
+        if self.sessions.get(broker) is not session or session.goes_on:
             return
         if session.last_us + self.session_us > self._kernel.now_us:
             self._watch(broker, session)
@@ -179,15 +185,15 @@ class ZooKeeper(ControlPlane):
 
     def _end_stale(self) -> None:
         """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
+        self.end_omissions()
         last_us = self._kernel.now_us - self.session_us
-        pings = self.network.idle.pings
         for broker, session in sorted(self.sessions.items()):
-            if session.last_us <= last_us and broker not in pings:
+            if session.last_us <= last_us:
                 self.end_session(broker)
 
     def end_session(self, broker: int) -> bool:
         """A session expires or is closed: its nodes are gone. False if there is none."""
-        self.network.idle.settle_pings(broker, self._kernel.now_us)
+        self.end_omissions()
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
@@ -252,6 +258,7 @@ class ZooKeeper(ControlPlane):
         """A watch of a broker fires."""
         session = self.sessions.get(broker)
         if session is not None:
+            self.end_omissions()
             session.noticed += 1
             now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
             notice = WatchedEvent(session.broker_epoch, session.noticed, handler, argument, now_us, partition_epoch)
@@ -438,7 +445,6 @@ class ScriptedZooKeeper(ZooKeeper):
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """See `ControlPlane.decide`: a new leader epoch, told to all registered brokers."""
-        self.network.settle(ZOOKEEPER)
         self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
             if broker in self.sessions:

@@ -61,14 +61,49 @@ class Gate:
         open: they do.
         held: where a closed gate puts them; None: they are dropped.
         owner: the node that receives them.
+        omissions: what that node leaves out at present.
     """
 
-    __slots__ = ("held", "open", "owner")
+    __slots__ = ("held", "omissions", "open", "owner")
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
         self.held: Backlog | None = None
         self.owner = owner
+        self.omissions: list[Omission] = []
+
+    def end_omissions(self, now_us: int) -> None:
+        """Simulate what was left out, from where it is by now."""
+        for omission in self.omissions[:]:
+            omission.end(now_us)
+
+
+class Omission:
+    """What goes on between two nodes and is not simulated, for as long as nothing else is called at either of them.
+
+    Args:
+        ends: a gate of each.
+    """
+
+    __slots__ = ("_ends",)
+
+    def __init__(self, ends: tuple[Gate, Gate]) -> None:
+        self._ends = ends
+
+    def begin(self) -> None:
+        """Leave it out from now on."""
+        for end in self._ends:
+            end.omissions.append(self)
+
+    def end(self, now_us: int) -> None:
+        """Go on for real."""
+        for end in self._ends:
+            end.omissions.remove(self)
+        self.settle(now_us)
+
+    def settle(self, now_us: int) -> None:
+        """Work out where it is by now: what came of it so far, and what is under way."""
+        raise NotImplementedError
 
 
 ALWAYS: Final = Gate()
@@ -157,6 +192,8 @@ class Call:
         self.made_us = kernel.now_us
         self.first = kernel.number & _NUMBER
         try:
+            if self.gate.omissions:
+                kernel.end_omissions(self.gate, self._handler)
             self._handler(argument)
         finally:
             self.end = kernel.number & _NUMBER
@@ -193,12 +230,15 @@ class Kernel:
         events: entries of the queue processed so far.
         number: what the next entry is numbered.
         watcher: who is told of each call.
+        looks: names of handlers before which nothing ends that a node leaves out (`Omission`): they see to that
+            themselves, if they find something to do.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
         self.now_us = 0
         self.events = 0
         self.watcher: Watcher | None = None
+        self.looks: frozenset[str] = frozenset()
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
@@ -272,8 +312,12 @@ class Kernel:
                 gate, handler, argument = entries.pop()
                 self.now_us = -order >> shift
                 if gate.open:
+                    if gate.omissions:
+                        self.end_omissions(gate, handler)
                     handler(argument)
                 elif gate.held is not None:
+                    if gate.omissions:
+                        self.end_omissions(gate, handler)
                     gate.held.put(handler, argument)
         except _Stop:
             return
@@ -281,6 +325,11 @@ class Kernel:
             end.open = False
             self.events += made
         raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
+
+    def end_omissions(self, gate: Gate, handler: Handler) -> None:
+        """A call of a node is due: what it leaves out is simulated again, unless the call only looks."""
+        if getattr(handler, "__name__", "") not in self.looks:
+            gate.end_omissions(self.now_us)
 
     def _run_watched(self, watcher: Watcher) -> None:
         """The loop of `run_until`, telling a watcher of each call."""
@@ -293,6 +342,7 @@ class Kernel:
             if gate.open:
                 call(argument)
             elif gate.held is not None:
+                self.end_omissions(gate, handler)
                 gate.held.put(call, argument)
             else:
                 watcher.dropped.append(call)

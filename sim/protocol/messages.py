@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
+from sim.kernel.scheduler import Omission
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 NONE: Final = ""
@@ -131,6 +132,7 @@ class FetchRequest(Message):
             leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
         delayed: while the leader lets it wait for data.
         delayed_since_us: since when.
+        omission: while it is left out (`sim.environment.elision.Fetch`).
         version: of what brokers knew when it was sent; for the sender's use.
     """
 
@@ -141,6 +143,7 @@ class FetchRequest(Message):
         "leader",
         "leader_epochs",
         "node",
+        "omission",
         "positions",
         "replica",
         "version",
@@ -163,6 +166,7 @@ class FetchRequest(Message):
         self.leader_epochs = leader_epochs
         self.delayed = False
         self.delayed_since_us = -1
+        self.omission: Omission | None = None
         self.version = -1
 
     def about(self) -> int:

@@ -72,7 +72,7 @@ def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:
         if rows[0]["digest"] != rows[1]["digest"] or any(row["error"] for row in rows):
             found.differ.append((seed, mode))
         found.events = (found.events[0] + rows[0]["events"], found.events[1] + rows[1]["events"])
-        idle = [run.cluster.network.idle.messages for run, _ in runs]
+        idle = [run.cluster.network.idle_messages for run, _ in runs]
         found.idle = (found.idle[0] + idle[0], found.idle[1] + idle[1])
     return found
 

@@ -29,6 +29,7 @@ def asked(scenario: str, mode: str, first: int) -> Necessary:
 
 LONE = ("sessions", "kip320", 50_090)
 TWO = ("power", "kip101", 0)
+RACE = ("chaos", "kip320", 0)
 
 
 def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
@@ -67,7 +68,7 @@ def test_messages_that_stand_for_each_other_are_told_together() -> None:
 
 
 def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
-    takes = asked(*TWO)
+    takes = asked(*RACE)
     assert takes.stays < 18
     assert not takes.is_enough
 

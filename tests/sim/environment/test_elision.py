@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.environment.elision import Fetch, Pings
+from sim.environment.elision import LOOKS, Fetch, Pings
+from sim.environment.network import Network, Node
+from sim.hosts.consumer import Consumer
+from sim.hosts.controller_quorum import ControllerQuorum
+from sim.hosts.heartbeat_sessions import HeartbeatSessions
+from sim.hosts.isr_expiration import IsrExpiration
+from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.serving import Serving
+from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.zk_controller import ControllerModule
+from sim.hosts.zookeeper import ZooKeeper
+from sim.kernel.scheduler import Kernel
 from tests.hunt.elision import FIXED, Compared, compare, scenario_of
 from tests.sim.world import World
 
@@ -21,6 +31,12 @@ MODES = ("hw", "kip101", "kip320")
 
 def world(*, elision: bool, **config: int) -> World:
     return World("kip320", config={**FIXED, "sim.elision": elision, **config}).ready()
+
+
+def leaves_out(small: World, kind: type) -> bool:
+    """Whether the cluster leaves out something of a kind at present."""
+    nodes = small.cluster.network.nodes.values()
+    return any(isinstance(omission, kind) for node in nodes for omission in node.life.omissions)
 
 
 def compared(first: int, end: int, *, all_kinds: bool) -> Compared:
@@ -102,9 +118,9 @@ def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
 def fetch_ends_one_period_late(patch: pytest.MonkeyPatch) -> None:
     settle = Fetch.settle
 
-    def late(self: Fetch, now_us: int, *, answered: bool = False) -> None:
-        self._wait_us += 0 if answered else self._wait_us
-        settle(self, now_us, answered=answered)
+    def late(self: Fetch, now_us: int) -> None:
+        self._wait_us += self._wait_us if self._request.delayed else 0
+        settle(self, now_us)
 
     patch.setattr(Fetch, "settle", late)
 
@@ -115,3 +131,55 @@ def test_mistakes_in_what_is_left_out_show_in_histories(
 ) -> None:
     plant(monkeypatch)
     assert compared(0, 30, all_kinds=False).differ
+
+
+@pytest.mark.parametrize(
+    "name", ["on_metadata_records", "on_control", "on_watched_event", "on_register", "on_epoch_end"]
+)
+def test_calls_end_what_their_node_leaves_out(name: str) -> None:
+    small = world(elision=True)
+    small.run(60)
+    (leader,) = (one for one in small.cluster.running.values() if one.leads)
+    assert leaves_out(small, Fetch)
+    assert leaves_out(small, Pings)
+
+    def handler(_: object) -> None:
+        found.append(list(leader.life.omissions))
+
+    found: list[list[object]] = []
+    for called in (sorted(LOOKS)[0], name):
+        handler.__name__ = called
+        small.cluster.kernel.call_at(small.cluster.kernel.now_us, leader.life, handler, None)
+        small.run(0)
+    assert len(found[0]) >= 3
+    assert not found[1]
+
+
+def kernel_ends_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Kernel, "end_omissions", lambda *_: None)
+
+
+def nodes_end_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Node, "end_omissions", lambda *_: None)
+
+
+def links_end_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Network, "_end_omissions", lambda *_: None)
+
+
+@pytest.mark.parametrize("plant", [kernel_ends_nothing, nodes_end_nothing, links_end_nothing])
+def test_what_does_not_end_shows_in_histories(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    try:
+        quiet = [story(True) == story(False) for story in (learnt, expired)]
+    except KeyError:  # A session that was over went on.
+        quiet = [False]
+    assert not all(quiet) or compared(0, 30, all_kinds=True).differ
+
+
+def test_what_only_looks_is_a_handler_of_a_host() -> None:
+    hosts = (Consumer, KRaftBroker, ZooKeeperBroker, ControllerQuorum, ZooKeeper)
+    parts = (ControllerModule, HeartbeatSessions, IsrExpiration)
+    assert {name for host in (*hosts, *parts) for name in dir(host)} >= LOOKS

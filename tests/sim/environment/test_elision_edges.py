@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.environment.elision import Fetch
 from sim.protocol import probes
 from tests.hunt.elision import FIXED
+from tests.sim.environment.test_elision import leaves_out
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def world(*, elision: bool, **config: int) -> World:
     """Broker 1 leads; a record was written, and everybody has heard of its HW."""
     small = World("kip320", config={**FIXED, "sim.elision": elision, **config}).ready()
     small.write(seconds=5)
-    assert bool(small.cluster.network.idle.fetches) is elision
+    assert leaves_out(small, Fetch) is elision
     return small
 
 
@@ -32,7 +34,7 @@ def waiting(small: World, node: int) -> FetchRequest:
     """A node's fetch, which waits at the leader at present, as it would without elision."""
     leader = small.cluster.leader
     assert leader is not None
-    small.cluster.network.settle(node)
+    small.cluster.network.nodes[node].end_omissions()
     (request,) = (one for one in leader._parked_followers + leader._parked_consumers if one.node == node)
     return request
 
@@ -152,10 +154,10 @@ def test_a_fetch_is_as_old_as_it_is(elision: bool) -> None:
     assert sent_us < kernel.now_us - 7_000_000
     small.cluster.machines.unstall_disk(1)
     small.run(0.1)
-    small.cluster.network.settle(FOLLOWER)
+    small.cluster.network.nodes[FOLLOWER].end_omissions()
     assert follower._sent_us[1] == sent_us
     small.run(1)
-    small.cluster.network.settle(FOLLOWER)
+    small.cluster.network.nodes[FOLLOWER].end_omissions()
     assert follower._sent_us[1] > kernel.now_us - 600_000
 
 
@@ -209,7 +211,7 @@ def test_fetches_that_arrive_together_are_answered_in_one_order() -> None:
             for ends in ((1, follower), (follower, 1)):
                 small.cluster.network.link(*ends).table = (300,) * 256
         small.ready().write(seconds=5)
-        small.cluster.network.settle(2)
+        small.cluster.network.nodes[2].end_omissions()
         small.run(2)
         small.write()
         found.append(small.steps)
