@@ -44,14 +44,14 @@ test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C
-# compiler and a minute or two for each.
+# compiler and three or four minutes for each.
 wheel: venv
 	$(BIN)/python .ci/wheels.py
 
 # The compiled build of this Python, unpacked.
 build/compiled/done: .venv/installed $(PACKED)
 	rm -rf build/compiled build/wheel
-	HIGHWATER_COMPILE=1 $(BIN)/python -m hatchling build -t wheel -d build/wheel
+	HIGHWATER_COMPILE=profiled $(BIN)/python -m hatchling build -t wheel -d build/wheel
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-index --target build/compiled build/wheel/*.whl
 	touch $@
 

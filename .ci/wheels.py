@@ -30,7 +30,7 @@ def main() -> int:
             sys.stdout.write(f"no Python {minor} here: no compiled wheel for it\n")
             continue
         try:
-            _build(_with_tools(python, ROOT / "build" / f"python{minor}"), "1")
+            _build(_with_tools(python, ROOT / "build" / f"python{minor}"), "profiled")
         except subprocess.CalledProcessError as error:
             sys.stdout.write(f"no compiled wheel for Python {minor}: {error}\n")
             failed = True
