@@ -137,6 +137,7 @@ _HW: Final = Rules(
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
+    last_isr_member="leaves-if-unclean",
     broker_metadata="last-arrived",
     stop_replica="unchecked",
     list_offsets_guard="no",
@@ -164,7 +165,12 @@ _HW: Final = Rules(
     isr_floor="none",
 )
 _KIP101: Final = _HW.override(
-    {"follower_truncation": "leader-epoch", "append_check": "first-offset", "producer_dedup": "yes"}
+    {
+        "follower_truncation": "leader-epoch",
+        "append_check": "first-offset",
+        "last_isr_member": "stays",
+        "producer_dedup": "yes",
+    }
 )
 _KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds"})
 _KIP320_2_1: Final = _KIP279.override(

@@ -54,7 +54,8 @@ class Rules:
             "reply without epoch, undefined reply: HW); or the largest common (epoch, offset), found in several "
             "rounds; or the same found while fetching: each fetch carries the epoch of the last record, and a leader "
             "that disagrees answers with the diverging epoch and its end. A leader answers questions from leader-epoch "
-            "on, and names the epoch from leader-epoch-rounds on; where it cannot, the follower falls back to its HW.",
+            "on, and names the epoch from leader-epoch-rounds on; where it cannot, the follower falls back to its HW, "
+            "or stays where the round before left it.",
             "ReplicaManager.makeFollowers 0.10.2; KIP-101 rejected alternatives; KIP-101 step 4, "
             "ReplicaFetcherThread.maybeTruncate 1.1; KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0; "
             "KIP-595, KAFKA-10554 (2.8), AbstractFetcherThread.truncateOnFetchResponse",
@@ -264,6 +265,15 @@ class Rules:
             "Which replicas a new controller looks at first: those on live brokers, which are told how things stand; "
             "or also those on dead ones, which leave the ISR.",
             "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
+            ZOOKEEPER,
+        ),
+    ]
+    last_isr_member: Annotated[
+        Literal["leaves-if-unclean", "stays"],
+        RuleSpec(
+            "What becomes of the last member of the ISR when it fails: it leaves, and the ISR is empty, where unclean "
+            "election is allowed; or it stays in any case, so that it is elected if it is back before others.",
+            "KafkaController.removeReplicaFromIsr to 1.0; ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)",
             ZOOKEEPER,
         ),
     ]

@@ -49,7 +49,7 @@ class FetchSession:
         """
         log = fetch.replica.log
         if fetch.state is AWAITING:
-            return name, fetch.initial_offset, NO_EPOCH, NO_EPOCH
+            return name, fetch.fetch_offset, NO_EPOCH, NO_EPOCH
         epoch = last = NO_EPOCH
         if self.fences and not (self._first_fetch_only and self.is_open):
             epoch = fetch.leader_epoch

@@ -209,7 +209,7 @@ class Fetcher:
                     asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
                     asked_epochs.append(epoch)
                     continue
-                if not self._fall_back(fetch):
+                if not self._fall_back(fetch, fetch.fetch_offset):
                     self.step(now_us)
                     return
             if fetch.state in FETCHES:
@@ -255,7 +255,7 @@ class Fetcher:
             if fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
                 self._host.reached(branch(self.rules, "epoch_request_error"))
                 if self._falls_back:
-                    self._fall_back(fetch)
+                    self._fall_back(fetch, fetch.replica.hw)
             self._delay(fetch, now_us)
         self.step(now_us)
 
@@ -281,23 +281,24 @@ class Fetcher:
             if asked[name] != fetch.leader_epoch and self._is_too_late(drops=self._checks_truncation_replies):
                 continue
             if error == UNSUPPORTED_VERSION:
-                self._fall_back(fetch)
+                self._fall_back(fetch, fetch.fetch_offset)
             elif error:
                 self._host.reached(branch(self.rules, "epoch_request_error"))
                 if self._falls_back:
-                    self._fall_back(fetch)
+                    self._fall_back(fetch, fetch.replica.hw)
                 else:
                     self._on_error(fetch, name, error, asked[name], now_us)
             elif end_offset == UNDEFINED_OFFSET:
                 fetch.rounds += 1
-                self._fall_back(fetch)
+                self._fall_back(fetch, fetch.fetch_offset)
             else:
                 fetch.rounds += 1
                 self._host.reached(branch(self.rules, "follower_truncation"))
                 replica = fetch.replica
                 offset, complete = truncation_state(
-                    replica.epochs, replica.log.leo, fetch.initial_offset, epoch, end_offset
+                    replica.epochs, replica.log.leo, fetch.fetch_offset, epoch, end_offset
                 )
+                fetch.fetch_offset = offset
                 self._truncate(fetch, offset, complete=complete)
         self.step(now_us)
 
@@ -307,11 +308,11 @@ class Fetcher:
         self._host.reached(branch(self.rules, "late_reply"))
         return drops
 
-    def _fall_back(self, fetch: PartitionFetchState) -> bool:
-        """Truncate to the HW that there was when the leader changed: nobody can say where an epoch ended."""
-        if fetch.initial_offset < fetch.replica.log.leo:
+    def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
+        """Truncate to the HW, or stay where the round before truncated to: nobody can say where an epoch ended."""
+        if offset < fetch.replica.log.leo:
             self._host.reached(probes.FALLS_BACK)
-        return self._truncate(fetch, fetch.initial_offset, complete=True)
+        return self._truncate(fetch, offset, complete=True)
 
     def _truncate(self, fetch: PartitionFetchState, offset: int, *, complete: bool) -> bool:
         """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
@@ -345,7 +346,7 @@ class Fetcher:
             if fetch is None:
                 continue
             state = fetch.state
-            expected = fetch.initial_offset if state is AWAITING else fetch.replica.log.leo
+            expected = fetch.fetch_offset if state is AWAITING else fetch.replica.log.leo
             if offset != expected or state not in FETCHES:
                 continue
             if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
@@ -371,7 +372,7 @@ class Fetcher:
         A leader that compares no epochs has said nothing: it is asked where the latest epoch ended.
         """
         if fetch.state is AWAITING:
-            return self._truncate(fetch, fetch.initial_offset, complete=True)
+            return self._truncate(fetch, fetch.fetch_offset, complete=True)
         if diverging is None:
             fetch.state = TRUNCATING
             return False
@@ -393,7 +394,7 @@ class Fetcher:
         self._host.reached(branch(self.rules, "follower_truncation"))
         fetch.rounds += 1
         replica = fetch.replica
-        offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.initial_offset, *diverging)
+        offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.fetch_offset, *diverging)
         if self._truncate(fetch, offset, complete=False):
             fetch.state = COMPARING
             if self.session.position(replica.name, fetch) == position:
@@ -427,7 +428,7 @@ class Fetcher:
             fetch.state = ReplicaState.ASKING_LATEST
         elif error == LOG_TRUNCATION:
             fetch.state = TRUNCATING
-            fetch.initial_offset = fetch.replica.hw
+            fetch.fetch_offset = fetch.replica.hw
         elif error == FENCED_LEADER_EPOCH and asked_epoch == fetch.leader_epoch:
             self._on_fenced(name, fetch, now_us)
         else:

@@ -41,18 +41,19 @@ class PartitionFetchState:
     Attributes:
         replica: the local replica.
         leader_epoch: the epoch under which the fetcher was started.
-        initial_offset: where it falls back to when the leader has no answer: the HW when it was added.
+        fetch_offset: where it falls back to when the leader has no answer: the HW when it was added, then where the
+            round before truncated to (PartitionFetchState.fetchOffset; KIP-279 has the HW in every round).
         state: what comes next.
         delayed_until_us: back-off after an error.
         rounds: questions for an epoch's end that were answered since truncation began.
     """
 
-    __slots__ = ("delayed_until_us", "initial_offset", "leader_epoch", "replica", "rounds", "state")
+    __slots__ = ("delayed_until_us", "fetch_offset", "leader_epoch", "replica", "rounds", "state")
 
-    def __init__(self, replica: Replica, leader_epoch: int, initial_offset: int, state: ReplicaState) -> None:
+    def __init__(self, replica: Replica, leader_epoch: int, fetch_offset: int, state: ReplicaState) -> None:
         self.replica = replica
         self.leader_epoch = leader_epoch
-        self.initial_offset = initial_offset
+        self.fetch_offset = fetch_offset
         self.state = state
         self.delayed_until_us = 0
         self.rounds = 0

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def truncation_state(
-    epochs: EpochCache, leo: int, initial_offset: int, reply_epoch: int, reply_end: int
+    epochs: EpochCache, leo: int, fetch_offset: int, reply_epoch: int, reply_end: int
 ) -> tuple[int, bool]:
     """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
 
     Args:
         epochs: the follower's own cache.
         leo: its LEO.
-        initial_offset: its HW when it became follower.
+        fetch_offset: its HW when it became follower, or where the round before truncated to.
         reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
         reply_end: end offset in the reply, -1 if undefined.
 
@@ -30,7 +30,7 @@ def truncation_state(
         then the latest (KIP-279).
     """
     if reply_end == UNDEFINED_OFFSET:
-        return min(initial_offset, leo), True
+        return min(fetch_offset, leo), True
     if reply_epoch == UNDEFINED_EPOCH:
         return min(reply_end, leo), True
     own_epoch, own_end = epochs.end_offset_for(reply_epoch, leo)

@@ -94,10 +94,13 @@ def controlled_shutdown(
     return None
 
 
-def without(replica: int, leader: int, isr: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+def without(
+    replica: int, leader: int, isr: tuple[int, ...], *, to_the_last: bool = False
+) -> tuple[int, tuple[int, ...]]:
     """Leader and ISR when a replica goes offline (ReplicaStateMachine.doRemoveReplicasFromIsr).
 
-    It leads no more, and leaves the ISR unless it is the last member: that one is waited for.
+    It leads no more, and leaves the ISR unless it is the last member: that one is waited for, but with `to_the_last`
+    (KafkaController.removeReplicaFromIsr to 1.0, where unclean election is allowed).
     """
-    isr = isr if len(isr) == 1 else tuple(member for member in isr if member != replica)
+    isr = isr if len(isr) == 1 and not to_the_last else tuple(member for member in isr if member != replica)
     return (0 if replica == leader else leader), isr

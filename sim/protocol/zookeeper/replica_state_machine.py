@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sim.protocol import probes
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.context import ControllerContext
@@ -23,7 +24,7 @@ class ReplicaStateMachine:
         context: what the controller knows.
         requests: tells brokers.
         partitions: writes the partition's state.
-        rules: the controller's, of which ``registration_epoch`` and ``missed_bounce`` decide.
+        rules: the controller's, of which ``registration_epoch``, ``missed_bounce`` and ``last_isr_member`` decide.
         host: its broker.
     """
 
@@ -41,6 +42,8 @@ class ReplicaStateMachine:
         self._host = host
         self._bumps = rules.registration_epoch == "bumped"
         self._notices_missed = rules.missed_bounce == "noticed"
+        self._last_leaves = rules.last_isr_member == "leaves-if-unclean"
+        self._last_isr_member = branch(rules, "last_isr_member")
 
     def tell_started(self, replicas: list[int]) -> Steps:
         """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
@@ -64,7 +67,10 @@ class ReplicaStateMachine:
                 return None
             if replica == state.leader:
                 self._host.reached(probes.LEADER_REMOVED)
-            leader, isr = election.without(replica, state.leader, state.isr)
+            unclean = self._partitions.unclean_election
+            if unclean and len(state.isr) == 1:
+                self._host.reached(self._last_isr_member)
+            leader, isr = election.without(replica, state.leader, state.isr, to_the_last=unclean and self._last_leaves)
             if self._notices_missed and not election.eligible_members(
                 state, registry, set(self._context.live) - {replica}
             ):

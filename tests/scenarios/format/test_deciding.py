@@ -53,6 +53,7 @@ RULES_DECIDE: Final = {
     "broker_epoch": ("chaos", "hw", 1, "checked"),
     "controller_writes": ("chaos", "hw", 38, "fenced"),
     "controller_startup": ("all-min-isr-unclean", "hw", 0, "all-replicas"),
+    "last_isr_member": ("kip101-appendix", "hw", 0, "stays"),
     "broker_metadata": ("stuck-replica-kip320", "kip320", 0, "last-sent"),
     "list_offsets_guard": ("kafka-2334", "hw", 0, "yes"),
     "list_offsets_fencing": ("all-min-isr-unclean", "hw", 0, "yes"),

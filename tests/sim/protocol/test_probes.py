@@ -178,6 +178,14 @@ def starting_with_a_dead_replica(rules: Rules) -> Iterator[set[str]]:
     yield World(Store(1, (1, 2), registered={1: 11, 2: 12}), rules=rules.as_dict()).elected().probes
 
 
+def losing_the_last_member(rules: Rules) -> Iterator[set[str]]:
+    world = World(Store(2, (2,), registered={1: 11, 2: 12}), rules=rules.as_dict(), unclean=True).elected()
+    yield set(world.probes)
+    world.store.registered.clear()
+    world.controller.brokers_changed()
+    yield world.run().probes
+
+
 SCENES: list[tuple[str, Rules, Scene]] = [
     ("isr_join", HW, joining),
     ("isr_eligibility", HW, joining_dead),
@@ -196,6 +204,7 @@ SCENES: list[tuple[str, Rules, Scene]] = [
     ("registration_epoch", HW, coming_back),
     ("controller_writes", HW, moving),
     ("controller_startup", HW, starting_with_a_dead_replica),
+    ("last_isr_member", HW, losing_the_last_member),
 ]
 NOT_SEEN = {("fetch_fencing", "last-epoch")}
 """That one compares other epochs."""

@@ -134,6 +134,23 @@ def test_follower_without_an_answer_falls_back_to_its_high_watermark(error: str)
     assert follower.fetches_from == 3
 
 
+def test_follower_without_a_second_answer_stays_where_the_first_round_left_it() -> None:
+    """AbstractFetcherThread.getOffsetTruncationState: UNDEFINED is the fetch offset, which is the HW in the first."""
+    follower = Follower({1: 4, 3: 4}, KIP279, hw=1).follow()
+    follower.ends(6, epoch=2)
+    follower.ends(-1)
+    assert follower.replica.log.leo == 4
+    assert follower.fetches_from == 4
+    assert follower.host.of("settled") == [(5, 4, 2)]
+
+
+def test_the_text_of_kip_279_falls_back_to_the_high_watermark_after_an_error_in_any_round() -> None:
+    follower = Follower({1: 4, 3: 4}, KIP279.override({"epoch_request_error": "high-watermark"}), hw=1).follow()
+    follower.ends(6, epoch=2)
+    follower.ends(-1, error=NOT_LEADER_OR_FOLLOWER)
+    assert follower.fetches_from == 1
+
+
 def test_follower_without_epochs_truncates_to_its_high_watermark_unasked() -> None:
     follower = Follower({}, KIP101).follow()
     assert follower.fetches_from == 0

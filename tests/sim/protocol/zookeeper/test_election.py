@@ -53,6 +53,7 @@ def test_broker_that_shuts_down_hands_over_and_leaves_the_isr() -> None:
 
 def test_the_last_member_is_waited_for() -> None:
     assert election.without(1, 1, (1,)) == (0, (1,))
+    assert election.without(1, 1, (1,), to_the_last=True) == (0, ())
     assert election.without(1, 1, (1, 2)) == (0, (2,))
     assert election.without(2, 1, (1, 2)) == (1, (1,))
 

@@ -55,6 +55,29 @@ def test_the_last_member_keeps_its_place_and_leads_again_when_it_is_back() -> No
     assert world.run().decided == (2, (2,), 7)
 
 
+def test_the_last_member_leaves_in_0_10_where_unclean_election_is_allowed() -> None:
+    """KafkaController.removeReplicaFromIsr 0.10.2."""
+    for name, unclean, isr in (("hw", True, ()), ("hw", False, (2,)), ("kip101", True, (2,))):
+        world = World(Store(2, (2,), registered={2: 12}), name, unclean=unclean).elected()
+        del world.store.registered[2]
+        world.controller.brokers_changed()
+        assert world.run().decided == (0, isr, 6), name
+        world.store.registered.update({1: 21, 2: 22})
+        world.controller.brokers_changed()
+        leader = 2 if isr else 1
+        assert world.run().decided == (leader, (leader,), 7), name
+
+
+def test_nobody_leads_where_the_isr_is_empty_and_unclean_election_is_no_longer_allowed() -> None:
+    world = World(Store(2, (2,), registered={2: 12}), "hw", unclean=True).elected()
+    del world.store.registered[2]
+    world.controller.brokers_changed()
+    world.run().controller.partitions.unclean_election = False
+    world.store.registered.update(ALL)
+    world.controller.brokers_changed()
+    assert world.run().decided == (0, (), 6)
+
+
 def test_a_leader_that_was_gone_is_elected_anew_when_it_is_back() -> None:
     store = Store(1, (1,), registered={2: 12, 3: 13})
     world = World(store, "kip279").elected()
