@@ -100,7 +100,11 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
         if step["t"] > end_us:
             break
         kind = step["step"]
-        if kind in ("elected", "isr", "elr"):
+        if kind == "lead" and step["broker"] == leader and step["leader_epoch"] > epoch:
+            # A new leader epoch and nothing else, as when replicas are removed, is told by the leader alone.
+            epoch = step["leader_epoch"]
+            found.append(Change(leader, epoch, isr, eligible if elr else None, known if elr else None))
+        elif kind in _PARTS:
             if kind == "elected":
                 leader = step["broker"]
             elif kind == "isr":

@@ -91,6 +91,8 @@ class Observer:
         self.in_session: set[int] = set()
         self._registered: dict[int, int] = {}
         self._unsettled: dict[int, int] = {}
+        self._answered: dict[int, int] = {}
+        self._leo_before = 0
         self._settled: dict[int, int] = {}
         self._answers: dict[int, int] = {}
         self._hw: dict[int, int] = {}
@@ -114,10 +116,13 @@ class Observer:
         """All that happened since the last look."""
         found: list[Shown] = []
         passed = []
+        self._answered.clear()
         while not self.queue.empty():
             passed.append(self.queue.get())
-            if passed[-1]["step"] == "epoch-end" and passed[-1]["source"] in self._unsettled:
-                self._unsettled[passed[-1]["source"]] += 1  # Before what the follower says that it made of the answer.
+            if passed[-1]["step"] == "epoch-end":  # Before what the follower says that it made of the answer.
+                follower = passed[-1]["source"]
+                asked = self._unsettled if follower in self._unsettled else self._answered
+                asked[follower] = asked.get(follower, 0) + 1
         decided = self._cluster.history.poll()
         for step in decided:
             if step["step"] == "registered":
@@ -128,6 +133,7 @@ class Observer:
                 self.in_session.discard(step["broker"])
         found += decided
         for node in self._cluster.brokers.values():
+            self._leo_before = self.leo(node.id)
             found += self._disk(node)
             found += self._said(node)
             found += self._life(node)
@@ -229,7 +235,7 @@ class Observer:
             self._giving_up[broker] = node.incarnation, time.monotonic()
         if TOPIC in line:
             if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
-                self._unsettled[broker] = 0
+                self._unsettled[broker] = self._answered.pop(broker, 0)
                 # Older releases say where fetching begins, not where the log ends.
                 epoch, offset = (int(found[1]), int(found[2])) if kraft else (self._epoch, self.leo(broker))
                 return [{"step": "follow", "broker": broker, "offset": offset, "leader_epoch": epoch}]
@@ -244,7 +250,8 @@ class Observer:
             if found := _TRUNCATE_NOTHING.search(line):
                 return self._truncates(broker, int(found[1]) + 1)
             if found := _TRUNCATE.search(line):
-                return self._truncates(broker, min(int(found[1] or found[2]), self.leo(broker)))
+                # It says so before it does so: what is on its disk by now may be what is left.
+                return self._truncates(broker, min(int(found[1] or found[2]), max(self._leo_before, self.leo(broker))))
             if "Completed load of" in line and (found := _LOADED.search(line)):
                 return self._recovered(node, int(found[1]))
         elif _ALL_LOADED.search(line) and self._loaded.get(broker) != node.incarnation:

@@ -354,6 +354,10 @@ class _Connection:
         while self._kafka and self._asked and request is None:
             first = self._asked.popleft()
             request = first if first.correlation == correlation else None
+        if request is not None and request.key == EPOCH_END and not (link.cut or link.delay_s):
+            # Before the follower can say what it makes of it.
+            self._tell_answer(request, frame)
+            return link, 0.0, lambda: None
         return link, link.delay_s, lambda: self._tell_answer(request, frame)
 
     def _tell_request(self, source: int, request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -150,13 +150,62 @@ def test_what_was_tampered_with_differs(
     assert any(what.startswith(row) for what in differing(result, acted, name))
 
 
-def test_a_simulation_that_was_tampered_with_differs(result: RunResult, name: str) -> None:
+def first(result: RunResult, kind: str, place: int = 0) -> dict[str, Any]:
+    """A step of a simulated run."""
+    assert result.trace is not None
+    return [step for step in result.trace if step["step"] == kind][place]
+
+
+def swap_simulated_records(result: RunResult) -> None:
+    view = result.replicas[2]
+    (base, last, epoch, record), (base_2, last_2, epoch_2, record_2), *others = view.batches
+    result.replicas[2] = replace(
+        view, batches=[(base, last, epoch, record_2), (base_2, last_2, epoch_2, record), *others]
+    )
+
+
+def shrink_a_simulated_isr(result: RunResult) -> None:
+    first(result, "isr")["isr"] = [1]
+
+
+def turn_simulated_epochs_round(result: RunResult) -> None:
+    first(result, "elected")["leader_epoch"] = 99
+
+
+def add_a_simulated_elr_member(result: RunResult) -> None:
+    first(result, "elr")["elr"] = [2, 3]
+
+
+def show_another_simulated_record(result: RunResult) -> None:
+    first(result, "read")["record"] = 2
+
+
+@pytest.mark.parametrize(
+    ("tamper", "row"),
+    [
+        (swap_simulated_records, "log of broker 3"),
+        (shrink_a_simulated_isr, "partition 2"),
+        (turn_simulated_epochs_round, "partition 1"),
+        (add_a_simulated_elr_member, "partition "),
+        (show_another_simulated_record, "consumer read"),
+    ],
+)
+def test_a_simulation_that_was_tampered_with_differs(
+    result: RunResult, name: str, tamper: Callable[[RunResult], None], row: str
+) -> None:
+    if tamper is add_a_simulated_elr_member and name == "kraft":
+        pytest.skip("no ELR")
     acted = as_acted(result, name)
     other = deepcopy(result)
-    assert other.trace is not None
-    step = next(step for step in other.trace if step["step"] == "isr")
-    step["isr"] = [1]
-    assert "partition 2" in differing(other, acted, name)
+    tamper(other)
+    assert any(what.startswith(row) for what in differing(other, acted, name))
+
+
+def test_a_new_leader_epoch_alone_is_a_change() -> None:
+    """In 4.2.1 a reassignment that removes a replica completes with a new leader epoch, and the ISR as it was."""
+    result = run(load("reassignment-stuck"), mode("elr"), 0, trace=True)
+    changes = comparing.simulated_changes(result, 1 << 62, elr=True)
+    assert [(change.epoch, change.isr) for change in changes[:2]] == [(0, (1, 2, 3)), (1, (1, 2, 3))]
 
 
 def test_a_consumer_may_have_read_more(result: RunResult, name: str) -> None:
