@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.final_logs import VALIDATION_IDS
@@ -206,12 +206,34 @@ def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list
     assert result.trace is not None
     real = real_changes(acted.states, elr=elr)
     simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
+    free = orders_of_joining(simulated, real)
     rows = []
     for number in range(max(len(simulated), len(real))):
         one = simulated[number].said() if number < len(simulated) else "-"
         other = real[number].said() if number < len(real) else "-"
-        rows.append(Row(f"partition {number + 1}", one, other))
+        rows.append(Row(f"partition {number + 1}", one, other, equal=True if number in free else None))
     return rows
+
+
+def orders_of_joining(simulated: Sequence[Change], real: Sequence[Change]) -> set[int]:
+    """Places at which only the order differs in which the same followers join the ISR one after the other.
+
+    That is a matter of whose fetch comes first. Before and after them both must be equal, and nothing else may change.
+    """
+    found: set[int] = set()
+    start = 0
+    for place in range(1, min(len(simulated), len(real))):
+        if not (_joins(simulated[place - 1], simulated[place]) and _joins(real[place - 1], real[place])):
+            start = place
+        elif simulated[place] == real[place] and simulated[start] == real[start]:
+            found.update(range(start + 1, place))
+            start = place
+    return found
+
+
+def _joins(before: Change, after: Change) -> bool:
+    """Whether all that happens is that somebody joins the ISR."""
+    return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 
 
 def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[Row]:

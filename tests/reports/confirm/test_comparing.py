@@ -201,6 +201,33 @@ def test_a_simulation_that_was_tampered_with_differs(
     assert any(what.startswith(row) for what in differing(other, acted, name))
 
 
+def changes_of(*isrs: tuple[int, ...], epoch: int = 0, elr: tuple[int, ...] = ()) -> list[comparing.Change]:
+    return [comparing.Change(1, epoch, isr, elr, ()) for isr in isrs]
+
+
+ALONE, WITH_2, WITH_3, ALL = (1,), (1, 2), (1, 3), (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "real", "free"),
+    [
+        (changes_of(ALONE, WITH_2, ALL), changes_of(ALONE, WITH_3, ALL), {1}),
+        (changes_of(ALONE, WITH_2, ALL, (1, 2, 3, 4)), changes_of(ALONE, WITH_3, ALL, (1, 2, 3, 4)), {1}),
+        (changes_of(ALONE, WITH_2, ALL), changes_of(ALONE, ALL), set()),
+        (changes_of(ALONE, WITH_2, ALL), changes_of(ALONE, WITH_3, (1, 3, 4)), set()),
+        (changes_of(ALL, WITH_2, ALONE), changes_of(ALL, WITH_3, ALONE), set()),
+        (changes_of(ALL, WITH_2, ALL), changes_of(ALL, WITH_3, ALL), set()),
+        (changes_of(ALONE, WITH_2, ALL), [*changes_of(ALONE, WITH_3), *changes_of(ALL, epoch=1)], set()),
+        (changes_of(ALONE, WITH_2, ALL), [*changes_of(ALONE), *changes_of(WITH_3, ALL, elr=(4,))], set()),
+        (changes_of(ALONE, WITH_2, ALL), changes_of((2,), WITH_3, ALL), set()),
+    ],
+)
+def test_who_joins_first_does_not_count_and_everything_else_does(
+    simulated: list[comparing.Change], real: list[comparing.Change], free: set[int]
+) -> None:
+    assert comparing.orders_of_joining(simulated, real) == free
+
+
 def test_a_new_leader_epoch_alone_is_a_change() -> None:
     """In 4.2.1 a reassignment that removes a replica completes with a new leader epoch, and the ISR as it was."""
     result = run(load("reassignment-stuck"), mode("elr"), 0, trace=True)
