@@ -183,6 +183,7 @@ class Actor:
             NotBroughtError: time or disk are used up.
         """
         self._group = []
+        self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
         self._keep_sessions()
         group = self.observer.poll()
         self._tick_story(list(group))

@@ -33,6 +33,8 @@ _SHORT_HEAD: Final = 15
 """From this version on a fetch names its replica among its tags."""
 
 _LOOK_S: Final = 0.02
+UNSEEN_S: Final = 2.0
+"""So long at most what takes a while is kept until what led to it has been seen."""
 PULSE_S: Final = 0.3
 LINGER_S: Final = 60.0
 _ZOOKEEPER_PING: Final = struct.pack(">ii", -2, 11)
@@ -101,6 +103,7 @@ class Proxies:
     Attributes:
         kept: brokers whose sessions go on though their processes are gone.
         frozen: whether no time passes for what is on its way on slow links.
+        looks: how often somebody who acts on what happens has begun to look; None: nobody does.
     """
 
     def __init__(self, told: Told, beat_s: float) -> None:
@@ -108,6 +111,7 @@ class Proxies:
         self.beat_s = beat_s
         self.kept: frozenset[int] = frozenset()
         self.frozen = False
+        self.looks: int | None = None
         self._links: dict[tuple[int, int], Link] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -301,13 +305,21 @@ class _Connection:
                 link, delay_s, pass_on = look(frame)
                 due = time.monotonic() + delay_s
                 pulse_s = time.monotonic() + PULSE_S
-                while delay_s and time.monotonic() < due and not (link and link.cut):
+                # Of a fetch the delay is more than the link's.
+                looks = self._proxies.looks if link is not None and delay_s > link.delay_s else None
+                last_s = time.monotonic() + UNSEEN_S
+                while (
+                    delay_s
+                    and not (link and link.cut)
+                    and (time.monotonic() < due or (self._is_unseen(looks) and time.monotonic() < last_s))
+                ):
                     if self._proxies.frozen and link is not None and link.delay_s and frame is not self._pulse:
                         due += _LOOK_S
                         if self._pulse == _ZOOKEEPER_PING and time.monotonic() > pulse_s:
                             pulse_s += PULSE_S  # Pings would come behind what is frozen.
                             self._beat()
-                    await asyncio.sleep(min(_LOOK_S, max(0.0, due - time.monotonic())))
+                    left_s = due - time.monotonic()
+                    await asyncio.sleep(min(_LOOK_S, left_s) if left_s > 0 else _LOOK_S / 4)
                 if link is not None and (link.cut or pass_on is None):
                     link.stale.add(self)
                     continue
@@ -317,6 +329,13 @@ class _Connection:
                 await writer.drain()
         except (OSError, EOFError, asyncio.IncompleteReadError, asyncio.CancelledError):
             return
+
+    def _is_unseen(self, looks: int | None) -> bool:
+        """Whether what had happened before so many looks may not have been seen, and acted on, by now: the first look
+        after it may see it, and with the second what it led to is done.
+        """
+        now = self._proxies.looks
+        return looks is not None and now is not None and now < looks + 2
 
     def _request(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:
         """The link of a request, what it takes, and what to do when it passes; no such thing if it is lost."""

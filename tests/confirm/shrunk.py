@@ -33,6 +33,8 @@ PLAIN: Final = {"produce", "wait", "kill", "power-loss", "controlled-restart", "
 """What a script may do: it only has to be performed at the right moment."""
 BEFORE_MS: Final = 5_000
 """Nothing happens before the first line: so much of the wait for it is kept."""
+AFTER_MS: Final = 15_000
+"""What is started again by then is back before the script ends, on brokers as well."""
 FIELDS: Final = ("broker", "batch", "offset")
 """What a step that is waited for is known by; epochs have other numbers on brokers."""
 
@@ -57,6 +59,8 @@ def shrunk(name: str, seed: int, kind: str, folder: Path) -> str:
 
 def by_steps(text: str, name: str) -> str:
     """The same script, in which lines wait for the last step of the story before them, and not for a time.
+
+    The wait for the first line is cut short, and what comes last has time to end.
 
     Raises:
         ValueError: it no longer ends as it did.
@@ -83,6 +87,7 @@ def by_steps(text: str, name: str) -> str:
             line.pop("after_us", None)
             line["after_ms"] = (at_us - met_us) // 1_000
         before_us = at_us
+    script.append({"after_ms": AFTER_MS, "do": "wait"})
     again = run(_scenario(told), mode(name), 0)
     if not again.row["expected"]:
         raise ValueError(again.row["error"] or again.row["violations"] or again.row["verdict"])

@@ -47,7 +47,7 @@ class World:
         with self.output.open("a", encoding="utf-8") as file:
             file.writelines(lines)
 
-    def looks(self) -> list[tuple[str, int]]:
+    def looks(self) -> list[tuple[Any, Any]]:
         return [
             (step["step"], step.get("offset", step.get("rounds", -1)))
             for step in self.observer.poll()

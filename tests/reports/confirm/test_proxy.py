@@ -211,6 +211,18 @@ def test_the_heart_of_a_process_that_is_gone_beats_on_while_its_session_is_kept(
     assert len(server.frames) == count
 
 
+def test_a_fetch_waits_until_what_came_before_was_seen_and_acted_on(server: Server, world: World) -> None:
+    world.proxies.beat_s = 0.01
+    world.proxies.looks = 4
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert is_silent(one)
+        world.proxies.looks = 5
+        assert is_silent(one)
+        world.proxies.looks = 6
+        receive(one)
+
+
 def test_fetches_are_told_when_they_pass(server: Server, world: World) -> None:
     with world.connect() as one:
         send(one, request(FETCH, client="ReplicaFetcherThread-0-1", body=struct.pack(">i", 3)))
