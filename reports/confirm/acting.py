@@ -151,6 +151,7 @@ class Actor:
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
+        self._looked_s = time.monotonic()
         self.acted = Acted()
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
@@ -202,7 +203,8 @@ class Actor:
 
     def _keep_sessions(self) -> None:
         """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
-        its way. Sessions end in the order in which their brokers were killed, but for one that is to end first.
+        its way, and while it starts, none for write-back. Sessions end in the order in which their brokers were killed,
+        but for one that is to end first.
         """
         brokers = self.cluster.brokers.values()
         since_s = time.monotonic() - _RECOVERY_S
@@ -211,6 +213,10 @@ class Actor:
             for node in brokers
             if node.alive and not node.paused and node.started_s > since_s and not self.observer.is_up(node)
         ]
+        now_s = time.monotonic()
+        if any(not self.observer.has_recovered(node) for node in starting):
+            self.cluster.loading_s += now_s - self._looked_s
+        self._looked_s = now_s
         stopping = any(node.stopped and node.alive for node in brokers)
         self.cluster.proxies.frozen = bool(starting) or stopping
         gone = [node for node in brokers if not node.alive and node.id in self.observer.in_session]

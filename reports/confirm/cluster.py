@@ -171,6 +171,7 @@ class Cluster:
         archive: Path | None = None,
     ) -> None:
         self._pace = pace
+        self.loading_s = 0.0
         self._archive = archive
         self.release = release
         self.config = config
@@ -414,6 +415,11 @@ class Cluster:
             os.kill(node.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
             node.paused = paused
 
+    @property
+    def writeback_s(self) -> float:
+        """The time by which data is written back: none passes while a JVM starts and loads its logs."""
+        return time.monotonic() - self.loading_s
+
     def look_at_disks(self, now_s: float) -> None:
         """Note the sizes of segments."""
         for node in self.brokers.values():
@@ -430,7 +436,7 @@ class Cluster:
         """
         numbers = list(numbers)
         self.kill(numbers)
-        now_s = time.monotonic()
+        now_s = self.writeback_s
         self.look_at_disks(now_s)
         for number in numbers:
             node = self.node(number)

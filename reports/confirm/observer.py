@@ -140,7 +140,7 @@ class Observer:
         for step in passed:
             found += self._passed(step)
         found += self._watermarks()
-        self._cluster.look_at_disks(time.monotonic())
+        self._cluster.look_at_disks(self._cluster.writeback_s)
         now_us = self.now_us
         for step in found:
             step["t"] = now_us

@@ -39,6 +39,7 @@ class World:
             history=SimpleNamespace(poll=list, states=states),
             release=SimpleNamespace(number=(1, 1, 1), kraft=False),
             look_at_disks=lambda _: None,
+            writeback_s=0.0,
         )
         self.observer = Observer(cluster, lambda _: None)
         self.observer.poll()
