@@ -36,8 +36,8 @@ from sim.protocol.kraft.quorum_messages import (
     GetReplicaLogInfo,
     ReplicaLogInfo,
 )
-from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE
-from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, NotAssignedError
+from sim.protocol.messages import UNKNOWN_SERVER_ERROR, LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
@@ -100,8 +100,16 @@ class ControllerQuorum(ControlPlane):
     def _periodic(self, entry: tuple[int, int, str]) -> None:
         epoch, interval_us, task = entry
         if epoch == self.epoch:
-            getattr(self.active, task)()
-            self._every(interval_us, task)
+            try:
+                getattr(self.active, task)()
+            except NotAssignedError:
+                self.event_failed()
+            else:
+                self._every(interval_us, task)
+
+    def event_failed(self) -> None:
+        """An event of the active controller threw what is no error of a request: it resigns."""
+        self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
         """See `ControlPlane.fail_over`."""
@@ -217,8 +225,14 @@ class ControllerQuorum(ControlPlane):
         broker = request.broker
         known = self.active.image.brokers.get(broker)
         again = known is not None and known.incarnation == request.incarnation
-        registered = self.active.register(broker, request.incarnation, request.previous_broker_epoch, request.directory)
-        error, broker_epoch = registered.error, registered.broker_epoch
+        error, broker_epoch = UNKNOWN_SERVER_ERROR, -1
+        try:
+            registered = self.active.register(
+                broker, request.incarnation, request.previous_broker_epoch, request.directory
+            )
+            error, broker_epoch = registered.error, registered.broker_epoch
+        except NotAssignedError:
+            self.event_failed()
         if not error and not again:
             self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
@@ -243,13 +257,17 @@ class ControllerQuorum(ControlPlane):
         if not self.has_heard(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
             self.end_omissions()
         self.sessions.heard(broker, self._kernel.now_us)
-        answer = self.active.heartbeat(
-            broker,
-            heartbeat.broker_epoch,
-            heartbeat.metadata_offset,
-            want_fence=heartbeat.want_fence,
-            want_shut_down=heartbeat.want_shut_down,
-        )
+        try:
+            answer = self.active.heartbeat(
+                broker,
+                heartbeat.broker_epoch,
+                heartbeat.metadata_offset,
+                want_fence=heartbeat.want_fence,
+                want_shut_down=heartbeat.want_shut_down,
+            )
+        except NotAssignedError:
+            self.event_failed()
+            return
         self.log.send_again(broker, heartbeat.metadata_offset)
         reply = BrokerHeartbeatReply(
             heartbeat.broker_epoch,
@@ -330,7 +348,10 @@ class ControllerQuorum(ControlPlane):
 
     def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> None:
         """A broker's replica is in another log directory; what comes of it the metadata log tells."""
-        self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
+        try:
+            self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
+        except NotAssignedError:
+            self.event_failed()
 
     # Unclean recovery.
 
@@ -400,7 +421,11 @@ class ControllerQuorum(ControlPlane):
         if self.frozen or self.state.partition_epoch < 0:
             return False
         before, self._forced = self._forced, self._forced or kind in FORCED
-        error = self.active.elect(self._topic, kind, desired)
+        try:
+            error = self.active.elect(self._topic, kind, desired)
+        except NotAssignedError:
+            error = UNKNOWN_SERVER_ERROR
+            self.event_failed()
         if error:
             self._forced = before
         return not error

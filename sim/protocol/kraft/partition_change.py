@@ -211,14 +211,13 @@ class PartitionChangeBuilder:
         """Who would lead (PartitionChangeBuilder.electLeader)."""
         if self.election == DESIGNATED and not self._is_valid(self.designated):
             return ElectionResult(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
-        valid = [broker for broker in self.replicas if self._is_valid(broker)]
-        if self.election == PREFERRED and self.replicas[0] in valid:
+        if self.election == PREFERRED and self._is_valid(self.replicas[0]):
             return ElectionResult(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
-        if valid:
-            first = self.designated if self.election == DESIGNATED else self.state.leader
-            leader = first if first in valid else valid[0]
-            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
-            return ElectionResult(leader, unclean=False, probe=probe)
+        first = self.designated if self.election == DESIGNATED else self.state.leader
+        for broker in (first, *self.replicas) if first in self.replicas else self.replicas:
+            if self._is_valid(broker):
+                probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
+                return ElectionResult(broker, unclean=False, probe=probe)
         if not self.isr and not self.elr:
             self._change_rules.decides("unclean_recovery")
         if self._is_last_known_elected():

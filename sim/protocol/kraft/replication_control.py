@@ -62,6 +62,14 @@ LONGEST_LOG: Final = {
 """Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
 
 
+class NotAssignedError(Exception):
+    """An event looked for the log directory of a broker that is no replica (PartitionRegistration.directory).
+
+    Kafka throws an IllegalArgumentException there: nothing of the event is committed, who asked is answered
+    `UNKNOWN_SERVER_ERROR`, and the controller resigns (EventHandlerExceptionInfo).
+    """
+
+
 class ReplicationHost(RecoveryHost, Protocol):
     """What the control of partitions asks of the controller's node."""
 
@@ -80,6 +88,10 @@ class ReplicationControl:
         rules: of the controller.
         host: its node.
         config: values of configuration keys and features while no record sets them.
+
+    Raises:
+        NotAssignedError: by any event that would elect who is no replica: a last known leader that a reassignment
+            has removed.
 
     Attributes:
         image: see above; to be read only.
@@ -247,8 +259,8 @@ class ReplicationControl:
     def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
         """An administrator wants another assignment (changePartitionReassignment); returns an error.
 
-        Kafka looks up the log directory of whom it would elect in the old assignment, and fails if a member of the ELR
-        comes back to it that way (LeaderAcceptor).
+        Kafka looks up the log directory of whom it would elect in the old assignment, and refuses this if a member of
+        the ELR comes back to it that way (LeaderAcceptor).
         """
         state = self.image.partitions.get(name)
         if state is None:
@@ -259,8 +271,9 @@ class ReplicationControl:
         reassignment.begin(change, replicas, self._change_rules)
         adds = bool(change.adding)
         records: list[Record] = []
-        after = self._add(records, change)
-        if after is not None and after.leader != NO_LEADER and after.leader not in state.replicas:
+        try:
+            self._add(records, change)
+        except NotAssignedError:
             return UNKNOWN_SERVER_ERROR
         if adds:
             self._host.reached(probes.REASSIGNMENT_BEGINS)
@@ -283,7 +296,10 @@ class ReplicationControl:
             self._host.reached(probes.CANCEL_REFUSED)
             return INVALID_REPLICA_ASSIGNMENT
         if not error:
-            self._commit_change(change)
+            try:
+                self._commit_change(change)
+            except NotAssignedError:
+                return UNKNOWN_SERVER_ERROR
         return error
 
     def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
@@ -398,7 +414,12 @@ class ReplicationControl:
 
     def _with_directory(self, state: PartitionRegistration, acceptable: Callable[[int], bool]) -> Callable[[int], bool]:
         """Who may lead has its replica where the metadata says (LeaderAcceptor)."""
-        return lambda broker: acceptable(broker) and self.image.has_online_directory(state, broker)
+        return lambda broker: acceptable(broker) and self._has_directory(state, broker)
+
+    def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:
+        if broker not in state.replicas:
+            raise NotAssignedError
+        return self.image.has_online_directory(state, broker)
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
         """Put a change into a transaction, if it changes anything."""

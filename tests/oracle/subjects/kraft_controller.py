@@ -6,8 +6,8 @@ directory that it has, 0 unless told), ``assign topic broker`` (it tells that it
 committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
-``balance``, ``check-unclean``, ``fail-over``. Each takes 1 ms. To be seen are the answer, the brokers and the
-partitions.
+``balance``, ``check-unclean``, ``fail-over``. Each takes 1 ms. An event that throws makes another controller take over.
+To be seen are the answer, the brokers and the partitions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.protocol.kraft.alter_partition import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
-from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
+from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION, NotAssignedError
+from sim.protocol.messages import UNKNOWN_SERVER_ERROR
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Seen, Subject
 from tests.oracle.subjects import partition_change
@@ -197,7 +198,11 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
     seen: Seen = []
     for name, *values in case:
         host.now_ms += 1
-        answer = getattr(host, name.replace("-", "_"))(*values)
+        try:
+            answer = getattr(host, name.replace("-", "_"))(*values)
+        except NotAssignedError:
+            host.fail_over()
+            answer = UNKNOWN_SERVER_ERROR
         host.ends.append(host.controller.image.offset)
         seen.append([answer or "NONE", *host.shown()])
     return seen

@@ -252,3 +252,18 @@ def test_partition_that_waits_for_an_administrator_is_counted() -> None:
     series = world.cluster.recorder.metrics.series()
     assert series["UncleanRecoveryFinishedCount"][-1][1] == 1
     assert series["ManualLeaderElectionRequiredPartitionCount"][-1][1] == 0
+
+
+def test_a_controller_resigns_when_one_of_its_events_throws() -> None:
+    world = kraft("elr")
+    control = quorum(world)
+    state_before = PartitionRegistration("p", 0, 3, (), 4, (2, 3), last_known_elr=(1,))
+    (name,) = control.active.image.partitions
+    state_before.name = name
+    control.active.image.replay(state_before)
+    control.append([state_before])
+    assert not control.elect_leader("UNCLEAN")
+    assert control.frozen
+    world.run(5)
+    assert control.epoch == 2
+    assert state(world).leader == 0

@@ -98,6 +98,9 @@ public final class KraftController implements Subject {
                 answer = answer(Subject.list(each));
             } catch (ApiException refused) {
                 answer = Errors.forException(refused).name();
+            } catch (IllegalArgumentException thrown) { // As EventHandlerExceptionInfo has it.
+                answer = Errors.UNKNOWN_SERVER_ERROR.name();
+                failOver();
             }
             ends.add(end());
             seen.add(Arrays.asList(answer, brokers(), partitions()));

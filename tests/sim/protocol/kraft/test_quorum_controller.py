@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistration
 from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
-from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
+from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION, NotAssignedError
 from sim.protocol.messages import (
     DUPLICATE_BROKER_REGISTRATION,
     ELECTION_NOT_NEEDED,
@@ -117,6 +117,27 @@ def test_a_former_replica_of_the_elr_cannot_come_back_as_leader() -> None:
     assert quorum.state is before
     quorum.unfence(1)
     assert quorum.controller.reassign("p", (2, 1)) == NONE
+
+
+def test_an_event_throws_that_would_elect_a_last_known_leader_who_is_no_replica() -> None:
+    quorum = three()
+    quorum.fence(3)
+    quorum.image.partitions["p"] = PartitionRegistration("p", 0, 3, (), 4, (2, 3), last_known_elr=(1,))
+    events = (
+        lambda: quorum.controller.elect("p", UNCLEAN),
+        quorum.controller.balance,
+        lambda: quorum.heard(3),
+    )
+    before = quorum.state
+    for event in events:
+        with pytest.raises(NotAssignedError):
+            event()
+    assert quorum.controller.reassign("p", (2, 1)) == UNKNOWN_SERVER_ERROR
+    assert quorum.state is before
+    quorum.controller.set(UNCLEAN_ELECTION, True)
+    quorum.fence(1)
+    assert quorum.controller.check_unclean() == 1
+    assert quorum.state.leader == 2
 
 
 @pytest.mark.parametrize(("rules", "clean"), [(ELR, True), (SNAPSHOT, False)])
