@@ -332,12 +332,27 @@ class ZooKeeper(ControlPlane):
             raise ControllerMovedError
         change = decide(self.state, self._registry)
         if change is not None:
-            if self.controller_epoch > controller_epoch:
-                self.reached(probes.CONTROLLER_WRITE_STALE)
-                self.reached(probes.BRANCHES["controller_writes", "unfenced"])
+            self._check_stale(controller_epoch)
             leader, isr, replicas = change
             self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
         return self.state
+
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+        """See `KafkaZkClient.assign`: unfenced, nobody looks who writes."""
+        if fenced and self.controller_epoch > controller_epoch:
+            raise ControllerMovedError
+        self._check_stale(controller_epoch)
+        self._zxid += 1
+        self.state = self.state.assigned(replicas)
+        self.decided()
+        if self.changed is not None:
+            self.changed()
+        return self.state
+
+    def _check_stale(self, controller_epoch: int) -> None:
+        if self.controller_epoch > controller_epoch:
+            self.reached(probes.CONTROLLER_WRITE_STALE)
+            self.reached(probes.BRANCHES["controller_writes", "unfenced"])
 
     def reassigned(self) -> None:
         """See `KafkaZkClient.reassigned`."""

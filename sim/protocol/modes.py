@@ -134,6 +134,9 @@ _HW: Final = Rules(
     isr_update="zookeeper-write",
     registration_epoch="kept",
     missed_bounce="unnoticed",
+    shutting_down_leader="online",
+    preferred_election="if-needed",
+    reassignment_state="target",
     broker_epoch="ignored",
     controller_writes="unfenced",
     controller_startup="live-replicas",
@@ -168,8 +171,10 @@ _KIP101: Final = _HW.override(
     {
         "follower_truncation": "leader-epoch",
         "append_check": "first-offset",
-        "last_isr_member": "stays",
         "producer_dedup": "yes",
+        "shutting_down_leader": "offline",
+        "last_isr_member": "stays",
+        "preferred_election": "always",
     }
 )
 _KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds"})
@@ -190,6 +195,8 @@ _KIP320: Final = _KIP320_2_1.override(
         "hw_needs_epoch": "yes",
         "fenced_fetcher": "failed",
         "append_error": "partition-fails",
+        "preferred_election": "if-needed",
+        "reassignment_state": "adding-and-removing",
         "broker_epoch": "checked",
         "controller_writes": "fenced",
         "controller_startup": "all-replicas",

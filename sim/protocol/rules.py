@@ -242,6 +242,42 @@ class Rules:
             ZOOKEEPER,
         ),
     ]
+    shutting_down_leader: Annotated[
+        Literal["online", "offline"],
+        RuleSpec(
+            "What a leader in a controlled shutdown that nobody could relieve is when any broker fails: online; or "
+            "offline, so that another is elected, uncleanly where that is allowed.",
+            "KafkaController.onBrokerFailure 0.10; onReplicasBecomeOffline, ControllerContext.isReplicaOnline (1.0)",
+            ZOOKEEPER,
+        ),
+    ]
+    last_isr_member: Annotated[
+        Literal["leaves-if-unclean", "stays"],
+        RuleSpec(
+            "Whether the last member of the ISR stays in it when it goes while unclean election is allowed: otherwise "
+            "the ISR is empty, and the first replica that is back leads.",
+            "KafkaController.removeReplicaFromIsr to 1.0; ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)",
+            ZOOKEEPER,
+        ),
+    ]
+    preferred_election: Annotated[
+        Literal["if-needed", "always"],
+        RuleSpec(
+            "Whether a preferred election that is asked for raises the leader epoch where the preferred replica leads "
+            "already.",
+            "PreferredReplicaPartitionLeaderSelector 0.10; PartitionStateMachine 1.1 to 2.3; KIP-460 (2.4)",
+            ZOOKEEPER,
+        ),
+    ]
+    reassignment_state: Annotated[
+        Literal["target", "adding-and-removing"],
+        RuleSpec(
+            "What is known of a reassignment: its target alone, so that one whose assignment is the target already is "
+            "given up, by the next controller also if its replicas are not in sync; or what it adds and removes.",
+            "KafkaController.maybeTriggerPartitionReassignment to 2.3; KIP-455 (2.4), ReplicaAssignment",
+            ZOOKEEPER,
+        ),
+    ]
     broker_epoch: Annotated[
         Literal["ignored", "checked"],
         RuleSpec(
@@ -265,15 +301,6 @@ class Rules:
             "Which replicas a new controller looks at first: those on live brokers, which are told how things stand; "
             "or also those on dead ones, which leave the ISR.",
             "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
-            ZOOKEEPER,
-        ),
-    ]
-    last_isr_member: Annotated[
-        Literal["leaves-if-unclean", "stays"],
-        RuleSpec(
-            "What becomes of the last member of the ISR when it fails: it leaves, and the ISR is empty, where unclean "
-            "election is allowed; or it stays in any case, so that it is elected if it is back before others.",
-            "KafkaController.removeReplicaFromIsr to 1.0; ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)",
             ZOOKEEPER,
         ),
     ]

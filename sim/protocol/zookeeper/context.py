@@ -48,6 +48,11 @@ class ControllerContext:
         """Whether there is a partition."""
         return self.state.leader_epoch >= 0
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the topic is there, and no replica of it was live so far (NewPartition)."""
+        return self.state.partition_epoch >= 0 > self.state.leader_epoch
+
     def willing(self) -> list[int]:
         """Live brokers that do not shut down (liveBrokerIds)."""
         return [broker for broker in self.live if broker not in self.shutting_down]

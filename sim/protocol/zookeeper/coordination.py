@@ -44,8 +44,18 @@ class KafkaZkClient(Protocol):
             ControllerMovedError: a newer controller stands in the way.
         """
 
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+        """Write the assignment, which is kept apart from the partition's state.
+
+        Returns:
+            The state afterwards.
+
+        Raises:
+            ControllerMovedError: a newer controller stands in the way.
+        """
+
     def reassigned(self) -> None:
-        """The assignment that was asked for is in place."""
+        """The assignment that was asked for is in place, or will not be."""
 
 
 Operation = Callable[[KafkaZkClient], Any]

@@ -6,6 +6,7 @@ Kafka classes: PartitionLeaderElectionAlgorithms, Election (before 1.1: Partitio
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from sim.protocol.messages import LeaderAndIsr
 
@@ -104,3 +105,25 @@ def without(
     """
     isr = isr if len(isr) == 1 and not to_the_last else tuple(member for member in isr if member != replica)
     return (0 if replica == leader else leader), isr
+
+
+def in_set_order(brokers: tuple[int, ...]) -> tuple[int, ...]:
+    """Brokers as a Scala set has them, which assignments pass through while they are changed (to 2.3).
+
+    Up to four stay in their order; more are sorted by a hash of theirs, five bits at a time (immutable.HashSet).
+    """
+    return brokers if len(brokers) <= _SMALL_SET else tuple(sorted(brokers, key=_set_place))
+
+
+_SMALL_SET: Final = 4
+
+
+def _set_place(broker: int) -> tuple[int, ...]:
+    number = (broker + ~(broker << 9)) & _INT
+    number ^= number >> 14
+    number = (number + (number << 4)) & _INT
+    number ^= number >> 10
+    return tuple((number >> bits) & 31 for bits in range(0, 32, 5))
+
+
+_INT: Final = (1 << 32) - 1

@@ -19,7 +19,7 @@ from sim.protocol.zookeeper.context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.coordination import Steps
 from sim.protocol.zookeeper.event_manager import ControllerEventManager
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
 from sim.protocol.zookeeper.replica_state_machine import ReplicaStateMachine
 from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
 
@@ -55,6 +55,8 @@ class KafkaController:
         self._tells_bounces = rules.broker_epoch == "checked"
         self._fenced = rules.controller_writes == "fenced"
         self._starts_with_all = rules.controller_startup == "all-replicas"
+        self._leads_while_stopping = rules.shutting_down_leader == "online"
+        self._keeps_marks = rules.reassignment_state == "adding-and-removing"
 
     def answered(self, result: Any) -> None:
         """ZooKeeper did what the present handler wanted."""
@@ -130,7 +132,7 @@ class KafkaController:
 
     def reassignment_asked(self) -> None:
         """A watch told that an administrator wants another assignment."""
-        self._events.put(self._isr_changed())
+        self._events.put(self._reassignment_asked())
 
     def settings_changed(self) -> None:
         """Unclean election may be allowed now."""
@@ -168,19 +170,18 @@ class KafkaController:
         if not self.context.exists:
             yield from self.partitions.create()
             return
+        self.context.is_offline = state.leader not in self.context.live
         yield from self._replicas.tell_started(self.context.replicas())
         if any(replica not in self.context.live for replica in state.replicas):
             self._decides("controller_startup")
         if self._starts_with_all:
-            for replica in state.replicas:
-                if replica not in self.context.live:
-                    yield from self._replicas.take_offline(replica)
+            yield from self._replicas_went([replica for replica in state.replicas if replica not in self.context.live])
         yield from self.partitions.elect_offline()
         if missed:
             for broker in missed:
                 self._add(broker, live[broker])
             yield from self._brokers_came(missed)
-        yield from self._reassign()
+        yield from self._go_on_reassigning()
 
     def _brokers_changed(self) -> Steps:
         found: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
@@ -188,6 +189,8 @@ class KafkaController:
         came = sorted(broker for broker in found if broker not in known)
         went = sorted(broker for broker in known if broker not in found)
         bounced = sorted(broker for broker in found if broker in known and found[broker] > known[broker])
+        if not self._tells_bounces:  # All that is live is replaced before anything else (to 2.1).
+            self._remove(went)
         for broker in came:
             self._add(broker, found[broker])
         if came:
@@ -205,8 +208,10 @@ class KafkaController:
             for broker in bounced:
                 known[broker] = found[broker]
         if went:
-            self._remove(went)
+            if self._tells_bounces:
+                self._remove(went)
             yield from self._brokers_went(went)
+        yield from self._finish_reassignment()
 
     def _add(self, broker: int, broker_epoch: int) -> None:
         self.context.live[broker] = broker_epoch
@@ -221,34 +226,51 @@ class KafkaController:
         """KafkaController.onBrokerStartup."""
         self._requests.update_metadata()
         if not self.context.exists:
+            yield from self.partitions.elect_offline()
             return
         started = [broker for broker in brokers if broker in self.context.state.replicas]
         if started:
             self._decides("registration_epoch")
             yield from self._replicas.tell_started(started)
         yield from self.partitions.elect_offline()
-        yield from self._reassign()
+        if set(self.context.target) & set(brokers):
+            yield from self._reassign()
 
     def _brokers_went(self, brokers: list[int]) -> Steps:
         """KafkaController.onBrokerFailure, onReplicasBecomeOffline."""
         for broker in brokers:
             self.context.shutting_down.pop(broker, None)
         exists = self.context.exists
-        if not exists or self.context.state.leader in self.context.live:
+        leaderless = exists and self._is_leader_gone(brokers)
+        if not leaderless:
             self._requests.update_metadata()
         if not exists:
             return
+        self.context.is_offline |= leaderless
         yield from self.partitions.elect_offline()
+        yield from self._replicas_went([broker for broker in brokers if broker in self.context.state.replicas])
+
+    def _replicas_went(self, brokers: list[int]) -> Steps:
+        """Replicas go offline one after the other; which of several comes first is chance in Kafka."""
         for broker in brokers:
-            if broker in self.context.state.replicas:
-                yield from self._replicas.take_offline(broker)
+            yield from self._replicas.take_offline(broker)
+
+    def _is_leader_gone(self, brokers: list[int]) -> bool:
+        """Whether the partition waits for an election, since these brokers have failed.
+
+        From 1.0 on every leader is looked at, and one that shuts down is none (ControllerContext.isReplicaOnline).
+        """
+        leader = self.context.state.leader
+        if leader in self.context.shutting_down:
+            self._decides("shutting_down_leader")
+        return leader in brokers if self._leads_while_stopping else leader not in self.context.willing()
 
     def _isr_changed(self) -> Steps:
         """Leaders wrote their ISR: learn it, and let everybody know (IsrChangeNotification)."""
-        self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
+        self.context.state, _ = yield lambda zookeeper: zookeeper.read()
         if self.context.exists:
             self._requests.update_metadata()
-            yield from self._reassign()
+            yield from self._finish_reassignment()
 
     def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
         """KafkaController.doControlledShutdown: leadership moves to another ISR member, followers leave the ISR."""
@@ -264,41 +286,73 @@ class KafkaController:
                 yield from self.partitions.elect_for_shutdown()
             else:
                 yield from self._replicas.take_offline(broker)
-        answer(NONE, int(self.context.state.leader == broker))
+        answer(NONE, int(self.context.state.leader == broker and len(self.context.state.replicas) > 1))
+        yield from self._finish_reassignment()
 
     # Reassignment.
 
-    def _reassign(self) -> Steps:
+    def _reassignment_asked(self) -> Steps:
+        """An administrator wants another assignment (PartitionReassignment; from 2.4 on ZkPartitionReassignment)."""
+        self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
+        whole = set(self.context.target) == set(self.context.state.replicas)
+        yield from self._go_on_reassigning(complete=whole and self._keeps_marks)
+
+    def _go_on_reassigning(self, *, complete: bool = False) -> Steps:
+        """A reassignment was asked for, or an earlier controller has left it (maybeTriggerPartitionReassignment).
+
+        Where its target alone is known, it is given up if the assignment is that one, be it in sync or not; `complete`:
+        whether it is complete though some of its replicas may not be in sync.
+        """
+        target = self.context.target
+        if not target or not self.context.exists:
+            return
+        if target == self.context.state.replicas:
+            self._decides("reassignment_state")
+        if target == self.context.state.replicas and not self._keeps_marks:
+            yield lambda zookeeper: zookeeper.reassigned()
+            self.context.target = ()
+        else:
+            yield from self._reassign(complete=complete)
+
+    def _finish_reassignment(self) -> Steps:
+        """The ISR has changed: perhaps a reassignment is complete (PartitionReassignmentIsrChange)."""
+        if self.context.target and set(self.context.target) <= set(self.context.state.isr):
+            yield from self._reassign()
+
+    def _reassign(self, *, complete: bool = False) -> Steps:
         """KafkaController.onPartitionReassignment: first all replicas, old and new; then, once the new ones are in
         the ISR, those alone.
 
         Brokers are told of those alone from the last election on, ZooKeeper last of all: the leader is not to take one
         that leaves back into the ISR, and the next controller is to know who leaves (steps B2 to B6 of KIP-455's
-        onPartitionReassignment; 6 to 10 before).
+        onPartitionReassignment; 6 to 10 before). It goes on when nobody can be elected.
         """
-        state, target = self.context.state, self.context.target
-        if not target or not self.context.exists:
-            return
-        if not set(target) <= set(state.isr):
+        target = self.context.target
+        self.context.state, _ = yield lambda zookeeper: zookeeper.read()
+        state = self.context.state
+        if not complete and not set(target) <= set(state.isr):
             both = (*target, *(broker for broker in state.replicas if broker not in target))
+            if not self._keeps_marks:
+                both = election.in_set_order(both)
             if set(both) != set(state.replicas):
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
-                yield from self.partitions.amend(lambda state, _: (state.leader, state.isr, both))
-                self._requests.tell(self.context.replicas())
+            if both != state.replicas:
+                yield from self.partitions.assign(both)
+            yield from self.partitions.amend(raised)
+            self._requests.tell(self.context.replicas())
             return
         leaving = [broker for broker in state.replicas if broker not in target]
-
         yield from self.partitions.elect_reassigned(target)
-        if self.context.state.leader not in target:
-            return
+        elected = self.context.state.leader_epoch > state.leader_epoch
         self.context.state = self.context.state.assigned(target)
-        self._requests.tell(self.context.replicas())
+        if elected:
+            self._requests.tell(self.context.replicas())
         for broker in leaving:
             yield from self._replicas.take_offline(broker, target)
         for broker in leaving:
             self._requests.stop(broker, delete=True)
-        yield from self.partitions.amend(lambda state, _: (state.leader, state.isr, target))
+        yield from self.partitions.assign(target)
         yield lambda zookeeper: zookeeper.reassigned()
         self._host.reached(probes.REASSIGNMENT_DONE)
         self.context.target = ()
-        self._requests.tell(self.context.replicas())
+        self._requests.update_metadata()

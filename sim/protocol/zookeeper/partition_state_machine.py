@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sim.protocol import probes
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.context import ControllerContext
@@ -21,7 +22,7 @@ class PartitionStateMachine:
     Args:
         context: what the controller knows.
         requests: tells brokers.
-        rules: the controller's, of which ``controller_writes`` and ``missed_bounce`` decide.
+        rules: the controller's, of which ``controller_writes``, ``preferred_election`` and ``missed_bounce`` decide.
         host: its broker.
         unclean_election: ``unclean.leader.election.enable``.
 
@@ -42,14 +43,20 @@ class PartitionStateMachine:
         self._context = context
         self._requests = requests
         self._host = host
+        self._rules = rules
         self._notices_missed = rules.missed_bounce == "noticed"
+        self._elects_again = rules.preferred_election == "always"
         self._fenced = rules.controller_writes == "fenced"
 
     def create(self) -> Steps:
-        """A new partition: all live replicas are in sync, the first of them leads."""
+        """A new partition: all live replicas are in sync, the first of them leads.
+
+        Without any it stays new until one is.
+        """
 
         def decide(state: LeaderAndIsr, _: election.Registry) -> Change | None:
-            isr = tuple(broker for broker in state.replicas if broker in self._context.live)
+            willing = self._context.willing()
+            isr = tuple(broker for broker in state.replicas if broker in willing)
             created = state.partition_epoch >= 0 > state.leader_epoch
             if not (isr and created):
                 return None
@@ -61,14 +68,13 @@ class PartitionStateMachine:
             self._requests.tell(self._context.replicas())
 
     def elect_offline(self) -> Steps:
-        """Elect a leader if there is none that lives (PartitionStateMachine.triggerOnlinePartitionStateChange).
+        """Elect a leader if the partition waits for one (PartitionStateMachine.triggerOnlinePartitionStateChange).
 
         A partition whose leader died is offline until the next election, also when that leader is back before.
         """
-        if not self._context.exists:
-            return
-        self._context.is_offline |= self._context.state.leader not in self._context.live
-        if not self._context.is_offline:
+        if self._context.is_new:
+            yield from self.create()
+        if not self._context.exists or not self._context.is_offline:
             return
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
@@ -78,25 +84,27 @@ class PartitionStateMachine:
             self._host.reached(_outcome(state, choice))
             return choice and (*choice, state.replicas)
 
-        yield from self.amend_and_tell(decide)
+        yield from self.elect_and_tell(decide)
 
     def elect_preferred(self) -> Steps:
         """The first replica is to lead, if it may (PreferredReplicaPartitionLeaderElectionStrategy)."""
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
-            if choice is None or choice[0] == state.leader:
+            if choice is not None and choice[0] == state.leader:
+                self._host.reached(branch(self._rules, "preferred_election"))
+            if choice is None or (choice[0] == state.leader and not self._elects_again):
                 self._host.reached(probes.PREFERRED_UNFIT)
                 return None
             self._host.reached(probes.ELECTED_PREFERRED)
             return *choice, state.replicas
 
         if self._context.exists:
-            yield from self.amend_and_tell(decide)
+            yield from self.elect_and_tell(decide)
 
     def elect_for_shutdown(self) -> Steps:
         """The leader shuts down: another ISR member is to lead (ControlledShutdownPartitionLeaderElectionStrategy)."""
-        yield from self.amend_and_tell(self._move_leader)
+        yield from self.elect_and_tell(self._move_leader)
 
     def _move_leader(self, state: LeaderAndIsr, registry: election.Registry) -> Change | None:
         electable = self.electable(state, registry)
@@ -107,33 +115,44 @@ class PartitionStateMachine:
     def elect_reassigned(self, target: tuple[int, ...]) -> Steps:
         """A replica of the new assignment is to lead (ReassignPartitionLeaderElectionStrategy).
 
-        One that leads already does so with a new leader epoch.
+        One that leads already does so with a new leader epoch, unless it shuts down.
         """
+        if self._context.state.leader in target and self._context.state.leader in self._context.willing():
+            yield from self.amend(raised)
+            return
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
-            if state.leader in target and state.leader in self._context.live:
-                return state.leader, state.isr, state.replicas
             choice = election.reassigned(target, state.isr, self.electable(state, registry))
             if choice is not None:
                 self._host.reached(probes.ELECTED_REASSIGNED)
             return choice and (*choice, state.replicas)
 
-        yield from self.amend(decide)
+        yield from self._elect(decide)
 
     def amend(self, decide: Decide) -> Steps:
         """Decide on the state as ZooKeeper has it, and write what was decided, if anything was.
 
         ZkPartitionStateMachine.doElectLeaderForPartitions, ZkReplicaStateMachine.doRemoveReplicasFromIsr.
         """
-        epoch, fenced, before = self._context.epoch, self._fenced, self._context.state.leader_epoch
+        epoch, fenced = self._context.epoch, self._fenced
         self._context.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
-        if self._context.state.leader_epoch > before and self._context.state.leader in self._context.live:
+
+    def assign(self, replicas: tuple[int, ...]) -> Steps:
+        """Write another assignment, and nothing else (KafkaController.updateAssignedReplicasForPartition)."""
+        epoch, fenced = self._context.epoch, self._fenced
+        self._context.state = yield lambda zookeeper: zookeeper.assign(epoch, replicas, fenced=fenced)
+
+    def _elect(self, decide: Decide) -> Steps:
+        """An election: if somebody is elected, the partition is offline no more."""
+        before = self._context.state.leader_epoch
+        yield from self.amend(decide)
+        if self._context.state.leader_epoch > before:
             self._context.is_offline = False
 
-    def amend_and_tell(self, decide: Decide) -> Steps:
+    def elect_and_tell(self, decide: Decide) -> Steps:
         """The same; replicas hear of a new leader epoch."""
         epoch = self._context.state.leader_epoch
-        yield from self.amend(decide)
+        yield from self._elect(decide)
         if self._context.state.leader_epoch > epoch:
             self._requests.tell(self._context.replicas())
 
@@ -147,6 +166,11 @@ class PartitionStateMachine:
             return willing
         relied = election.eligible_members(state, registry, self._context.live)
         return [broker for broker in willing if broker in relied]
+
+
+def raised(state: LeaderAndIsr, _: election.Registry) -> Change:
+    """A new leader epoch and nothing else."""
+    return state.leader, state.isr, state.replicas
 
 
 def _outcome(state: LeaderAndIsr, choice: election.ElectionResult) -> int:

@@ -13,7 +13,7 @@ from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.coordination import Change, Steps
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
 from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
 
 
@@ -51,7 +51,7 @@ class ReplicaStateMachine:
         Without a leader the next one has a new leader epoch anyway.
         """
         if self._bumps and not self._context.is_offline and self._context.state.leader in self._context.live:
-            yield from self._partitions.amend(_same)
+            yield from self._partitions.amend(raised)
             self._requests.tell(self._context.replicas())
         else:
             self._requests.tell(replicas, update=False)
@@ -84,8 +84,3 @@ class ReplicaStateMachine:
             self._context.state = self._context.state.assigned(assigned)
         if self._context.state.leader_epoch > epoch:  # Kafka sends it again in any case; it would be ignored.
             self._requests.tell([broker for broker in self._context.replicas() if broker != replica])
-
-
-def _same(state: LeaderAndIsr, _: election.Registry) -> Change:
-    """A new leader epoch and nothing else."""
-    return state.leader, state.isr, state.replicas

@@ -52,6 +52,12 @@ class Store:
             )
         return self.state
 
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+        if fenced and self.newest > controller_epoch:
+            raise ControllerMovedError
+        self.state = self.state.assigned(replicas)
+        return self.state
+
     def reassigned(self) -> None:
         self.target = ()
 

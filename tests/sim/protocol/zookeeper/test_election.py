@@ -70,3 +70,8 @@ def test_eligible_members_have_run_all_the_time_or_have_the_longest_log_of_all(
             assert set(relied) == live - started
         else:
             assert [logs[broker] for broker in relied] == [max(logs.values())]
+
+
+def test_an_assignment_passes_through_a_set() -> None:
+    assert election.in_set_order((4, 1, 3, 2)) == (4, 1, 3, 2)
+    assert election.in_set_order((3, 4, 5, 1, 2)) == (5, 1, 2, 3, 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sim.protocol.zookeeper.election import BrokerInfo
 from tests.sim.protocol.controlling import Store, World
 
@@ -204,6 +206,80 @@ def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> Non
     assert world.decided[:2] == (4, (2, 3, 4))
     assert world.deleted == [1]
     assert not world.store.target
+
+
+@pytest.mark.parametrize(("name", "decided"), [("hw", (1, (1, 2), 6)), ("kip320", (2, (2,), 7))])
+def test_a_leader_that_shuts_down_is_offline_when_a_bystander_fails(
+    name: str, decided: tuple[int, tuple[int, ...], int]
+) -> None:
+    world = World(Store(1, (1,), registered=dict(ALL)), name).elected()
+    world.controller.controlled_shutdown(1, 11, lambda *_: None)
+    world.run()
+    assert world.decided == (1, (1,), 5)
+    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=True)
+    del world.store.registered[3]
+    world.controller.brokers_changed()
+    assert world.run().decided == decided
+
+
+@pytest.mark.parametrize(("name", "isr"), [("hw", ()), ("kip101", (1,))])
+def test_the_last_member_leaves_an_isr_that_is_not_needed(name: str, isr: tuple[int, ...]) -> None:
+    world = World(Store(1, (1,), replicas=(1, 2), registered={1: 11}), name, unclean=True).elected()
+    del world.store.registered[1]
+    world.controller.brokers_changed()
+    assert world.run().decided == (0, isr, 6)
+
+
+@pytest.mark.parametrize(("name", "epoch"), [("hw", 5), ("kip101", 6), ("kip320", 5)])
+def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: str, epoch: int) -> None:
+    world = World(Store(1, (1, 2), registered=dict(ALL)), name).elected()
+    world.controller.preferred_election()
+    assert world.run().decided == (1, (1, 2), epoch)
+
+
+@pytest.mark.parametrize(("name", "left"), [("kip279", ()), ("kip320", (1, 2, 4))])
+def test_a_reassignment_that_is_in_place_but_not_in_sync_is_given_up_by_the_next_controller(
+    name: str, left: tuple[int, ...]
+) -> None:
+    world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL)), name).elected()
+    world.store.target = (1, 2, 4)
+    world.controller.reassignment_asked()
+    assert world.run().decided == (1, (1, 2), 6)
+    assert world.store.state.replicas == (1, 2, 4)
+    world.controller.resign()
+    world.elected()
+    assert world.store.target == left
+
+
+def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
+    world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL))).elected()
+    world.store.target = (1, 4)
+    world.controller.reassignment_asked()
+    assert world.run().decided[2] == 6
+    for broker, epoch in ((5, 6), (4, 7)):
+        world.store.registered[broker] = 20
+        world.controller.brokers_changed()
+        assert world.run().decided[2] == epoch
+
+
+def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
+    world = World(Store(1, (1, 2), replicas=(1, 2), registered={1: 11})).elected()
+    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=True)
+    world.store.target = (2,)
+    world.controller.reassignment_asked()
+    assert world.run().decided[:2] == (0, (2,))
+    assert world.store.state.replicas == (2,)
+    assert not world.store.target
+
+
+def test_a_topic_without_live_replicas_waits_for_one() -> None:
+    store = Store(0, (), epoch=-1, registered={3: 13})
+    store.state.replicas = (1, 2)
+    world = World(store).elected()
+    assert world.decided == (0, (), -1)
+    store.registered[2] = 12
+    world.controller.brokers_changed()
+    assert world.run().decided == (2, (2,), 0)
 
 
 def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
