@@ -233,7 +233,9 @@ class ControllerQuorum(ControlPlane):
             error, broker_epoch = registered.error, registered.broker_epoch
         except NotAssignedError:
             self.event_failed()
-        if not error and not again:
+        if not error and again:
+            self.sessions.registered_again(broker)
+        elif not error:
             self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
         self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))

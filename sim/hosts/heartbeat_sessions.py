@@ -55,6 +55,11 @@ class HeartbeatSessions:
         if self._keeps_fenced:
             self.watch(broker)
 
+    def registered_again(self, broker: int) -> None:
+        """The same incarnation registered: up to 3.9 its session begins anew, if it is not fenced."""
+        if not self._keeps_fenced and broker in self.unfenced:
+            self.heard(broker, self._kernel.now_us)
+
     def end(self, broker: int) -> None:
         """A broker's session is over, if it has one."""
         self._heard_us.pop(broker, None)

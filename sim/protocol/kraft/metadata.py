@@ -109,6 +109,8 @@ class BrokerRegistration:
         fenced: it may neither lead nor be in an ISR.
         shutting_down: it asked to be relieved (in controlled shutdown).
         directory: its log directory.
+        registered_offset: of the latest record of its registration: later than `broker_epoch` if the same process
+            registered again.
     """
 
     broker: int
@@ -117,6 +119,7 @@ class BrokerRegistration:
     fenced: bool = True
     shutting_down: bool = False
     directory: int = FIRST_DIRECTORY
+    registered_offset: int = -1
 
     # Written out: that of a frozen dataclass takes ten times as long where this is compiled.
     def __init__(
@@ -127,7 +130,9 @@ class BrokerRegistration:
         fenced: bool = True,
         shutting_down: bool = False,
         directory: int = FIRST_DIRECTORY,
+        registered_offset: int = -1,
     ) -> None:
+        self.registered_offset = max(broker_epoch, registered_offset)
         self.broker = broker
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch

@@ -91,7 +91,8 @@ class QuorumController(ReplicationControl):
     ) -> Registration:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
-        It is fenced at first. The same incarnation again gets the same answer. Another one is refused while the
+        It is fenced at first. The same incarnation again gets the same answer, leaves its controlled shutdown, and has
+        to read another record of its registration. Another one is refused while the
         session of the former is valid, be it shutting down or not; whether a fenced broker has one is rule
         ``fenced_session``.
 
@@ -105,6 +106,8 @@ class QuorumController(ReplicationControl):
         if known is None:
             return self._registered(broker, incarnation, directory, [], unclean=False)
         if known.incarnation == incarnation:
+            self._heartbeats.registered(broker)
+            self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
             return Registration(NONE, known.broker_epoch, detected_unclean=False)
         if self._has_session(broker):
             if known.fenced:
@@ -192,7 +195,7 @@ class QuorumController(ReplicationControl):
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
             return Heartbeat(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
-        caught_up = metadata_offset >= broker_epoch
+        caught_up = metadata_offset >= known.registered_offset
         before = self._heartbeats.state(known)
         after = self._heartbeats.next_state(
             known,

@@ -2,7 +2,7 @@
 
 Operations: ``register broker clean directory`` (a new incarnation; whether it names the epoch of the former; the log
 directory that it has, 0 unless told), ``assign topic broker`` (it tells that its replica is there), ``again broker``
-(the same one registers again; not drawn), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
+(the same one registers again), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
 committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
@@ -39,6 +39,7 @@ class Host:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self._keeps_fenced = rules.fenced_session == "kept"
         self._committed: list[Record] = []
         self._heard_ms: dict[int, int] = {}
         self._incarnation = 100
@@ -90,7 +91,10 @@ class Host:
         known = self.controller.image.brokers.get(broker)
         if known is None:
             return "unknown"
-        return self.controller.register(broker, known.incarnation, -1).error
+        reply = self.controller.register(broker, known.incarnation, -1, known.directory)
+        if not self._keeps_fenced and not known.fenced:
+            self._heard_ms[broker] = self.now_ms
+        return reply.error
 
     def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
         known = self.controller.image.brokers.get(broker)
@@ -229,6 +233,7 @@ def draw(rng: Random, release: str) -> Case:
 _WEIGHTS: Final = {
     "heartbeat": 30,
     "register": 10,
+    "again": 2,
     "assign": 2,
     "time": 8,
     "alter": 20,
@@ -274,8 +279,8 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
             wanted = rng.sample(brokers, rng.choice((1, 2, 3, 3)))
             replicas[topic] = [*wanted, *(one for one in replicas[topic] if one not in wanted)]
             return [[name, topic, wanted]]
-        case "cancel":
-            return [[name, topic]]
+        case "again" | "cancel":
+            return [[name, broker if name == "again" else topic]]
         case "set":
             key = rng.choice((MIN_ISR, MIN_ISR, UNCLEAN_ELECTION))
             return [[name, key, rng.choice((1, 2, 3)) if key == MIN_ISR else rng.random() < 0.5]]

@@ -189,7 +189,8 @@ public final class KraftController implements Subject {
             return "unknown";
         Uuid incarnation = again ? known.incarnationId() : new Uuid(7, ++incarnations);
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData().setBrokerId(broker)
-            .setClusterId(Release.CLUSTER).setIncarnationId(incarnation).setLogDirs(List.of(new Uuid(9, broker + 1000L * directory)))
+            .setClusterId(Release.CLUSTER).setIncarnationId(incarnation)
+            .setLogDirs(again ? known.directories() : List.of(new Uuid(9, broker + 1000L * directory)))
             .setPreviousBrokerEpoch(clean == 1 && known != null ? known.epoch() : -1);
         request.listeners().add(new BrokerRegistrationRequestData.Listener().setName("PLAINTEXT").setHost("localhost")
             .setPort(9092));

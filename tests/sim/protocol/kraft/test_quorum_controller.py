@@ -54,9 +54,19 @@ def test_a_broker_epoch_is_the_offset_of_the_record() -> None:
     quorum = QuorumHost(ELR)
     first = quorum.controller.register(1, 7, -1)
     assert (first.error, first.broker_epoch, first.detected_unclean) == (NONE, 1, False)
-    assert quorum.controller.register(1, 7, -1) == first
     assert quorum.image.offset == len(quorum.records) == 1
     assert quorum.controller.register(2, 8, -1).broker_epoch == 2
+
+
+def test_a_process_that_registers_again_keeps_its_epoch_and_has_more_to_read() -> None:
+    quorum = three()
+    quorum.controller.heartbeat(1, quorum.image.brokers[1].broker_epoch, quorum.image.offset, want_shut_down=True)
+    known = quorum.image.brokers[1]
+    again = quorum.controller.register(1, known.incarnation, -1)
+    assert (again.error, again.broker_epoch) == (NONE, known.broker_epoch)
+    assert quorum.image.brokers[1].registered_offset == quorum.image.offset
+    reply = quorum.controller.heartbeat(1, known.broker_epoch, quorum.image.offset - 1)
+    assert (reply.is_caught_up, reply.is_fenced, reply.should_shut_down) == (False, False, False)
 
 
 def test_a_new_incarnation_waits_for_the_end_of_the_session() -> None:
