@@ -369,6 +369,20 @@ MODES: Final[dict[str, Mode]] = {
             _COUNTS_DAMAGE,
             follows="4.3.1",
         ),
+        Mode(
+            "kip320-2.6.1",
+            "2.6.1",
+            "kip320 whose truncation to the LEO drops epochs that begin there",
+            _KIP320.override({"truncate_at_leo": "drops-epochs"}),
+            _NEVER_DIVERGES,
+        ),
+        Mode(
+            "kraft-3.9.1",
+            "3.9.1",
+            "kraft whose followers drop all replies to an earlier leader epoch",
+            _KRAFT.override({"late_reply": "leader-epoch"}),
+            _KEEPS_ALL_SHOWN,
+        ),
         Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5, _NEVER_DIVERGES),
         Mode(
             "elr-4.0-snapshot",

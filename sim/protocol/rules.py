@@ -84,7 +84,7 @@ class Rules:
         RuleSpec(
             "Whether a truncation to the LEO or beyond, which removes no data, still removes cache entries that start "
             "there.",
-            "UnifiedLog.truncateTo; KAFKA-10706 (2.7)",
+            "Log.truncateTo; KAFKA-10706 (2.6.1, 2.7)",
         ),
     ]
     epoch_recorded_at: Annotated[
@@ -138,7 +138,7 @@ class Rules:
         RuleSpec(
             "Which replies to requests of an earlier leader epoch a follower drops: fetches whose offset no longer "
             "fits; also answers about epochs; or all.",
-            "AbstractFetcherThread.processFetchRequest; KIP-320 (2.1); KAFKA-18991 (4.1)",
+            "AbstractFetcherThread.processFetchRequest; KIP-320 (2.1); KAFKA-18991 (3.9.1, 4.1)",
         ),
     ]
     append_check: Annotated[

@@ -7,7 +7,20 @@ import pytest
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode, Promised
 
-LADDER = ("hw", "kip101", "kip279", "kip320-2.1", "kip320", "kraft-3.5", "kraft", "elr", "elr-recovery", "elr-4.3")
+LADDER = (
+    "hw",
+    "kip101",
+    "kip279",
+    "kip320-2.1",
+    "kip320",
+    "kip320-2.6.1",
+    "kraft-3.5",
+    "kraft",
+    "kraft-3.9.1",
+    "elr",
+    "elr-recovery",
+    "elr-4.3",
+)
 
 
 def test_places_are_those_of_releases() -> None:
