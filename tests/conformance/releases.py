@@ -42,6 +42,8 @@ def quorum_rules(case: Case) -> Mapping[str, Rules]:
         values["isr_eligibility"] = "any"
     if not given.get("use_last_known_leader", True):
         values["last_known_elr"] = "ejected-members"
+    if version >= _version("4.3-IV0"):
+        return {"elr-4.3": MODES["elr-4.3"].rules.override(values)}
     runs = {"snapshot": SNAPSHOT.override(values)}
     if values["elr"] == "on" and case.id not in FIXED_SINCE:
         runs["elr"] = MODES["elr"].rules.override(values)

@@ -78,7 +78,7 @@ def _rules_with_zookeeper(case: Case) -> Mapping[str, Rules]:
 
 def rules_for(case: Case) -> Mapping[str, Rules]:
     """The rules under which a case runs, by name."""
-    if case.table == "elr_partition_change":
+    if case.table.startswith("elr_partition_change"):
         return quorum_rules(case)
     if _is_of_kraft(case):
         return {"kraft": KRAFT}

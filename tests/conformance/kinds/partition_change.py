@@ -85,7 +85,7 @@ class Given:
         self._acceptable = _acceptable(given["acceptable_leaders"])
         self._election = given["election"]
         # The rules are chosen by this one (`tests.conformance.waiting`).
-        assert given["use_last_known_leader"] == (rules.last_known_elr == "leader")
+        assert given["use_last_known_leader"] == (rules.last_known_elr != "ejected-members")
 
     def change(self, op: Fields) -> PartitionChangeBuilder:
         """The change that an operation describes."""
