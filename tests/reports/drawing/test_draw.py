@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -144,21 +144,74 @@ def test_no_row_reaches_into_another() -> None:
     assert all(later - earlier >= 14 for earlier, later in pairwise(times))
 
 
-def test_perfetto_holds_what_the_format_asks_for() -> None:
-    """Trace Event Format: the fields of each phase that is used, flows that begin and end, known processes."""
-    trace = json.loads(to_perfetto(drawn()))
-    needed = {"M": {"args"}, "i": {"ts", "s"}, "X": {"ts", "dur"}, "s": {"ts", "id"}, "f": {"ts", "id", "bp"}}
-    processes = {event["pid"] for event in trace["traceEvents"] if event["name"] == "process_name"}
-    for event in trace["traceEvents"]:
-        assert needed[event["ph"]] | {"ph", "name", "pid", "tid"} <= event.keys()
-        assert event["pid"] in processes
+FIELDS = {
+    "name": str, "cat": str, "ph": str, "pid": int, "tid": int, "ts": int, "dur": int, "s": str, "id": int, "bp": str,
+    "args": dict,
+}  # fmt: skip
+"""Of an event -> its type, as the Trace Event Format has them."""
+REQUIRED = {"M": {"args"}, "i": {"ts", "s"}, "X": {"ts", "dur"}, "s": {"ts", "id"}, "f": {"ts", "id", "bp"}}
+"""Phase -> what it must have beside what all have."""
+
+
+@pytest.fixture(
+    params=[(LOSES, False), (LOSES, True), (("elr-chaos", "elr", 12), True), (("partitions", "kip101", 3), True)]
+)
+def events(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    run_of, everything = request.param
+    trace = json.loads(to_perfetto(picture(observed(*run_of), ["title"], everything=everything)))
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    assert trace["traceEvents"]
+    return list(trace["traceEvents"])
+
+
+def test_perfetto_holds_what_the_format_asks_for(events: list[dict[str, Any]]) -> None:
+    """Trace Event Format (Google document 1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): each phase with its fields."""
+    named = {(event["pid"], event["name"]) for event in events if event["ph"] == "M"}
+    for event in events:
+        assert REQUIRED[event["ph"]] | {"ph", "name", "pid", "tid"} <= event.keys() <= FIELDS.keys()
+        assert all(type(value) is FIELDS[key] for key, value in event.items())
+        assert (event["pid"], "process_name") in named
         assert event.get("ts", 0) >= 0
         assert event.get("dur", 0) >= 0
-    begun = {event["id"]: event["ts"] for event in trace["traceEvents"] if event["ph"] == "s"}
-    ended = {event["id"]: event["ts"] for event in trace["traceEvents"] if event["ph"] == "f"}
+        assert event.get("s") in {"i": ("g", "p", "t")}.get(event["ph"], (None,))
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+    threads = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"} <= threads
+
+
+def test_perfetto_flows_begin_and_end_in_slices(events: list[dict[str, Any]]) -> None:
+    slices: dict[tuple[int, int, int, str], int] = {}
+    for event in events:
+        if event["ph"] == "X":
+            slices[event["pid"], event["tid"], event["ts"], event["name"]] = event["dur"]
+    flows = [event for event in events if event["ph"] in "sf"]
+    for event in flows:
+        assert event.get("bp") == "e"
+        assert (event["pid"], event["tid"], event["ts"], event["name"]) in slices
+    begun = {event["id"]: event for event in flows if event["ph"] == "s"}
+    ended = {event["id"]: event for event in flows if event["ph"] == "f"}
     assert ended
-    assert ended.keys() <= begun.keys()
-    assert all(begun[number] < at_us for number, at_us in ended.items())
+    assert len(begun) + len(ended) == len(flows)
+    for number, event in ended.items():
+        assert begun[number]["ts"] < event["ts"]
+        assert (begun[number]["name"], begun[number]["cat"]) == (event["name"], event["cat"])
+
+
+def test_perfetto_slices_of_a_thread_lie_in_or_beside_each_other(events: list[dict[str, Any]]) -> None:
+    """Readers stack the slices of a thread, and drop what overlaps another in part."""
+    threads: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            threads.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+    for slices in threads.values():
+        open_until: list[int] = []
+        for begin, end in sorted(slices, key=lambda one: (one[0], -one[1])):
+            while open_until and open_until[-1] <= begin:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1], (begin, end, open_until)
+            open_until.append(end)
 
 
 # The command line.
