@@ -33,7 +33,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
     """Put the failures of a sweep into buckets by cause: what cures them by itself.
 
     Of more than N failures a sample is looked at, half of it from inside the promise; the number is said. The smallest
-    seed of the first buckets is shrunk.
+    seed of each bucket is shrunk, of 40 buckets at most.
     """
     from reports.evidence import triage
     from scenarios.sweep.store import Store

@@ -3,8 +3,8 @@
 What cures a failure by itself (`scenarios.shrinking.cause`) tells one bug from another; the faults that happened to be
 drawn do not. Some repairs cure by chance, because they move a message, so that sets of repairs hardly agree. A bucket
 is therefore named by the one repair that cures most of the failures that no other bucket has taken: rules that repair a
-known bug first, then other rules, then settings. The smallest seed of the first buckets is shrunk, and what is left of
-its faults is the bucket's signature.
+known bug first, then other rules, then settings. The smallest seed of each bucket is shrunk, up to `SHRUNK` of them,
+and what is left of its faults is the bucket's signature.
 
 Failures are looked at in an order that depends on nothing but what they are, and their number is limited by a count, so
 that the result is the same on any machine with any number of processes.
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 MOST: Final = 200
 """Failures that are looked at when nobody says how many."""
-SHRUNK: Final = 10
-"""Buckets, those inside the promise first and then the largest, whose smallest seed is shrunk."""
+SHRUNK: Final = 40
+"""Buckets, those inside the promise first and then the largest, whose smallest seed is shrunk; of most sweeps all."""
 SHRINK_RUNS: Final = 400
 """Runs that shrinking the smallest of a bucket may take: a count, since seconds differ from machine to machine."""
 
@@ -139,7 +139,9 @@ class Triage:
         """How many were looked at, and how many buckets they make."""
         sides = [(self.inside_looked, self.inside, "inside"), (self.outside_looked, self.outside, "outside")]
         parts = [f"{looked:,} of {there:,} {side} the promise" for looked, there, side in sides if there]
-        return f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}"
+        small = sum(bucket.small is not None for bucket in self.buckets)
+        which = "each" if small == len(self.buckets) else f"{small} of them"
+        return f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
 
 
 def failures(store: Store, kind: str | None = None) -> list[Failure]:
