@@ -61,14 +61,11 @@ def command(
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
     """
-    from reports.drawing.observed import observe
+    from reports.drawing.explained import explain
     from reports.drawing.past import past
     from reports.evidence import small, telling
-    from reports.evidence.waiting import since_us, waits_for
+    from reports.evidence.waiting import waits_for
     from scenarios.shrinking.keeping import Trials
-    from scenarios.shrinking.necessary import necessary
-    from scenarios.shrinking.no_return import curve
-    from scenarios.shrinking.remedies import remedies
 
     begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
@@ -78,34 +75,20 @@ def command(
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit / 2, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
-    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
-    result = observed.result
-    evidence.write(place, case.scenario, result, past(observed), everything=everything)
-    tried = remedies(case, found.symptom, Trials())
-    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
-    most = None if everything else telling.SENTENCES
-    story = telling.story(result, found.symptom.kind, observed.concerned, flushed, most)
-    marks = [one["at_us"] for one in result.violations if one["kind"] == found.symptom.kind]
-    seen_us = min(marks) if marks else since_us(result)
     trials = Trials(lambda: time.monotonic() - begin > limit)
-    shares = curve(
-        case,
-        found.symptom,
-        trials,
-        [step["t"] for step in result.trace or () if step["t"] <= seen_us],
-        [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
-    )
-    takes = necessary(case, found.symptom, trials, seen_us, seen_us if shares.step is None else shares.step[1].after_us)
+    explained = explain(case, found.symptom, trials, None if everything else telling.SENTENCES)
+    result = explained.observed.result
+    evidence.write(place, case.scenario, result, past(explained.observed), everything=everything)
     if as_json:
         ui.json(
             {
                 "schema_version": SCHEMA_VERSION,
                 **small.as_json(found),
                 "waits_for": waits_for(result),
-                "story": [asdict(sentence) for sentence in story],
-                "necessary": _necessary_as_json(takes),
-                "no_return": _curve_as_json(shares),
-                "remedies": [asdict(remedy) for remedy in tried],
+                "story": [asdict(sentence) for sentence in explained.story],
+                "necessary": _necessary_as_json(explained.necessary),
+                "no_return": _curve_as_json(explained.curve),
+                "remedies": [asdict(remedy) for remedy in explained.remedies],
                 "folder": str(place.path),
                 "exit_code": exits.EXPECTED,
             }
@@ -115,10 +98,10 @@ def command(
     ui.line(small.said(found, took))
     for sentence in waits_for(result):
         ui.line(sentence)
-    _show_story(ui, story)
-    _show_necessary(ui, takes, whole=found.whole)
-    _show_curve(ui, shares, found.symptom.kind)
-    _show_remedies(ui, tried)
+    _show_story(ui, explained.story)
+    _show_necessary(ui, explained.necessary, whole=found.whole)
+    _show_curve(ui, explained.curve, found.symptom.kind)
+    _show_remedies(ui, explained.remedies)
     ui.line()
     ui.line(f"Replay: {result.row['replay']}")
     ui.line(f"written to {place.path}")

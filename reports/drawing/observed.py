@@ -92,6 +92,7 @@ class Observed:
         observations: its steps, in their order.
         messages: in the order of their arrival.
         concerned: ids of the records that violations are about.
+        first_of: kind of violation -> those of the first one.
         isr: the ISR that the topic is created with.
         control: what the control plane is called.
         causes: number of a call -> those of calls that came before it: the one in which it was asked for, and the last
@@ -102,9 +103,14 @@ class Observed:
     observations: list[Observation]
     messages: list[Message]
     concerned: frozenset[int]
+    first_of: Mapping[str, frozenset[int]]
     isr: tuple[int, ...]
     control: str
     causes: Mapping[int, tuple[int, ...]]
+
+    def about(self, kind: str) -> frozenset[int]:
+        """Ids of the records that the first violation of a kind is about; of all, if that is about none."""
+        return self.first_of.get(kind) or self.concerned
 
 
 def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], *, trace: bool = False) -> Observed:
@@ -136,6 +142,9 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str],
     result = run(scenario, mode, seed, rules, trace=trace, watch=watch)
     violations = clusters[0].recorder.history.findings.violations
     concerned = frozenset(record for violation in violations for record in violation.ids)
+    first_of: dict[str, frozenset[int]] = {}
+    for violation in violations:
+        first_of.setdefault(violation.kind, frozenset(violation.ids))
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
     return Observed(
@@ -143,6 +152,7 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str],
         observations,
         list(_messages(watcher, made_in)),
         concerned,
+        first_of,
         created[0],
         control,
         _causes(watcher, made_in, observations),

@@ -20,8 +20,8 @@ FIRST_LINE: Final = 2
 """Of the first step in a trace's file: the line before says what it is of."""
 SENTENCES: Final = 12
 """Of a story, at most."""
-TURN, CHANGE, DETAIL, ASIDE = range(4)
-"""How much a sentence matters: without the first kind nobody understands, the last kind goes first."""
+END, TURN, CHANGE, DETAIL, ASIDE = range(5)
+"""How much a sentence matters: the first stays, without the second nobody understands, the last goes first."""
 NAMED: Final = 3
 """Batches that are named one by one."""
 ALWAYS_SAID: Final[Mapping[str, tuple[int, str]]] = {
@@ -36,7 +36,6 @@ ALWAYS_SAID: Final[Mapping[str, tuple[int, str]]] = {
     "heal": (DETAIL, "The link from {source} to {target} works again."),
     "slow": (TURN, "The link from {source} to {target} takes {value} us longer."),
     "lossy": (TURN, "The link from {source} to {target} loses {value} of a thousand messages."),
-    "session-end": (DETAIL, "The session of broker {broker} ends."),
 }
 """Step -> what it means, in Kafka's words, and how much that matters."""
 LOSES: Final[Mapping[str, str]] = {
@@ -49,7 +48,10 @@ NOTHING_LOST: Final[Mapping[str, str]] = {
     "disk-replaced": "The disk of {who} is replaced by an empty one; its log was empty.",
     "corrupt-tail": "The end of the log of {who} becomes unreadable, which loses nothing.",
 }
+MIN_ISR: Final = "min.insync.replicas"
 BY_RULE: Final = "follower_truncation"
+BY_FETCH: Final = "fetch_fencing"
+BY_ELIGIBILITY: Final = "isr_eligibility"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +110,27 @@ class _Teller:
         isr: at first.
         about: records that the story is about; empty: all.
         kind: what violation it is about.
-        truncation: value of the rule that says how followers truncate.
+        rules: that are in force.
+        min_isr: `min.insync.replicas` at first.
     """
 
-    def __init__(self, isr: Sequence[int], about: Collection[int], kind: str, truncation: str) -> None:
+    def __init__(
+        self, isr: Sequence[int], about: Collection[int], kind: str, rules: Mapping[str, str], min_isr: int
+    ) -> None:
         self.told: list[_Told] = []
         self._kind = kind
         self._about = about
-        self._truncation = truncation
+        self._rules = rules
         self._lists = {"isr": sorted(isr), "elr": []}
         self._logs: dict[int, list[_Batch]] = {}
         self._flushed: dict[int, int] = {}
         self._acked: dict[int, _Batch] = {}
-        self._follows: dict[int, int] = {}
+        self._follows: dict[int, tuple[int, int]] = {}
+        self._truncated: dict[int, int] = {}
+        self._strayed: set[tuple[int, int]] = set()
+        self._gone: set[int] = set()
+        self._min_isr: dict[int, int] = {}
+        self._min_isr_at_first = min_isr
         self._led: dict[int, int] = {}
         self._election: _Election | None = None
         self._end_told = 0
@@ -186,7 +196,7 @@ class _Teller:
         parts, rank, about = [], DETAIL, 0
         lists = [f"the {name.upper()} becomes {self._lists[name]}" for name in election.lists]
         if election.leader is not None:
-            rank, about = TURN if self._is_begun else CHANGE, election.leader
+            rank, about = self._matters(TURN), election.leader
             self._leader_lacks = bool(about and self._lacks(about))
             if about:
                 parts.append(f"broker {about} is elected leader in leader epoch {election.epoch}")
@@ -198,6 +208,10 @@ class _Teller:
             lacking = [(broker, self._lacks(broker)) for broker in joined if self._lacks(broker)]
             if lacking:
                 rank, about = DETAIL if self._leader_lacks else TURN, lacking[0][0]
+            gone = [broker for broker in joined if broker in self._gone]
+            if gone:
+                rank = self._matters(TURN)
+                lists.append(f"the session of broker {gone[0]} has ended ({self._by(BY_ELIGIBILITY)})")
         elif election.lists:
             rank = CHANGE
         parts += lists
@@ -219,7 +233,18 @@ class _Teller:
         rank, text = ALWAYS_SAID[name]
         words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0))}
         words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
-        return rank, text.format(**words)
+        return self._matters(rank), text.format(**words)
+
+    def _matters(self, rank: int) -> int:
+        """Before there is anything to lose, nothing is a turn."""
+        return rank if self._is_begun else max(rank, CHANGE)
+
+    def _session_end(self, step: Shown) -> tuple[int, str]:
+        self._gone.add(step["broker"])
+        return DETAIL, f"The session of broker {step['broker']} ends."
+
+    def _unfenced(self, step: Shown) -> None:
+        self._gone.discard(step["broker"])
 
     def _loss(self, step: Shown) -> tuple[int, str]:
         log, count = self._log(step), step.get("offset", 0)
@@ -227,7 +252,7 @@ class _Teller:
         del log[len(log) - count :]
         who = _node(step["broker"])
         if not lost:
-            return TURN, NOTHING_LOST[step["step"]].format(who=who)
+            return self._matters(TURN), NOTHING_LOST[step["step"]].format(who=who)
         one = len(lost) == 1 and lost[0].base == lost[0].last
         gone = "is gone" if one else "are gone"
         return TURN, LOSES[step["step"]].format(who=who, lost=_names(lost), is_gone=gone)
@@ -236,26 +261,74 @@ class _Teller:
         batch = _Batch(step["record"], step["offset"], step["last"])
         self._log(step).append(batch)
         self._is_begun = self._is_begun or self._concerns(batch)
-        if self._led.get(step["leader_epoch"]) != step["broker"] or not self._concerns(batch, strictly=True):
+        if self._led.get(step["leader_epoch"]) != step["broker"]:
+            return self._fetches_on(step)
+        if not self._concerns(batch, strictly=True):
             return None
         where = f"at offset {batch.base} in leader epoch {step['leader_epoch']}"
         return DETAIL, f"Broker {step['broker']} leads, and appends {batch.name} {where}."
 
-    def _truncate(self, step: Shown) -> tuple[int, str] | None:
-        if not step["removed"]:
+    def _fetches_on(self, step: Shown) -> tuple[int, str] | None:
+        """A follower that knows of an earlier leader epoch appends behind what its leader lacks."""
+        broker, epoch = step["broker"], step["leader_epoch"]
+        leader, (_, follows) = self._led.get(epoch, 0), self._follows.get(broker, (0, -1))
+        stray = self._stray(broker, leader)
+        if follows >= epoch or not stray or (broker, epoch) in self._strayed:
             return None
+        self._strayed.add((broker, epoch))
+        knows = f"Broker {broker}, which knows of leader epoch {follows} only,"
+        fetches = f"fetches from broker {leader} of epoch {epoch} ({self._by(BY_FETCH)})"
+        return TURN, f"{knows} {fetches}, and keeps {_names(stray)}, which broker {leader} has not."
+
+    def _settled(self, step: Shown) -> tuple[int, str] | None:
+        """A follower goes on without truncation, though it has what its leader lacks."""
+        broker, epoch = step["broker"], step["leader_epoch"]
+        leader, follows = self._follows.get(broker, (0, -1))
+        stray = self._stray(broker, leader)
+        if follows != epoch or self._truncated.get(broker) == epoch or not stray or (broker, epoch) in self._strayed:
+            return None
+        self._strayed.add((broker, epoch))
+        text = f"Broker {broker} follows broker {leader} in leader epoch {epoch} without truncating"
+        return TURN, f"{text}, and keeps {_names(stray)}, which broker {leader} has not."
+
+    def _truncate(self, step: Shown) -> tuple[int, str] | None:
+        self._truncated[step["broker"]] = step["leader_epoch"]
+        if not step["removed"]:
+            return self._keeps(step)
         log = self._log(step)
         gone = log[len(log) - step["removed"] :]
         del log[len(log) - step["removed"] :]
         acked = [batch for batch in gone if batch.first in self._acked]
         said = f", of which {_names(acked)} had been acknowledged" if acked and len(acked) < len(gone) else ""
         said = said or (", which had been acknowledged" if acked else "")
-        leader = self._follows.get(step["broker"])
+        leader, _ = self._follows.get(step["broker"], (0, -1))
         follows = f" follows broker {leader} in leader epoch {step['leader_epoch']}," if leader else ""
-        where = f"truncates to offset {step['offset']} ({BY_RULE}={self._truncation})"
+        where = f"truncates to offset {step['offset']} ({self._by(BY_RULE)})"
         text = f"Broker {step['broker']}{follows} {where}, and drops {_names(gone)}{said}."
         matters = not self._leader_lacks and (acked or any(self._concerns(batch) for batch in gone))
         return TURN if matters else CHANGE, text
+
+    def _keeps(self, step: Shown) -> tuple[int, str] | None:
+        """A follower truncates nothing, though it has what its leader lacks."""
+        broker, epoch = step["broker"], step["leader_epoch"]
+        leader, _ = self._follows.get(broker, (0, -1))
+        stray = self._stray(broker, leader)
+        if not stray:
+            return None
+        self._strayed.add((broker, epoch))
+        what = f"follows broker {leader} in leader epoch {epoch}, truncates nothing ({self._by(BY_RULE)})"
+        return TURN, f"Broker {broker} {what}, and keeps {_names(stray)}, which broker {leader} has not."
+
+    def _stray(self, broker: int, leader: int) -> list[_Batch]:
+        """What of the story a follower's log holds and its leader's does not."""
+        if not leader or not self._about:
+            return []
+        there = {(batch.first, batch.base) for batch in self._logs.get(leader, ())}
+        log = self._logs.get(broker, ())
+        return [batch for batch in log if self._concerns(batch) and (batch.first, batch.base) not in there]
+
+    def _by(self, rule: str) -> str:
+        return f"{rule}={self._rules.get(rule, '')}"
 
     def _recovered(self, step: Shown) -> None:
         lost = step.get("lost") or ()
@@ -266,9 +339,10 @@ class _Teller:
         self._log(step).clear()
 
     def _follow(self, step: Shown) -> None:
-        self._follows[step["broker"]] = step["leader"]
+        self._follows[step["broker"]] = (step["leader"], step["leader_epoch"])
 
     def _registered(self, step: Shown) -> tuple[int, str]:
+        self._gone.discard(step["broker"])
         log = self._log(step)
         leo = log[-1].last + 1 if log else 0
         lacks = self._lacks(step["broker"])
@@ -286,19 +360,26 @@ class _Teller:
             return ASIDE, f"{text}."
         return TURN if lacks else CHANGE, f"{text}; there was no election, and the epoch stays."
 
+    def _acknowledges(self, step: Shown) -> None:
+        self._min_isr[step["record"]] = step["min_isr"]
+
     def _ack(self, step: Shown) -> tuple[int, str] | None:
         record = step["record"]
         batch = _Batch(record, step["offset"], step["offset"] + step["count"] - 1)
         self._acked[record] = batch
         if not self._concerns(batch):
             return ASIDE, self._says_ack(step, batch)
-        return TURN, self._says_ack(step, batch)
+        first = min(self._about, default=record)
+        return TURN if record <= first else CHANGE, self._says_ack(step, batch)
 
     def _says_ack(self, step: Shown, batch: _Batch) -> str:
         holders = sorted(broker for broker, log in self._logs.items() if any(one.first == batch.first for one in log))
         flushed = [broker for broker in holders if self._flushed.get(broker, 0) > batch.last]
         disk = f", flushed to disk by {flushed or 'none'}" if self._flushed else ""
         acks = "all" if step["acks"] == -1 else step["acks"]
+        min_isr = self._min_isr.get(batch.first, self._min_isr_at_first)
+        if step["acks"] == -1 and min_isr != self._min_isr_at_first:
+            acks = f"all, {MIN_ISR}={min_isr} for now"
         return (
             f"The producer hears of success for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
             f"{self._lists['isr']}; it is held by {holders}{disk}."
@@ -353,6 +434,8 @@ def _node(number: int) -> str:
 
 
 def _names(batches: Sequence[_Batch]) -> str:
+    if len(batches) > 1 and len({batch.name for batch in batches}) == 1:
+        return f"{batches[0].name}, {len(batches)} times,"
     if len(batches) > NAMED:
         return f"{len(batches)} batches from record {batches[0].first} on"
     return " and ".join(batch.name for batch in batches)
@@ -378,8 +461,9 @@ def story(
     about = sorted(concerned)[: (NAMED if kind == "divergence" else 1)]
     rules = MODES[result.row["mode"]].override(result.rules).rules.as_dict() if result.row["mode"] in MODES else {}
     replicas = range(1, int(result.settings["default.replication.factor"]) + 1)
-    teller = _Teller(replicas, about, kind, rules.get(BY_RULE, ""))
-    seen_us = max((entry["at_us"] for entry in result.violations), default=None)
+    teller = _Teller(replicas, about, kind, rules, int(result.settings[MIN_ISR]))
+    marks = [entry["at_us"] for entry in result.violations if entry["kind"] == kind]
+    seen_us = min(marks, default=None)
     for place, step in enumerate(result.trace or ()):
         if seen_us is not None and step["t"] > seen_us:
             break
@@ -407,7 +491,7 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
     """What is violated; other kinds and early warnings in one sentence, at the time of the first."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
     for entry in mine[:1]:
-        yield _Told(Sentence(entry["at_us"], f"{kind}: {entry['detail']}.", 0), TURN)
+        yield _Told(Sentence(entry["at_us"], f"{kind}: {entry['detail']}.", 0), END)
     others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
     if others:
         others.sort(key=lambda entry: entry["at_us"])
@@ -423,5 +507,5 @@ def _most(told: Sequence[_Told], most: int) -> list[_Told]:
     for rank in (ASIDE, DETAIL, CHANGE, TURN):
         while len(left) > most and any(one.rank == rank for one in left):
             places = [place for place, one in enumerate(left) if one.rank == rank]
-            del left[places[-1 if rank != TURN else -2]]  # The violation stays.
+            del left[places[-1]]
     return left

@@ -168,7 +168,7 @@ BUGS: Final = (
 )
 
 
-def _with(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
+def laid_over(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
     """A scenario with settings laid over it, as ``--set`` does."""
     drawn = {key: values for key, values in scenario.draw_config.items() if key not in settings}
     return replace(scenario, config={**scenario.config, **settings}, draw_config=drawn)
@@ -187,7 +187,7 @@ def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
     kinds = _seen(bug, row)
     if not kinds or row["lossy_ends"] > bug.lossy_ends:
         return ""
-    kinds -= _seen(bug, run_row(_with(scenario, bug.settings), bug.mode, seed, bug.rules))
+    kinds -= _seen(bug, run_row(laid_over(scenario, bug.settings), bug.mode, seed, bug.rules))
     for rules in bug.also_by if kinds else ():
         kinds -= _seen(bug, run_row(scenario, bug.mode, seed, rules))
     for rules in bug.not_by if kinds else ():
@@ -200,7 +200,7 @@ def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
     number, name, seeds = chunk
     prepare_process()
     bug = BUGS[number]
-    scenario = _with(load(name), bug.given)
+    scenario = laid_over(load(name), bug.given)
     for seed in seeds:
         kinds = _is_hit(bug, scenario, seed)
         if kinds:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from reports.drawing import explained
 from reports.drawing.observed import observe
 from reports.evidence import folder, telling
 from scenarios.format.catalogue import load
@@ -34,10 +35,9 @@ def texts(scenario: str, mode: str, *, most: int | None = None) -> list[str]:
     return [one.text for one in told(scenario, mode, most=most)]
 
 
-def told(scenario: str, mode: str, seed: int = 0, *, most: int | None = None) -> list[Sentence]:
+def told(scenario: str, mode: str, seed: int = 0, kind: str = "", *, most: int | None = None) -> list[Sentence]:
     observed = observe(load(scenario), mode_named(mode), seed, {}, trace=True)
-    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
-    return telling.story(observed.result, "", observed.concerned, flushed, most)
+    return explained.told(observed, kind, most)
 
 
 def test_the_first_scenario_of_kip_101_in_sentences() -> None:
@@ -88,7 +88,7 @@ def test_a_long_run_has_a_short_story_that_ends_with_the_violation(mode: str, se
 
 
 def test_what_comes_again_and_again_is_told_once() -> None:
-    found = [one.text for one in told("chaos", "hw", 11)]
+    found = [one.text for one in told("chaos", "hw", 11, "committed-loss")]
     halts = [text for text in found if text.startswith("Broker 1 halts by itself")]
     assert len(halts) == 1
     assert re.search(r"\(And \d+ times more, until [0-9.]+ s\.\)$", halts[0])

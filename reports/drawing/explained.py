@@ -1,0 +1,75 @@
+"""A failed run explained: its story, what would have kept the data, from when on it was lost, and what that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reports.drawing.observed import observe
+from reports.evidence import telling
+from reports.evidence.waiting import since_us
+from scenarios.shrinking.keeping import Trials
+from scenarios.shrinking.necessary import necessary
+from scenarios.shrinking.no_return import curve
+from scenarios.shrinking.remedies import remedies
+
+if TYPE_CHECKING:
+    from reports.drawing.observed import Observed
+    from reports.evidence.telling import Sentence
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.keeping import Symptom
+    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.no_return import Curve
+    from scenarios.shrinking.remedies import Remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What `explain` found.
+
+    Attributes:
+        observed: the run.
+        story: how it came about.
+        remedies: what was tried to keep the data.
+        curve: from when on the data was as good as lost.
+        necessary: what it takes.
+    """
+
+    observed: Observed
+    story: list[Sentence]
+    remedies: list[Remedy]
+    curve: Curve
+    necessary: Necessary
+
+
+def told(observed: Observed, kind: str, most: int | None = telling.SENTENCES) -> list[Sentence]:
+    """The story of a run that was traced, about one kind of violation, or the first; see `reports.evidence.telling`."""
+    kind = kind or next((one["kind"] for one in observed.result.violations), "")
+    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
+    return telling.story(observed.result, kind, observed.about(kind), flushed, most)
+
+
+def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = telling.SENTENCES) -> Explained:
+    """Explain a failed run, best a shrunk one.
+
+    Args:
+        case: the run.
+        symptom: what it violates.
+        trials: say when the time is over; remedies and the story are not asked about it.
+        most: sentences; None: all.
+    """
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+    story = told(observed, symptom.kind, most)
+    result = observed.result
+    marks = [one["at_us"] for one in result.violations if one["kind"] == symptom.kind]
+    seen_us = min(marks) if marks else since_us(result)
+    tried = remedies(case, symptom, Trials())
+    shares = curve(
+        case,
+        symptom,
+        trials,
+        [step["t"] for step in result.trace or () if step["t"] <= seen_us],
+        [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
+    )
+    turn_us = seen_us if shares.step is None else shares.step[1].after_us
+    return Explained(observed, story, tried, shares, necessary(case, symptom, trials, seen_us, turn_us))
