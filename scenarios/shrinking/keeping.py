@@ -47,11 +47,15 @@ class Symptom:
         """Whether a run has it, on whichever side of the promise."""
         return bool(row["verdict"] == STALLED) if self.kind == STALLED else self.kind in _words(row["violations"])
 
+    def gone_from(self, row: Row) -> bool:
+        """Whether a run that came to its end lacks it on either side of the promise."""
+        return row["verdict"] not in ("error", "exhausted") and not self.seen_in(row)
+
     def cured_in(self, row: Row) -> bool:
         """Whether a run that came to its end lacks it; one of outside the promise must not be inside either."""
-        if row["verdict"] in ("error", "exhausted"):
-            return False
-        return self.kind not in _words(row["violations_inside"]) if self.inside else not self.seen_in(row)
+        if not self.inside:
+            return self.gone_from(row)
+        return row["verdict"] not in ("error", "exhausted") and self.kind not in _words(row["violations_inside"])
 
 
 def symptom(row: Row, kind: str | None = None) -> Symptom:

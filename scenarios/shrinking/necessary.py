@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scenarios.single.run import RunResult
     from sim.kernel.scheduler import Gate, Handler
 
-EVENTS: Final = 100_000
-"""What asking about all messages may cost, in events of the simulation."""
+EVENTS: Final = 150_000
+"""What asking about all messages, and the tries, may cost, in events of the simulation."""
 TRIES: Final = 20
 """Runs in which all but what is necessary is other,"""
 ENOUGH: Final = 18
@@ -199,7 +199,7 @@ class _Asking:
         self._parts()
         sent = [one for one in self._sent() if one.sent_us >= CLIENTS_BEGIN_US and one.arrives_us <= until_us]
         self.of = len(sent)
-        most = max(1, EVENTS // (self._trials.row(self._case)["events"] + SETUP))
+        most = max(TRIES, EVENTS // (self._trials.row(self._case)["events"] + SETUP) - TRIES)
         sent.sort(key=lambda one: (one.arrives_us > turn_us, abs(one.arrives_us - turn_us)))
         idle: list[Sent] = []
         for one in sorted(sent[:most], key=lambda one: one.arrives_us):
@@ -215,10 +215,10 @@ class _Asking:
         case = self._case
         for place, fault in enumerate(case.faults):
             row = self._trials.row(case.with_faults((*case.faults[:place], *case.faults[place + 1 :])))
-            self.faults.append((fault, self._symptom.cured_in(row)))
+            self.faults.append((fault, self._symptom.gone_from(row)))
         for place, send in enumerate(case.sends):
             row = self._trials.row(case.with_sends((*case.sends[:place], *case.sends[place + 1 :])))
-            self.sends.append((send, self._symptom.cured_in(row)))
+            self.sends.append((send, self._symptom.gone_from(row)))
 
     def _sent(self) -> list[Sent]:
         """All messages, in the order of their arrival."""
@@ -229,7 +229,7 @@ class _Asking:
         return sorted(names.sent, key=lambda one: one.arrives_us)
 
     def _gone_without(self, one: Sent) -> bool:
-        return self._symptom.cured_in(self._run(self._case, lost={one.name}).row)
+        return self._symptom.gone_from(self._run(self._case, lost={one.name}).row)
 
     def _alternate(self, idle: Sequence[Sent]) -> None:
         """Leave out all messages of a kind between two nodes of which none is necessary by itself."""
@@ -242,7 +242,7 @@ class _Asking:
             self._check_time()
             clock: list[ChoosingKernel] = []
             clock.append(ChoosingKernel(self._budget, _Ways(clock), {way}))
-            if len(group) > 1 and self._symptom.cured_in(self._case.run(kernel=clock[0]).row):
+            if len(group) > 1 and self._symptom.gone_from(self._case.run(kernel=clock[0]).row):
                 self.alternatives.append(Alternatives(tuple(group)))
 
     def _stays(self, number: int) -> bool:

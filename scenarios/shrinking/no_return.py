@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 CONTINUATIONS: Final = 200
 """Of each prefix that counts,"""
-PILOTS: Final = (5, 20)
-"""and of those that only tell which these are: first so many of each, then so many."""
+PILOTS: Final = 20
+"""and of those that only tell which these are,"""
+PILOTS_LEAST: Final = 3
+"""at least."""
 LANDMARKS: Final = 8
 """Times at which the curve is looked at first,"""
 CLOSE: Final = 6
 """and of all times those that are looked at closely."""
 EVENTS: Final = 150_000
-"""What all continuations of a curve may cost together, in events of the simulation; a limit in seconds would give other
-curves on other machines.
+"""What continuations of the prefixes that count may cost together, in events of the simulation; a limit in seconds
+would give other curves on other machines.
 """
+PILOT_EVENTS: Final = 300_000
+"""What those of the others may cost: half of it at the landmarks, the rest between them."""
 SETUP: Final = 60
 """What a run costs beside its events, in events."""
 FROM_THE_BEGINNING: Final = -1
@@ -117,17 +121,17 @@ class _Search:
 
     def work(self, times: Sequence[int], landmarks: Sequence[int]) -> None:
         """Find where the share rises most, and look closely at what is on both sides of it."""
-        for runs in PILOTS:
-            for after_us in landmarks:
-                self._try(after_us, runs)
+        each = self._trials.row(self._case)["events"] + SETUP
+        pilots = max(PILOTS_LEAST, min(PILOTS, PILOT_EVENTS // (2 * len(landmarks) * each)))
+        for after_us in landmarks:
+            self._try(after_us, pilots)
         low, high = max(pairwise(landmarks), key=self._rise)
         while between := [at_us for at_us in times if low < at_us < high]:
             middle = between[len(between) // 2]
-            self._try(middle, PILOTS[-1])
+            self._try(middle, pilots)
             low, high = max(((low, middle), (middle, high)), key=self._rise)
         chosen = self._chosen(low, high)
-        cost = len(chosen) * (self._trials.row(self._case)["events"] + SETUP)
-        runs = max(PILOTS[-1], min(CONTINUATIONS, EVENTS // cost))
+        runs = max(pilots, min(CONTINUATIONS, EVENTS // (len(chosen) * each)))
         for after_us in chosen:
             self._try(after_us, runs)
 

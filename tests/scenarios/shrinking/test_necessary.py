@@ -64,7 +64,7 @@ def test_messages_that_stand_for_each_other_are_told_together() -> None:
         assert len(group.messages) > 1
         assert len({one.way for one in group.messages}) == 1
         for one in group.messages:
-            assert not found.cured_in(asking._run(case, lost={one.name}).row)
+            assert not found.gone_from(asking._run(case, lost={one.name}).row)
 
 
 def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
