@@ -36,6 +36,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ("controller_writes", "fenced"): KnownBug("a former controller writes", "KAFKA-6082"),
     ("stop_replica", "checked"): KnownBug("a late StopReplica stops a replica", "KAFKA-9539, KIP-570"),
     ("epoch_recorded_at", "election"): KnownBug("a leader without data in its epoch misleads", "KAFKA-7415"),
+    ("isr_lag", "end-offset"): KnownBug("a follower that has everything leaves the ISR", "KAFKA-7152"),
     ("isr_join", "leader-epoch-start"): KnownBug("a short follower joins the ISR", "KAFKA-7128"),
     ("fetcher_restart", "epoch-missed"): KnownBug("a missed epoch skips truncation", "KAFKA-7164"),
     ("fetch_fencing", "leader-epoch"): KnownBug("a fetch of a former epoch is served", "KAFKA-6880, KIP-320"),

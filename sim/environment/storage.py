@@ -156,9 +156,9 @@ class Storage:
         if self._unflushed >= settings.flush_interval_messages:
             self._flush(now_us)
         if self._segment_bytes > settings.segment_bytes:
-            self._roll(batch, now_us)
+            self.roll(batch, now_us)
 
-    def _roll(self, batch: Batch, now_us: int) -> None:
+    def roll(self, batch: Batch, now_us: int) -> None:
         """Begin a new segment with this batch; the ones before it are fsynced (UnifiedLog.roll, task flush-log)."""
         self.segments.append(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
@@ -285,9 +285,9 @@ class Storage:
             return []
         lost = self._keep(max(0, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
-        end = self.log.lasts[-1] + 1 if self.log.lasts else self.segments[0]
-        while len(self.segments) > 1 and self.segments[-1] > end:
-            self.segments.pop()
+        if lost:
+            while len(self.segments) > 1 and self.segments[-1] > lost[0].base_offset:
+                self.segments.pop()
         return lost
 
     @property
@@ -324,9 +324,9 @@ class Storage:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).
 
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
-        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker the segments from the
-        recovery point on are scanned, and epochs missing from the cache are taken from the batches. In any case the
-        cache is cut to [log start, LEO], which is recomputed from the data.
+        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker whole segments are
+        scanned, from the one that holds the recovery point on, and epochs missing from the cache are taken from the
+        batches. In any case the cache is cut to [log start, LEO], which is recomputed from the data.
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -340,6 +340,7 @@ class Storage:
         log = Log(check_first_offset=rules.append_check == "first-offset", log_start=log_start)
         log.batches, log.lasts = self.log.batches, self.log.lasts
         log.reload()
+        log.leo = max(log.leo, self.segments[-1])  # It may be empty.
         if not clean and rules.overlap_recovery == "fails" and log.overlaps():
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
         epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
@@ -348,9 +349,12 @@ class Storage:
         else:
             self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
             known = epochs.epochs
+            scanned = max((base for base in self.segments if base <= self.recovery_point), default=0)
             for batch in log.batches:
-                if batch.last_offset >= self.recovery_point and (not known or batch.leader_epoch > known[-1]):
+                if batch.base_offset >= scanned and (not known or batch.leader_epoch > known[-1]):
                     epochs.assign(batch.leader_epoch, batch.base_offset)
+        if (log.lasts[-1] + 1 if log.lasts else self.segments[-1]) < log.log_start:
+            epochs.clear()  # All data was deleted: the log begins anew (LogLoader.recoverLog).
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log

@@ -210,7 +210,7 @@ class Broker(Following):
         if key == "min.insync.replicas":
             assert isinstance(value, int)
             self.settings = replace(self.settings, min_insync_replicas=value)
-            partition.min_isr_changed(value, self.kernel.now_us)
+            partition.min_isr_changed(value)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)

@@ -52,7 +52,7 @@ class IsrExpiration:
         partition = broker.partition
         if partition is not None and partition.is_leader:
             if partition.has_laggards:
-                broker.end_omissions()
+                broker.end_omissions()  # How long they have lagged depends on fetches that are left out.
             partition.shrink_isr(broker.kernel.now_us)
             if partition.has_laggards or not broker.network.elides:
                 self.watch()

@@ -29,6 +29,7 @@ from sim.protocol.kraft.quorum_messages import (
     MetadataRecords,
     ReplicaLogInfo,
 )
+from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
 from sim.protocol.replica.partition import Partition
 
@@ -271,13 +272,17 @@ class KRaftBroker(Broker):
         return self.image.is_active(broker)
 
     def _take(self, state: PartitionRegistration) -> None:
-        """Lead, follow, or drop the replica (ReplicaManager.applyDelta)."""
+        """Lead, follow, or drop the replica (ReplicaManager.applyDelta).
+
+        A leader that knows the partition epoch already, from the answer to its AlterPartition, takes the state again:
+        what it has proposed meanwhile is given up.
+        """
         partition = self.partition
         assert partition is not None
         if self.node not in state.replicas:
             self._drop(partition)
             return
-        if state.partition_epoch <= partition.partition_epoch:
+        if state.partition_epoch < partition.partition_epoch:
             return
         self._begin_checkpoints()
         if self._tells_directory and self._is_elsewhere(state) and not self._assigning:
@@ -340,7 +345,9 @@ class KRaftBroker(Broker):
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`: ask the controller."""
         self.note_proposal(partition, isr)
-        epochs = partition.followers.broker_epochs(isr, self.node, self.broker_epoch)
+        known = partition.state.broker_epochs
+        epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
+        epochs[self.node] = self.broker_epoch
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(change, self.kernel.now_us)
 

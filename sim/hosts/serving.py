@@ -133,8 +133,13 @@ class Serving(Node):
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
+        if request.replica >= 0 and request.replica not in partition.followers.states:
+            self._answer_unassigned(request)
+            return
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
+            if request.replica >= 0 and error != DIVERGING_EPOCH:
+                partition.fetch_refused(request.replica)
             self._refuse_fetch(request, error)
             return
         now_us = self.kernel.now_us
@@ -158,6 +163,19 @@ class Serving(Node):
             request.delayed_since_us = now_us
             self._parked_followers.append(request)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
+            self._await_expiry(request)
+
+    def _answer_unassigned(self, request: FetchRequest) -> None:
+        """Who fetches as a follower is none, or nobody leads here: refuse, or let it wait for nothing."""
+        assert self.partition is not None
+        _, offset, epoch, last_epoch = request.positions[0]
+        error = self.partition.check_unassigned(offset, epoch, last_epoch)
+        if error:
+            self._refuse_fetch(request, error)
+        else:
+            request.delayed = True
+            request.delayed_since_us = self.kernel.now_us
+            self._parked_followers.append(request)
             self._await_expiry(request)
 
     def _await_expiry(self, request: FetchRequest) -> None:
@@ -277,11 +295,17 @@ class Serving(Node):
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
-        error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
+        assigned = request.replica < 0 or request.replica in partition.followers.states
+        if assigned:
+            error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
+        else:
+            error = partition.check_unassigned(offset, epoch, last_epoch)
         if error:
             self._refuse_fetch(request, error)
         elif request.replica < 0:
             self._reply_fetch(request, NONE, partition.read_committed(offset))
+        elif not assigned:
+            self._reply_fetch(request, NONE, [])
         else:
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
 

@@ -129,6 +129,10 @@ _HW: Final = Rules(
     hw_needs_min_isr="no",
     min_isr_cap="none",
     hw_needs_epoch="no",
+    isr_lag="time",
+    lag_at_reelection="fetched",
+    unassigned_fetch="empty",
+    refused_fetch="forgets-leo",
     isr_join="high-watermark",
     isr_eligibility="any",
     isr_update="zookeeper-write",
@@ -186,6 +190,7 @@ _KIP320_2_1: Final = _KIP279.override(
         "fetch_fencing": "leader-epoch",
         "late_reply": "truncation-epoch",
         "out_of_range": "truncates",
+        "isr_lag": "end-offset",
         "isr_join": "leader-epoch-start",
     }
 )
@@ -193,6 +198,7 @@ _KIP320: Final = _KIP320_2_1.override(
     {
         "session_epoch": "every-fetch",
         "hw_needs_epoch": "yes",
+        "refused_fetch": "ignored",
         "fenced_fetcher": "failed",
         "append_error": "partition-fails",
         "preferred_election": "if-needed",
@@ -227,6 +233,8 @@ _KRAFT_3_5: Final = _KIP320.override(
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
         "isr_update": "alter-partition",
+        "lag_at_reelection": "not-fetched",
+        "unassigned_fetch": "refused",
         "reassignment_completes": "adding-in-isr",
     }
 )

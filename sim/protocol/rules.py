@@ -196,6 +196,39 @@ class Rules:
             "KIP-320, Kip320.tla against Kip320FirstTry.tla; given by fetch_fencing=leader-epoch in releases",
         ),
     ]
+    isr_lag: Annotated[
+        Literal["time", "end-offset"],
+        RuleSpec(
+            "Which member of the ISR lags: one that had everything too long ago, though it has everything now; or only "
+            "one that misses something, too.",
+            "Partition.getOutOfSyncReplicas to 2.0; KAFKA-7152 (2.1.0)",
+        ),
+    ]
+    lag_at_reelection: Annotated[
+        Literal["fetched", "not-fetched"],
+        RuleSpec(
+            "What a leader that is elected again in place notes of a follower outside the ISR: that it fetched just "
+            "now, so that its next fetch, if it shows what the leader has by now, counts as if it had caught up then; "
+            "or nothing.",
+            "Replica.resetLastCaughtUpTime to 3.2; Replica.resetReplicaState, KAFKA-13790 (3.3)",
+        ),
+    ]
+    unassigned_fetch: Annotated[
+        Literal["empty", "refused"],
+        RuleSpec(
+            "What a leader answers a broker that fetches as a follower and is no replica, as far as the leader knows: "
+            "nothing new; or an error, so that it tries again later.",
+            "ReplicaManager.updateFollowerFetchState to 3.2; Partition.followerReplicaOrThrow, KAFKA-13837 (3.3)",
+        ),
+    ]
+    refused_fetch: Annotated[
+        Literal["forgets-leo", "ignored"],
+        RuleSpec(
+            "Whether a leader that refuses a follower's fetch no longer knows how far that follower's log reaches, so "
+            "that the HW stands still until the next one.",
+            "ReplicaManager.updateFollowerLogReadResults to 2.2; updateFollowerFetchState 2.6",
+        ),
+    ]
     isr_join: Annotated[
         Literal["high-watermark", "leader-epoch-start"],
         RuleSpec(

@@ -54,25 +54,29 @@ class Log:
         self.leo = last + 1
         return batch
 
+    def check(self, batch: Batch) -> None:
+        """Refuse a fetched batch that lies below the LEO, as rule ``append_check`` sees it.
+
+        Raises:
+            UnexpectedAppendOffsetError: it does.
+        """
+        base, last = batch.base_offset, batch.last_offset
+        if base < self.leo and self.check_first_offset:
+            raise UnexpectedAppendOffsetError(f"batch {base}-{last} begins below the log end offset {self.leo}")
+        if last < self.leo:
+            raise UnexpectedAppendOffsetError(f"batch {base}-{last} ends below the log end offset {self.leo}")
+
     def append(self, batch: Batch) -> None:
         """Append a fetched batch as follower.
 
-        A first batch that straddles the start of an empty log pulls the log start back (KAFKA-6975).
-
         Raises:
-            UnexpectedAppendOffsetError: the batch lies below the LEO, as rule ``append_check`` sees it.
+            UnexpectedAppendOffsetError: see `check`.
         """
-        base = batch.base_offset
-        last = batch.last_offset
-        if base < self.leo and self.check_first_offset:
-            if self.batches or last < self.leo:
-                raise UnexpectedAppendOffsetError(f"batch {base}-{last} begins below the log end offset {self.leo}")
-            self.log_start = base
-        if last < self.leo:
-            raise UnexpectedAppendOffsetError(f"batch {base}-{last} ends below the log end offset {self.leo}")
+        if batch.base_offset < self.leo:
+            self.check(batch)
         self.batches.append(batch)
-        self.lasts.append(last)
-        self.leo = last + 1
+        self.lasts.append(batch.last_offset)
+        self.leo = batch.last_offset + 1
 
     def truncate_to(self, offset: int) -> list[Batch]:
         """Remove everything at and after an offset.

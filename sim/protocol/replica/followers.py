@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sim.protocol.replica.isr import PartitionState
+    from sim.protocol.rules import Rules
 
 UNKNOWN_LEO: Final = -1
 NEVER_US: Final = -(1 << 62)
@@ -72,6 +73,11 @@ class FollowerState:
         self.caught_up_us = self.fetch_us = at_us
         self.leader_leo_at_fetch = self.leo
 
+    def forget_fetch(self) -> None:
+        """Its last fetch was refused (Replica.updateLogReadResult with an unknown offset)."""
+        self.leo = self.leader_leo_at_fetch = UNKNOWN_LEO
+        self.fetch_us = NEVER_US
+
     def is_caught_up(self, leader_leo: int, now_us: int, lag_us: int) -> bool:
         """Whether it has everything, or had it not too long ago (ReplicaState.isCaughtUp)."""
         return self.leo == leader_leo or now_us - self.caught_up_us <= lag_us
@@ -82,33 +88,38 @@ class Followers:
 
     Args:
         lag_us: ``replica.lag.time.max.ms`` in us.
+        rules: the leader's, of which ``isr_lag`` and ``lag_at_reelection`` decide.
 
     Attributes:
         states: by broker, in the order of the assignment.
         lag_us: see above.
     """
 
-    __slots__ = ("lag_us", "states")
+    __slots__ = ("_by_time", "_fetched_at_reelection", "lag_us", "states")
 
-    def __init__(self, lag_us: int) -> None:
+    def __init__(self, lag_us: int, rules: Rules) -> None:
         self.lag_us = lag_us
         self.states: dict[int, FollowerState] = {}
+        self._by_time = rules.isr_lag == "time"
+        self._fetched_at_reelection = rules.lag_at_reelection == "fetched"
 
-    def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int) -> None:
+    def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
         """A leader epoch begins, with the leader's LEO (Replica.resetReplicaState).
 
-        Of followers that are known, as they are where this broker led before, LEO and broker epoch are kept.
+        Of followers that are known, as they are where this broker led before, LEO and broker epoch are kept; with rule
+        ``lag_at_reelection=fetched`` all others count as having fetched now, too.
         """
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
         for broker, follower in self.states.items():
-            state = known.get(broker)
-            if state is None:
+            if not leads:
                 continue
-            follower.leo = state.leo
-            follower.broker_epoch = state.broker_epoch
             follower.leader_leo_at_fetch = leo
-            follower.fetch_us = now_us if follower.in_isr else NEVER_US
+            follower.fetch_us = now_us if follower.in_isr or self._fetched_at_reelection else NEVER_US
+            state = known.get(broker)
+            if state is not None:
+                follower.leo = state.leo
+                follower.broker_epoch = state.broker_epoch
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
         """The assignment changes under the same leader epoch (Partition.updateAssignmentAndIsr)."""
@@ -129,23 +140,22 @@ class Followers:
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that miss something, and have missed something for longer than the lag allows.
 
-        Partition.getOutOfSyncReplicas; judged by the time at which they were last caught up (KIP-16).
+        Partition.getOutOfSyncReplicas; judged by the time at which they were last caught up (KIP-16). With rule
+        ``isr_lag=time`` by that time alone.
         """
         return tuple(
             state.broker
             for state in self.states.values()
-            if state.in_isr and not state.is_caught_up(leo, now_us, self.lag_us)
+            if state.in_isr and now_us - state.caught_up_us > self.lag_us and (self._by_time or state.leo != leo)
         )
 
     def member_lacks(self, leo: int) -> bool:
-        """Whether an ISR member misses something, however short its lag."""
-        return any(state.in_isr and state.leo != leo for state in self.states.values())
+        """Whether an ISR member misses something, however short its lag, or may lag without."""
+        return any(state.in_isr and (self._by_time or state.leo != leo) for state in self.states.values())
 
-    def broker_epochs(self, isr: tuple[int, ...], leader: int, own: int) -> dict[int, int]:
-        """Broker epochs of the members of a proposed ISR, as an AlterPartition names them (KIP-903).
+    def broker_epochs(self, isr: tuple[int, ...]) -> dict[int, int]:
+        """Broker epochs of the followers in a proposed ISR, as an AlterPartition names them (KIP-903).
 
-        That of each follower's last fetch, -1 of those that have not fetched from this leader; `own` for the leader.
+        That of each one's last fetch, -1 of those that have not fetched from this leader.
         """
-        epochs = {broker: state.broker_epoch for broker, state in self.states.items()}
-        epochs[leader] = own
-        return {broker: epochs.get(broker, NO_BROKER_EPOCH) for broker in isr}
+        return {broker: state.broker_epoch for broker, state in self.states.items() if broker in isr}

@@ -69,14 +69,18 @@ class PartitionState:
             (PendingPartitionChange).
         locked: a write of the ISR to ZooKeeper is under way, and nothing of the partition may move
             (leaderIsrUpdateLock).
+        advances_hw: whether the HW is looked at when that write is done with, however it ended.
+        broker_epochs: of the members of `pending` that follow, as their last fetches named them when it was proposed.
     """
 
-    __slots__ = ("isr", "locked", "pending")
+    __slots__ = ("advances_hw", "broker_epochs", "isr", "locked", "pending")
 
     def __init__(self) -> None:
         self.isr: tuple[int, ...] = ()
         self.pending: tuple[int, ...] = ()
         self.locked = False
+        self.advances_hw = False
+        self.broker_epochs: dict[int, int] = {}
 
     def commit(self, isr: tuple[int, ...]) -> None:
         """This ISR is the persisted one; what was pending is over."""
@@ -84,10 +88,12 @@ class PartitionState:
         self.pending = ()
         self.locked = False
 
-    def propose(self, isr: tuple[int, ...], *, locks: bool) -> None:
+    def propose(self, isr: tuple[int, ...], broker_epochs: dict[int, int], *, locks: bool, advances_hw: bool) -> None:
         """Ask for this ISR."""
         self.pending = isr
+        self.broker_epochs = broker_epochs
         self.locked = locks
+        self.advances_hw = advances_hw
 
 
 class IsrMembership:

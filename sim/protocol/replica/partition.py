@@ -18,6 +18,7 @@ from sim.protocol.messages import (
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
     LeaderAndIsr,
     ProduceRequest,
 )
@@ -76,9 +77,11 @@ class Partition(ReadableReplica):
         "_configured_min_isr",
         "_dedups",
         "_epoch_at_election",
+        "_forgets_refused",
         "_hw_needs_epoch",
         "_hw_needs_min_isr",
         "_membership",
+        "_refuses_unassigned",
         "broker",
         "checks_broker_epochs",
         "delayed",
@@ -113,7 +116,7 @@ class Partition(ReadableReplica):
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.state = PartitionState()
-        self.followers = Followers(lag_us)
+        self.followers = Followers(lag_us, rules)
         self.delayed = DelayedProduces(host)
         self._membership = IsrMembership(rules, host)
         self._epoch_at_election = rules.epoch_recorded_at == "election"
@@ -121,6 +124,8 @@ class Partition(ReadableReplica):
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
         self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
         self.checks_broker_epochs = rules.stale_fetch == "refused"
+        self._refuses_unassigned = rules.unassigned_fetch == "refused"
+        self._forgets_refused = rules.refused_fetch == "forgets-leo"
         self._dedups = rules.producer_dedup == "yes"
 
     # Leadership.
@@ -143,7 +148,9 @@ class Partition(ReadableReplica):
             self.process.reached(branch(self.rules, "epoch_recorded_at"))
             if self._epoch_at_election:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
-            self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us)
+            if self.is_leader:
+                self.process.reached(branch(self.rules, "lag_at_reelection"))
+            self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=self.is_leader)
         else:
             self.followers.assign(others, now_us)
             self.followers.note_isr(self.state)
@@ -216,6 +223,7 @@ class Partition(ReadableReplica):
             return
         sequence = request.sequence
         if self._dedups and sequence[0] >= 0:
+            self.note_epoch(self.leader_epoch)
             error, known = producer_state.check(self.log.batches, sequence, request.count)
             if error or known is not None:
                 self._answer_known(request, error, known)
@@ -227,8 +235,7 @@ class Partition(ReadableReplica):
             self.delayed.add(batch.last_offset + 1, request, batch.base_offset)
         elif request.acks == 1:
             self.process.answer_produce(request, NONE, batch.base_offset)
-        if len(isr) == 1:
-            self.advance_hw(now_us)
+        self.advance_hw(now_us)
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW."""
@@ -285,10 +292,34 @@ class Partition(ReadableReplica):
         state.fetched(offset, self.log.leo, broker_epoch, now_us)
         if offset != known:
             self.process.replicated(self, follower, offset)
-            if state.in_isr or not self._maybe_expand(state):
+            if state.in_isr or not self._maybe_expand(state, moved=True):
                 self.advance_hw(now_us)
         elif not state.in_isr:
-            self._maybe_expand(state)
+            self._maybe_expand(state, moved=False)
+
+    def check_unassigned(self, offset: int, current_leader_epoch: int, last_epoch: int) -> str:
+        """Whether the fetch of a broker that is no follower, as far as this one knows, is refused.
+
+        Partition.followerReplicaOrThrow, before anything is read. One that is not refused is answered without records.
+        """
+        if not self.is_leader or not self._refuses_unassigned:
+            error = self.check_fetch(offset, current_leader_epoch, last_epoch)
+        else:
+            error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=False)
+        if not self.is_leader or (error and self._refuses_unassigned):
+            return error
+        self.process.reached(branch(self.rules, "unassigned_fetch"))
+        if not self._refuses_unassigned:
+            return error
+        return NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else UNKNOWN_LEADER_EPOCH
+
+    def fetch_refused(self, follower: int) -> None:
+        """A follower's fetch was refused (ReplicaManager.updateFollowerLogReadResults)."""
+        state = self.followers.states.get(follower)
+        if state is not None:
+            self.process.reached(branch(self.rules, "refused_fetch"))
+            if self._forgets_refused:
+                state.forget_fetch()
 
     def knows(self, follower: int, offset: int, leader_epoch: int) -> bool:
         """Whether a fetch that shows this offset could tell the leader only that the follower is still there."""
@@ -327,12 +358,10 @@ class Partition(ReadableReplica):
         if candidate > self.hw and self.set_hw(candidate):
             self._complete_writes()
 
-    def min_isr_changed(self, value: int, now_us: int) -> None:
-        """``min.insync.replicas`` has another value: look at the HW and at waiting writes again."""
+    def min_isr_changed(self, value: int) -> None:
+        """``min.insync.replicas`` has another value; nobody looks at the HW for that (UnifiedLog.updateConfig)."""
         self._configured_min_isr = value
         self._cap_min_isr()
-        if self.is_leader:
-            self.advance_hw(now_us)
 
     # The ISR.
 
@@ -351,10 +380,14 @@ class Partition(ReadableReplica):
             spare = len(state.isr) - self.min_insync_replicas
             leaving = self._membership.leaving(lagging, self.followers, spare)
             if leaving:
-                self._propose(tuple(broker for broker in state.isr if broker not in leaving))
+                self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 
-    def _maybe_expand(self, follower: FollowerState) -> bool:
+    def _maybe_expand(self, follower: FollowerState, *, moved: bool) -> bool:
         """Propose an ISR with a follower that has reached the HW and may join (Partition.maybeExpandIsr).
+
+        Args:
+            follower: who may join.
+            moved: whether its LEO is another one than before.
 
         Returns:
             Whether the partition is locked now.
@@ -362,14 +395,15 @@ class Partition(ReadableReplica):
         if self.state.pending or follower.leo < self.hw or not self._membership.may_join(follower, self.epoch_start):
             return False
         members = {*self.state.isr, follower.broker}
-        return self._propose(tuple(broker for broker in self.replicas if broker in members))
+        return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=moved)
 
-    def _propose(self, isr: tuple[int, ...]) -> bool:
+    def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR, KIP-497).
 
         Partition.submitAlterPartition; with ZooKeeper, ZkPartitionStateStore.expandIsr and shrinkIsr.
         """
-        self.state.propose(isr, locks=not self._asks_controller)
+        epochs = self.followers.broker_epochs(isr)
+        self.state.propose(isr, epochs, locks=not self._asks_controller, advances_hw=advances_hw)
         self.process.reached(branch(self.rules, "isr_update"))
         self.followers.note_isr(self.state)
         self.process.propose_isr(self, isr)
@@ -390,21 +424,24 @@ class Partition(ReadableReplica):
             return
         self.partition_epoch = partition_epoch
         self._end_proposal(isr)
-        self.advance_hw(now_us)
+        if self._asks_controller or self.state.advances_hw:
+            self.advance_hw(now_us)
 
     def isr_refused(self, error: str, now_us: int) -> None:
         """The proposed ISR is not persisted (Partition.handleAlterPartitionError).
 
-        A failed ZooKeeper write leaves everything as it was ("skip updating ISR"); with a stale partition epoch it will
-        fail again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some undo the proposal, most
-        leave it pending until newer metadata comes, and unknown ones have it sent again (KIP-497).
+        A failed ZooKeeper write leaves everything as it was ("skip updating ISR"), but for the HW; with a stale
+        partition epoch it will fail again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some
+        undo the proposal, most leave it pending until newer metadata comes, and unknown ones have it sent again
+        (KIP-497).
         """
         state = self.state
         if not state.pending:
             return
         if not self._asks_controller:
             self._end_proposal(state.isr)
-            self.advance_hw(now_us)
+            if state.advances_hw:
+                self.advance_hw(now_us)
         elif error in ROLLED_BACK:
             self._end_proposal(state.isr)
         elif error not in AWAIT_METADATA:

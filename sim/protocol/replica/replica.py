@@ -62,25 +62,35 @@ class Replica:
         Returns:
             The new batch.
         """
-        epochs = self.epochs.epochs
-        if not epochs or epochs[-1] != leader_epoch:
-            self.epochs.assign(leader_epoch, self.log.leo)
+        self.note_epoch(leader_epoch)
         batch = self.log.append_new(first_id, count, leader_epoch, sequence)
         self.host.appended(self, batch)
         return batch
 
+    def note_epoch(self, leader_epoch: int) -> None:
+        """Note that a leader epoch begins here, unless it has begun; of a batch that is then refused, too."""
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != leader_epoch:
+            self.epochs.assign(leader_epoch, self.log.leo)
+
     def append_fetched(self, batch: Batch) -> None:
-        """Append a fetched batch; its epoch is noted in the cache first, and stays there if the append fails.
+        """Append a fetched batch; its epoch is noted in the cache once its offset is found right.
+
+        A batch that begins below the end of an empty log, and ends above it, starts the log anew at its first offset
+        (Partition.appendRecordsToFollowerOrFutureReplica, KAFKA-6975).
 
         Raises:
             UnexpectedAppendOffsetError: see `Log.append`.
         """
-        epochs = self.epochs.epochs
-        if not epochs or epochs[-1] != batch.leader_epoch:
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
         log = self.log
         if batch.base_offset < log.leo:
             self.host.reached(branch(self.rules, "append_check"))
+            if log.check_first_offset and log.leo == log.log_start and batch.last_offset >= log.leo:
+                self.truncate_fully(batch.base_offset)
+            log.check(batch)
+        epochs = self.epochs.epochs
+        if not epochs or epochs[-1] != batch.leader_epoch:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
         self.host.appended(self, batch)
 

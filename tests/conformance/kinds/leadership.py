@@ -135,7 +135,8 @@ class Leading(RecordingHost):
         """See `PartitionHost`. With a ZooKeeper nobody names broker epochs."""
         names_own = self.rules.isr_eligibility == "registered"
         own = BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH
-        epochs = partition.followers.broker_epochs(isr, partition.broker, own)
+        epochs = {member: partition.state.broker_epochs.get(member, NO_BROKER_EPOCH) for member in isr}
+        epochs[partition.broker] = own
         change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         if self.rules.isr_update == "alter-partition":
             self.sender.submit(change, self.now_us)

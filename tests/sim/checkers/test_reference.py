@@ -42,6 +42,9 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     kinds = {violation["kind"] for violation in result.violations} - {
         kind for kind, finding in FINDINGS.items() if finding.is_warning
     }
+    if result.row["verdict"] == "exhausted":  # What is judged at the end was not.
+        assert kinds <= set(found), (scenario, mode, seed, rules, found, result.violations)
+        return kinds
     assert set(found) == kinds, (scenario, mode, seed, rules, found, result.violations)
     return kinds
 

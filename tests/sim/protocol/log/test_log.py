@@ -133,12 +133,6 @@ def test_follower_takes_below_its_leo_what_the_checked_offset_allows() -> None:
         by_last.append(Batch(15, 23, 2, 60))
 
 
-def test_a_first_batch_that_straddles_the_start_pulls_it_back() -> None:
-    log = Log(log_start=5)
-    log.append(Batch(3, 7, 0, 0))
-    assert (log.log_start, log.leo) == (3, 8)
-
-
 def test_the_start_may_lie_inside_a_batch() -> None:
     log = Log()
     log.append_new(0, 4, 0)

@@ -329,7 +329,7 @@ def test_a_proposal_names_the_broker_epoch_of_each_members_last_fetch() -> None:
     one = partition(host, KRAFT)
     one.become_leader(decision(isr=(1, 3)), 0)
     one.follower_fetched(2, 4, 0, 1, 0)
-    assert one.followers.broker_epochs((1, 2, 3), 1, 9) == {1: 9, 2: 4, 3: NO_BROKER_EPOCH}
+    assert one.followers.broker_epochs((1, 2, 3)) == {2: 4, 3: NO_BROKER_EPOCH}
 
 
 @pytest.mark.parametrize(("registered", "stale"), [(4, False), (5, True), (3, False), (None, False)])
@@ -373,14 +373,16 @@ def test_rule_decides_whether_min_isr_may_be_more_than_there_are_replicas(cap: s
     assert one.min_insync_replicas == 3
 
 
-def test_a_lower_min_isr_is_heeded_at_once() -> None:
+def test_a_lower_min_isr_moves_the_hw_with_the_next_append() -> None:
     host = Recorder()
     one = partition(host, HW.override({"hw_needs_min_isr": "yes"}), min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), LAG_US)
     assert one.hw == 0
-    one.min_isr_changed(1, LAG_US * 2)
-    assert one.hw == 1
+    one.min_isr_changed(1)
+    assert one.hw == 0
+    one.produce(produce(1, acks=1), LAG_US * 2)
+    assert one.hw == 2
 
 
 def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
@@ -482,7 +484,7 @@ def test_rule_decides_whether_members_that_lag_are_held_at_min_isr(
 
 def test_a_silent_follower_that_has_everything_stays() -> None:
     host = Recorder()
-    one = partition(host)
+    one = partition(host, HW.override({"isr_lag": "end-offset"}))
     one.become_leader(decision(), 0)
     one.follower_fetched(2, 1, 0, one.leader_epoch, 5)
     one.follower_fetched(3, 1, 0, one.leader_epoch, 5)
@@ -667,3 +669,64 @@ def test_consumers_get_whole_batches_below_the_high_watermark_and_followers_all(
     assert [batch.base_offset for batch in one.read_committed(7)] == []
     assert [batch.base_offset for batch in one.read_uncommitted(7)] == [4, 8]
     assert one.read_uncommitted(12) == []
+
+
+def test_rule_decides_whether_who_has_everything_may_lag() -> None:
+    for rule, pending in (("time", (1,)), ("end-offset", ())):
+        one = partition(Recorder(), HW.override({"isr_lag": rule}))
+        one.become_leader(decision(isr=(1, 2)), 0)
+        one.follower_fetched(2, 1, 0, 1, 0)
+        one.shrink_isr(LAG_US)
+        assert one.state.pending == ()
+        one.shrink_isr(LAG_US + 1)
+        assert one.state.pending == pending
+
+
+def test_rule_decides_whether_who_fetched_before_a_reelection_counts_as_caught_up() -> None:
+    for rule, hw in (("fetched", 2), ("not-fetched", 3)):
+        host = Recorder()
+        one = partition(host, HW.override({"lag_at_reelection": rule, "isr_join": "leader-epoch-start"}))
+        one.become_leader(decision(isr=(1,)), 0)
+        one.produce(produce(0, acks=1), 0)
+        one.follower_fetched(2, 1, 0, 1, LAG_US * 2)
+        again = LeaderAndIsr("t-0", 1, 2, (1,), 2, (1, 2))
+        one.become_leader(again, LAG_US * 3)
+        one.produce(produce(1, acks=1), LAG_US * 3)
+        one.state.propose((1,), {}, locks=False, advances_hw=False)  # It does not join meanwhile.
+        one.follower_fetched(2, 1, 1, 2, LAG_US * 3 + 1)
+        one.produce(produce(2, acks=1), LAG_US * 3 + 1)
+        assert one.hw == hw
+        assert f"lag_at_reelection={rule}" in host.probes
+
+
+@pytest.mark.parametrize(
+    ("rule", "epoch", "error"),
+    [("empty", 1, NONE), ("refused", 1, "UNKNOWN_LEADER_EPOCH"), ("refused", -1, "NOT_LEADER_OR_FOLLOWER")],
+)
+def test_rule_decides_whether_who_is_no_replica_is_refused(rule: str, epoch: int, error: str) -> None:
+    one = partition(Recorder(), HW.override({"unassigned_fetch": rule}))
+    assert one.check_unassigned(0, epoch, -1) == "NOT_LEADER_OR_FOLLOWER"
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 1, (1, 2)), 0)
+    assert one.check_unassigned(0, epoch, -1) == error
+
+
+def test_rule_decides_whether_a_refused_fetch_forgets_how_far_a_follower_is() -> None:
+    for rule, leo in (("forgets-leo", -1), ("ignored", 0)):
+        one = partition(Recorder(), HW.override({"refused_fetch": rule}))
+        one.become_leader(decision(isr=(1, 2)), 0)
+        one.follower_fetched(2, 1, 0, 1, 0)
+        one.fetch_refused(2)
+        one.fetch_refused(3)
+        assert one.followers.states[2].leo == leo
+
+
+def test_a_follower_that_has_not_moved_and_cannot_join_moves_no_hw() -> None:
+    one = partition(Recorder(), HW)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 3), 1, (1, 2, 3)), 0)
+    one.follower_fetched(2, 1, 0, 1, 0)
+    one.isr_refused("BAD_VERSION", 0)
+    one.produce(produce(0, acks=1), 0)
+    one.follower_fetched(3, 1, 1, 1, 0)
+    one.follower_fetched(2, 1, 0, 1, LAG_US + 1)
+    one.isr_refused("BAD_VERSION", LAG_US + 1)
+    assert one.hw == 0

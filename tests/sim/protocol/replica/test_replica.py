@@ -70,11 +70,21 @@ def test_high_watermark_and_log_start_of_one_answer_are_taken_before_anybody_hea
     assert host.calls == []
 
 
-def test_an_epoch_is_noted_before_an_append_that_fails() -> None:
+def test_a_first_batch_that_straddles_the_start_begins_the_log_anew() -> None:
+    one = filled(Recorder(), {0: 4}, KIP101, hw=4)
+    one.truncate_fully(5)
+    one.append_fetched(Batch(3, 7, 7, 90))
+    assert (one.log.log_start, one.log.leo, one.hw, one.epochs.entries) == (3, 8, 3, [(7, 3)])
+    one.truncate_to(4)  # Empty, but its start is not its end.
+    with pytest.raises(UnexpectedAppendOffsetError):
+        one.append_fetched(Batch(3, 7, 8, 90))
+
+
+def test_a_batch_that_is_refused_leaves_no_epoch_behind() -> None:
     one = filled(Recorder(), {0: 4}, KIP101)
     with pytest.raises(UnexpectedAppendOffsetError):
         one.append_fetched(Batch(2, 5, 7, 90))
-    assert one.epochs.latest == 7
+    assert one.epochs.latest == 0
     before = filled(Recorder(), {0: 4}, HW)
     before.append_fetched(Batch(2, 5, 7, 90))
     assert before.log.overlaps()
