@@ -120,17 +120,19 @@ def _memory() -> str | None:
 
 
 def sources(subject: Subject, release: str) -> list[Path]:
-    """The harness for a release: what fits all, and the folder of the newest release that is no newer than it.
+    """The harness for a release: of each folder what fits all, and of the folders in it the newest that is no newer.
 
     Raises:
         InputError: the release is older than all.
     """
-    folder = SOURCES / subject.name.replace("-", "_")
-    fitting = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
-    if not fitting:
-        raise InputError(f"{subject.name} has no harness for Kafka {release}")
-    newest = max(fitting, key=lambda path: _place(path.name))
-    return sorted([*SOURCES.glob("common/*.java"), *folder.glob("*.java"), *newest.glob("*.java")])
+    found = list(SOURCES.glob("common/*.java"))
+    for name in (subject.name.replace("-", "_"), *subject.uses):
+        folder = SOURCES / name
+        fitting = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
+        if not fitting:
+            raise InputError(f"{subject.name} has no harness for Kafka {release}")
+        found += [*folder.glob("*.java"), *max(fitting, key=lambda path: _place(path.name)).glob("*.java")]
+    return sorted(found)
 
 
 def _place(release: str) -> tuple[int, ...]:

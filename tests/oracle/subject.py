@@ -28,6 +28,7 @@ class Subject:
         run: the core's side. Imitates the listed differences that are named (`tests.oracle.differences`).
         quick: cases of a release with ``QUICK=1``; so for `usual` and `deep`.
         options: of Java.
+        uses: folders of Java sources besides its own.
         names_brokers: whether numbers in its cases do, so that lowering one makes another case, not a smaller one.
         whole: of a subject of which everything is tried, the case of a seed; None has one drawn.
     """
@@ -41,6 +42,7 @@ class Subject:
     usual: int
     deep: int
     options: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     names_brokers: bool = False
     whole: Callable[[int, str], Case | None] | None = None
 

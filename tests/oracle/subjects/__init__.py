@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.oracle.subjects import epoch_cache, kraft_controller, partition_change, zk_controller, zk_election
+from tests.oracle.subjects import epoch_cache, kraft_controller, log, partition, partition_change, zk_controller, zk_election
 
 if TYPE_CHECKING:
     from tests.oracle.subject import Subject
 
 SUBJECTS: Final[dict[str, Subject]] = {
     module.SUBJECT.name: module.SUBJECT
-    for module in (epoch_cache, partition_change, kraft_controller, zk_election, zk_controller)
+    for module in (epoch_cache, partition_change, kraft_controller, partition, log, zk_election, zk_controller)
 }

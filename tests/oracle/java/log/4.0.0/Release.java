@@ -1,0 +1,114 @@
+package highwater;
+
+import java.io.File;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.storage.log.UnexpectedAppendOffsetException;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogAppendInfo;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
+
+/** UnifiedLog of 4.0 and 4.1. */
+final class Release {
+    private final UnifiedLog log;
+
+    Release(File folder, Clock clock, long start, long recoveryPoint, boolean clean) throws Exception {
+        log = Logs.open(folder, Logs.config(Map.of()), start, recoveryPoint, clean, clock);
+    }
+
+    void close() {
+        log.close();
+    }
+
+    void abandon() {
+        log.closeHandlers();
+    }
+
+    void roll() throws Exception {
+        log.roll(Optional.empty());
+    }
+
+    Object lead(int count, int epoch, int producer, int producerEpoch, int sequence) throws Exception {
+        long end = log.logEndOffset();
+        try {
+            LogAppendInfo info = log.appendAsLeader(
+                Logs.batch(0, count, epoch, producer, (short) producerEpoch, sequence), epoch, AppendOrigin.CLIENT,
+                RequestLocal.noCaching(), VerificationGuard.SENTINEL);
+            return info.firstOffset() == end ? null : info.firstOffset();
+        } catch (Exception refused) {
+            return Errors.forException(refused).name();
+        }
+    }
+
+    /** As Partition.appendRecordsToFollowerOrFutureReplica does it. */
+    String copy(long base, int count, int epoch) {
+        try {
+            log.appendAsFollower(Logs.batch(base, count, epoch), epoch);
+        } catch (UnexpectedAppendOffsetException refused) {
+            long end = log.logEndOffset();
+            if (end != log.logStartOffset() || refused.firstOffset >= end || refused.lastOffset < end)
+                return "refused";
+            log.truncateFullyAndStartAt(refused.firstOffset, Optional.empty());
+            log.appendAsFollower(Logs.batch(base, count, epoch), epoch);
+        }
+        return null;
+    }
+
+    void truncate(long offset) {
+        log.truncateTo(offset);
+    }
+
+    void truncateFully(long offset) {
+        log.truncateFullyAndStartAt(offset, Optional.empty());
+    }
+
+    void highWatermark(long offset) throws Exception {
+        log.updateHighWatermark(offset);
+    }
+
+    long highWatermark() {
+        return log.highWatermark();
+    }
+
+    void start(long offset) throws Exception {
+        log.maybeIncrementLogStartOffset(offset, LogStartOffsetIncrementReason.ClientRecordDeletion);
+    }
+
+    long start() {
+        return log.logStartOffset();
+    }
+
+    long end() {
+        return log.logEndOffset();
+    }
+
+    /** Of each batch its segment, where it begins in there, base and last offset and leader epoch. */
+    List<long[]> batches() {
+        List<long[]> found = new ArrayList<>();
+        for (LogSegment segment : log.logSegments())
+            for (FileChannelRecordBatch batch : segment.log().batches())
+                found.add(new long[] {segment.baseOffset(), batch.position(), batch.baseOffset(), batch.lastOffset(),
+                    batch.partitionLeaderEpoch()});
+        return found;
+    }
+
+    List<Object> state() {
+        List<Object> batches = new ArrayList<>();
+        for (long[] batch : batches())
+            if (batch[3] >= log.logStartOffset())
+                batches.add(Arrays.asList(batch[2], batch[3], batch[4]));
+        List<Object> epochs = new ArrayList<>();
+        log.leaderEpochCache().epochWithOffsets().forEach((epoch, from) -> epochs.add(Arrays.asList(epoch, from)));
+        return Arrays.asList(log.logStartOffset(), log.logEndOffset(), log.highWatermark(), epochs, batches);
+    }
+}

@@ -1,0 +1,104 @@
+package highwater;
+
+import java.io.File;
+import java.io.RandomAccessFile;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A log with its leader epochs, its producers and its checkpoints, through clean and unclean restarts. */
+public final class LogSubject implements Subject {
+    private final Clock clock = new Clock();
+    private File folder;
+    private Release log;
+
+    @Override
+    public List<Object> run(List<Object> operations) throws Exception {
+        folder = Folders.next();
+        log = new Release(folder, clock, 0, 0, true);
+        try {
+            List<Object> seen = new ArrayList<>();
+            for (Object each : operations) {
+                List<Object> shown = new ArrayList<>();
+                shown.add(answer(Subject.list(each)));
+                shown.addAll(log.state());
+                seen.add(shown);
+            }
+            return seen;
+        } finally {
+            log.abandon();
+            Folders.remove(folder);
+        }
+    }
+
+    private Object answer(List<Object> operation) throws Exception {
+        switch ((String) operation.get(0)) {
+            case "append":
+                if ((Boolean) operation.get(3))
+                    log.roll();
+                log.lead(number(operation, 1), number(operation, 2), -1, -1, -1);
+                return null;
+            case "send":
+                return log.lead(number(operation, 4), number(operation, 5), number(operation, 1), number(operation, 2),
+                    number(operation, 3));
+            case "copy":
+                return log.copy(Subject.offset(operation.get(1)), number(operation, 2), number(operation, 3));
+            case "truncate":
+                log.truncate(Subject.offset(operation.get(1)));
+                return null;
+            case "truncate-fully":
+                log.truncateFully(Subject.offset(operation.get(1)));
+                return null;
+            case "hw":
+                log.highWatermark(Subject.offset(operation.get(1)));
+                return null;
+            case "start":
+                log.start(Math.min(Subject.offset(operation.get(1)), log.highWatermark()));
+                return null;
+            case "restart":
+                restart();
+                return null;
+            case "crash":
+                crash(number(operation, 1), Subject.offset(operation.get(2)), Subject.offset(operation.get(3)),
+                    Subject.offset(operation.get(4)));
+                return null;
+            default:
+                throw new IllegalStateException("unknown operation " + operation);
+        }
+    }
+
+    private void restart() throws Exception {
+        long highWatermark = log.highWatermark(), start = log.start(), end = log.end();
+        log.close();
+        log = new Release(folder, clock, start, end, true);
+        log.highWatermark(highWatermark);
+    }
+
+    /** The newest batches are lost, and checkpoint files say what they are told to, or nothing. */
+    private void crash(int lost, long recoveryPoint, long start, long highWatermark) throws Exception {
+        List<long[]> batches = log.batches();
+        log.abandon();
+        int kept = Math.max(0, batches.size() - lost);
+        if (kept < batches.size())
+            cut(batches.get(kept)[0], batches.get(kept)[1]);
+        log = new Release(folder, clock, start, recoveryPoint, false);
+        log.highWatermark(highWatermark);
+    }
+
+    /** A segment ends at a position, and none follows it. */
+    private void cut(long segment, long position) throws Exception {
+        for (File file : folder.listFiles()) {
+            if (!file.getName().endsWith(".log") || Long.parseLong(file.getName().split("[.]")[0]) < segment)
+                continue;
+            if (Long.parseLong(file.getName().split("[.]")[0]) > segment)
+                file.delete();
+            else
+                try (RandomAccessFile content = new RandomAccessFile(file, "rw")) {
+                    content.setLength(position);
+                }
+        }
+    }
+
+    private static int number(List<Object> operation, int place) {
+        return Subject.number(operation.get(place));
+    }
+}

@@ -1,0 +1,84 @@
+package highwater;
+
+import java.io.File;
+import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+
+import kafka.log.Log;
+import kafka.log.LogConfig;
+import kafka.server.BrokerTopicStats;
+import kafka.server.LogDirFailureChannel;
+import kafka.utils.Scheduler;
+import org.apache.kafka.common.record.CompressionType;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.record.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.record.SimpleRecord;
+import org.apache.kafka.common.record.TimestampType;
+import scala.Function0;
+import scala.collection.immutable.Set$;
+import scala.runtime.BoxedUnit;
+
+/** Logs of 2.1 to 2.6, and batches for them. */
+final class Logs {
+    static final Scheduler AT_ONCE = new Scheduler() {
+        public void startup() { }
+
+        public void shutdown() { }
+
+        public boolean isStarted() {
+            return true;
+        }
+
+        public ScheduledFuture<?> schedule(String name, Function0<BoxedUnit> task, long delay, long period, TimeUnit unit) {
+            if (period <= 0)
+                task.apply();
+            return done();
+        }
+    };
+
+    private Logs() { }
+
+    static ScheduledFuture<?> done() {
+        return (ScheduledFuture<?>) Proxy.newProxyInstance(Logs.class.getClassLoader(),
+            new Class<?>[] {ScheduledFuture.class},
+            (self, method, arguments) -> method.getReturnType() == boolean.class ? Boolean.TRUE : null);
+    }
+
+    static LogConfig config(Map<String, Object> settings) {
+        Map<String, Object> all = new HashMap<>(settings);
+        all.putIfAbsent("segment.ms", Long.MAX_VALUE);
+        all.putIfAbsent("retention.ms", -1L);
+        all.putIfAbsent("file.delete.delay.ms", 0L);
+        all.putIfAbsent("segment.index.bytes", 4096);
+        return new LogConfig(all, Set$.MODULE$.<String>empty());
+    }
+
+    static Log open(File folder, LogConfig config, long start, long recoveryPoint, boolean clean, Clock clock) {
+        return Log.apply(folder, config, start, recoveryPoint, AT_ONCE, new BrokerTopicStats(), clock,
+            Integer.MAX_VALUE, Integer.MAX_VALUE, new LogDirFailureChannel(1));
+    }
+
+    /** One batch. */
+    static MemoryRecords batch(long base, int count, int epoch, long producer, short producerEpoch, int sequence) {
+        MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(256 + 32 * count),
+            RecordBatch.CURRENT_MAGIC_VALUE, CompressionType.NONE, TimestampType.CREATE_TIME, base, Clock.START_MS,
+            producer, producerEpoch, sequence, false, epoch);
+        for (int number = 0; number < count; number++)
+            builder.append(new SimpleRecord(Clock.START_MS, new byte[1]));
+        return builder.build();
+    }
+
+    static MemoryRecords batch(long base, int count, int epoch) {
+        return batch(base, count, epoch, -1L, (short) -1, -1);
+    }
+
+    static Optional<Integer> epoch(long value) {
+        return value < 0 ? Optional.empty() : Optional.of((int) value);
+    }
+}
