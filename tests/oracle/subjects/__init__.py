@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.oracle.subjects import epoch_cache, kraft_controller, log, partition, partition_change, zk_controller, zk_election
+from tests.oracle.subjects import (
+    epoch_cache,
+    kraft_controller,
+    log,
+    partition,
+    partition_change,
+    zk_controller,
+    zk_election,
+)
 
 if TYPE_CHECKING:
     from tests.oracle.subject import Subject
