@@ -3,6 +3,7 @@
 Runs and bare events alternate, and each figure is the median of 7 such pairs, so that ratios hold on a machine with
 other work. ``--against DIR`` measures the packages in another folder too, a compiled build's or another
 checkout's: each folder in a process of its own, taking turns. The mark is for the fastest of those that are this code.
+What a run, and a run of a sweep with its row written, costs in instructions and misses is counted where valgrind is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.bench import counted
 from tests.bench.bare import bare_event_seconds
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ MARKS = {
     **{("elr-chaos", mode): 3_500 for mode in ("kip320", "kraft", "elr", "elr-recovery")},
 }
 """Scenario and mode -> bare events of a median run, at most."""
+SWEPT = ("chaos", "kip320", 5_000)
+"""The sweep that is measured as a worker does it: scenario, mode, seeds."""
 FLOORS = {"batches_acked": 30, "records_acked": 60, "elections": 3, "faults": 5}
 FLOOR_HORIZON_US = 300_000_000
 
@@ -44,8 +48,18 @@ def _seconds(scenario: Scenario, mode: str, seed: int) -> float:
     return time.process_time() - begin
 
 
+def _swept_seconds() -> float:
+    """CPU seconds of a run of `SWEPT`, its row and its part of the file included."""
+    name, mode, seeds = SWEPT
+    begin = time.process_time()
+    counted.sweep(name, mode, seeds)
+    return (time.process_time() - begin) / seeds
+
+
 def serve() -> None:
-    """Answer each line ``scenario mode`` with bare events of a median run; the line ``code`` with code and digests."""
+    """Answer each line ``scenario mode`` with bare events of a median run, ``sweep`` with those of one of `SWEPT`,
+    ``code`` with code and digests.
+    """
     from scenarios.format.catalogue import load
     from scenarios.single.run import prepare_process
 
@@ -56,6 +70,8 @@ def serve() -> None:
             bare = bare_event_seconds()
             scenario = load(name)
             answer: Any = statistics.median(_seconds(scenario, mode, seed) for seed in SEEDS) / bare
+        elif name == "sweep":
+            answer = _swept_seconds() / bare_event_seconds()
         else:
             answer = _code()
         sys.stdout.write(json.dumps(answer) + "\n")
@@ -135,7 +151,25 @@ def compared(sides: list[Measured]) -> bool:
         )
         sys.stdout.write(f"{name}: {figures[0]:,.0f} bare events{also} (mark {mark:,})\n")
         sys.stdout.flush()
+    for side in sides:
+        name, mode, seeds = SWEPT
+        figure = side.ask("sweep")
+        sys.stdout.write(f"{side.name}: a sweep of {seeds:,} {name} {mode}: {figure:,.0f} bare events a run\n")
     return met
+
+
+def count(folders: list[Path]) -> None:
+    """Print what is counted by valgrind, a line for each folder, and what is counted of it."""
+    if counted.valgrind() is None:
+        sys.stdout.write("instructions and misses are not counted: there is no valgrind\n")
+        return
+    for folder in folders:
+        for what in ("run", "sweep"):
+            for name, mode in (("chaos", "kip320"), ("elr-chaos", "elr")):
+                found = counted.counts(folder, what, name, mode)
+                words = ", ".join(f"{value:,.0f} {event}" for event, value in found.items())
+                sys.stdout.write(f"{os.path.relpath(folder)}: {what} {name} {mode}: {words}\n")
+                sys.stdout.flush()
 
 
 def main() -> int:
@@ -149,8 +183,10 @@ def main() -> int:
         serve()
         return 0
     met = floors_met()
+    folders = [folder.resolve() for folder in (ROOT, *options.against)]
     with ExitStack() as stack:
-        met &= compared([Measured(folder.resolve(), stack) for folder in (ROOT, *options.against)])
+        met &= compared([Measured(folder, stack) for folder in folders])
+    count(folders)
     sys.stdout.write("all marks met\n" if met else "a mark was missed\n")
     return 0 if met else 1
 
