@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from tests.oracle.comparing import signature
 from tests.oracle.differences import listed
 from tests.oracle.kafka import _first_error, plain, sources
 from tests.oracle.minimising import minimise
+from tests.oracle.mutants import CORE, ROOT, mutants
 from tests.oracle.recording import branches
 from tests.oracle.subject import Case, Subject
 from tests.oracle.subjects import SUBJECTS
@@ -59,6 +61,16 @@ def test_branches_of_the_core_are_noticed() -> None:
     more = branches(lambda: subject.core([["assign", 1, 1], ["clear"]], "3.9.0"))
     assert once
     assert once < more
+
+
+@pytest.mark.parametrize("subject", CORE)
+def test_mutants_are_drawn_by_a_seed_and_change_what_they_say(subject: str) -> None:
+    drawn = mutants(subject, 3, 1)
+    assert drawn == mutants(subject, 3, 1) != mutants(subject, 3, 2)
+    for mutant in drawn:
+        assert mutant.before != mutant.after
+        source = (ROOT / "sim" / "protocol" / mutant.file).read_text(encoding="utf-8")
+        assert ast.dump(ast.parse(mutant.text)) != ast.dump(ast.parse(source))
 
 
 def test_what_the_compiler_says_in_one_line() -> None:
