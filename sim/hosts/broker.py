@@ -8,7 +8,7 @@ them. What belongs to a control plane is added by `sim.hosts.zk_broker` and `sim
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from sim.config import Value
@@ -46,7 +46,6 @@ REFUSED: Final = "a broker is already registered"
 """Reason of an exit at start-up: an earlier registration is in the way."""
 
 
-@dataclass(frozen=True, slots=True)
 class Startup:
     """What one incarnation of a broker is started with.
 
@@ -64,17 +63,46 @@ class Startup:
         exits: called when the process ends by itself: (broker, reason).
     """
 
-    broker: int
-    incarnation: int
-    topic: str
-    storage: Storage
-    rules: Rules
-    settings: BrokerSettings
-    kernel: Kernel
-    network: Network
-    recorder: Recorder
-    loaded: Callable[[Broker], None]
-    exits: Callable[[int, str], None]
+    __slots__ = (
+        "broker",
+        "exits",
+        "incarnation",
+        "kernel",
+        "loaded",
+        "network",
+        "recorder",
+        "rules",
+        "settings",
+        "storage",
+        "topic",
+    )
+
+    # Not a frozen dataclass: one for each start, which takes ten times as long where this is compiled.
+    def __init__(
+        self,
+        broker: int,
+        incarnation: int,
+        topic: str,
+        storage: Storage,
+        rules: Rules,
+        settings: BrokerSettings,
+        kernel: Kernel,
+        network: Network,
+        recorder: Recorder,
+        loaded: Callable[[Broker], None],
+        exits: Callable[[int, str], None],
+    ) -> None:
+        self.broker = broker
+        self.incarnation = incarnation
+        self.topic = topic
+        self.storage = storage
+        self.rules = rules
+        self.settings = settings
+        self.kernel = kernel
+        self.network = network
+        self.recorder = recorder
+        self.loaded = loaded
+        self.exits = exits
 
 
 class Broker(Following):

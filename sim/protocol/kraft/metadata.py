@@ -140,6 +140,18 @@ class BrokerRegistration:
         self.shutting_down = shutting_down
         self.directory = directory
 
+    def in_state(self, *, fenced: bool, shutting_down: bool) -> BrokerRegistration:
+        """The same registration, in another state."""
+        return BrokerRegistration(
+            self.broker,
+            self.incarnation,
+            self.broker_epoch,
+            fenced,
+            shutting_down,
+            self.directory,
+            self.registered_offset,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:

@@ -238,11 +238,11 @@ class QuorumController(ReplicationControl):
 
     def _fenced(self, known: BrokerRegistration) -> list[Record]:
         self._host.reached(probes.BROKER_FENCED)
-        return [*self._removed(known.broker), replace(known, fenced=True)]
+        return [*self._removed(known.broker), known.in_state(fenced=True, shutting_down=known.shutting_down)]
 
     def _unfenced(self, known: BrokerRegistration) -> list[Record]:
         self._host.reached(probes.BROKER_UNFENCED)
-        records: list[Record] = [replace(known, fenced=False)]
+        records: list[Record] = [known.in_state(fenced=False, shutting_down=known.shutting_down)]
         for state in self.image.partitions.values():
             if state.leader == NO_LEADER:
                 change = self._change(state, lambda one: one == known.broker or self.image.is_active(one))
@@ -252,8 +252,9 @@ class QuorumController(ReplicationControl):
     def _relieved(self, known: BrokerRegistration) -> list[Record]:
         """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it."""
         self._host.reached(probes.BROKER_RELIEVED)
-        shown: list[Record] = [replace(known, shutting_down=True)] if self._shows_shutdown else []
-        return [*shown, *self._removed(known.broker)]
+        if not self._shows_shutdown:
+            return self._removed(known.broker)
+        return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removed(known.broker)]
 
     def _removed(self, broker: int) -> list[Record]:
         """Changes of the partitions that have a broker in their ISR (generateLeaderAndIsrUpdates)."""
