@@ -334,7 +334,7 @@ class Drawing:
         replicas = [LOCAL, *self._others]
         rng.shuffle(replicas)
         self._isr = [broker for broker in replicas if broker == LOCAL or rng.random() < 0.7]
-        late = self._kraft and rng.random() < 0.05
+        late = self._kraft and self._leads and rng.random() < 0.05
         leader_epoch = max(self._leader_epoch - late, 0)
         self.case.append(["lead", leader_epoch, max(self._partition_epoch - late, 0), list(self._isr), replicas])
         self._leads = True
