@@ -6,11 +6,13 @@ request it is waiting for: a reply to a request that was given up is dropped.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
-from sim.kernel.scheduler import Omission
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+
+if TYPE_CHECKING:
+    from sim.kernel.scheduler import Omission
 
 NONE: Final = ""
 NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"

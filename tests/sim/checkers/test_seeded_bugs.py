@@ -36,7 +36,7 @@ def forgets_the_end(partition: Partition, timestamp: int, epoch: int, *, replica
     return NONE, partition.log.leo if replica else partition.hw // 2
 
 
-def lets_nobody_join(partition: Partition, *_: Any) -> None:
+def lets_nobody_join(partition: Partition, *_: Any, **__: Any) -> None:
     pass
 
 
