@@ -203,7 +203,8 @@ def explain(
     strict: bool = False,
 ) -> Explanation:
     """How a failed run came about, and what would have kept the data; arguments and errors as for `shrink`."""
-    from reports.evidence import telling
+    from reports.drawing.explained import told
+    from reports.drawing.observed import observe
     from scenarios.shrinking.keeping import Trials
     from scenarios.shrinking.remedies import remedies
 
@@ -218,8 +219,9 @@ def explain(
         settings=settings,
         strict=strict,
     )
-    story = telling.story(small.run.result)
-    return Explanation(small, tuple(story), tuple(remedies(small.run.case, small.found.symptom, Trials())))
+    case, symptom = small.run.case, small.found.symptom
+    story = told(observe(case.scenario, case.mode, case.seed, case.rules, trace=True), symptom.kind)
+    return Explanation(small, tuple(story), tuple(remedies(case, symptom, Trials())))
 
 
 def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:
