@@ -16,6 +16,7 @@ from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from tests.oracle.releases import rules
 from tests.oracle.subject import Case, Seen, Subject
+from tests.plain import skip_if_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -97,7 +98,10 @@ class Host:
         self._wish: Operation | None = None
         self._registrations = 100
         self._epoch = 0
-        kind = HashOrdered if "zk-failed-together" in imitated else KafkaController
+        kind = KafkaController
+        if "zk-failed-together" in imitated:
+            skip_if_compiled()
+            kind = HashOrdered
         self.controller = kind(0, rules, self, unclean_election=unclean)
         if isinstance(self.controller, HashOrdered):
             self.controller.release = release
