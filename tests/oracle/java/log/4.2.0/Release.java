@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Optional;
 
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.UnexpectedAppendOffsetException;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
@@ -18,7 +17,7 @@ import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 
-/** UnifiedLog of 4.2. */
+/** UnifiedLog of 4.2 and 4.3, which differ in the package of the batches. */
 final class Release {
     private final UnifiedLog log;
 
@@ -96,7 +95,7 @@ final class Release {
     List<long[]> batches() {
         List<long[]> found = new ArrayList<>();
         for (LogSegment segment : log.logSegments())
-            for (FileChannelRecordBatch batch : segment.log().batches())
+            for (var batch : segment.log().batches())
                 found.add(new long[] {segment.baseOffset(), batch.position(), batch.baseOffset(), batch.lastOffset(),
                     batch.partitionLeaderEpoch()});
         return found;

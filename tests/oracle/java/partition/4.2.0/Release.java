@@ -20,7 +20,6 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.requests.FetchRequest.PartitionData;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
@@ -42,7 +41,7 @@ import scala.Some;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Partition of 4.2. */
+/** Partition of 4.2 and 4.3, which differ in the package of the batches. */
 final class Release implements AlterPartitionManager {
     private static final int LOCAL = 1;
     private static final Uuid TOPIC = new Uuid(7, 7);
@@ -196,7 +195,7 @@ final class Release implements AlterPartitionManager {
             return Arrays.asList(read.highWatermark(), read.logStartOffset(),
                 Arrays.asList(read.divergingEpoch().get().epoch(), read.divergingEpoch().get().endOffset()));
         List<Object> batches = new ArrayList<>();
-        for (RecordBatch batch : read.fetchedData().records.batches())
+        for (var batch : read.fetchedData().records.batches())
             batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
         return Arrays.asList(read.highWatermark(), read.logStartOffset(), null, batches);
     }
