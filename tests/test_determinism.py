@@ -31,7 +31,7 @@ import json
 from scenarios.format.catalogue import load, names
 from tests.named import run_row
 modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("elr", "elr-recovery") for name in names()}
-rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2, 3)]
+rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2)]
 print(json.dumps(rows))
 """
 
@@ -150,7 +150,7 @@ class Meddling(Kernel):
     ],
 )
 def test_the_digest_notices_a_delivery_that_came_later_or_not_at_all(power: Scenario, matters: Any, deed: str) -> None:
-    for seed in (0, 1, 2):
+    for seed in (0, 1):
         untouched = Meddling(matters)
         digest = run(power, "kip101", seed, kernel=untouched).row["digest"]
         assert digest == run_row(power, "kip101", seed)["digest"]

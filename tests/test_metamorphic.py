@@ -71,7 +71,7 @@ def test_all_modes_show_the_same_without_faults(name: str, *, fixed: bool) -> No
     """
     scenario = without_faults(scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
-    for seed in range(8):
+    for seed in range(4):
         results = [run(scenario, mode, seed, trace=True) for mode in MODES]
         first = results[0]
         assert first.row["batches_acked"] >= 20
@@ -120,14 +120,14 @@ def test_a_fault_changes_nothing_before_it_strikes(power: Scenario, kind: str) -
     at_us = 220_000_000
     passed = 0
     struck = False
-    for seed in range(8):
+    for seed in range(4):
         before = [step for step in steps(power, seed) if step["t"] < at_us]
         with planned(also(fault_at(kind, at_us))):
             after = steps(power, seed)
         assert [step for step in after if step["t"] < at_us] == before, seed
         passed += len(before)
         struck |= any(step["t"] == at_us for step in after)
-    assert passed > 1_000
+    assert passed > 500
     assert struck or kind not in ("kill", "session-expiry")
 
 

@@ -52,8 +52,8 @@ def test_a_sweep_has_rows_and_comparisons(swept: hw.Swept) -> None:
 
 
 def test_a_failure_is_shrunk_explained_and_drawn(swept: hw.Swept) -> None:
-    rows = hw.rows(swept.folder, ["mode", "seed", "acks", "violations"]).to_pylist()
-    failed = next(row for row in rows if "committed-loss" in row["violations"])
+    rows = hw.rows(swept.folder, ["mode", "seed", "acks", "violations", "events"]).to_pylist()
+    failed = min((row for row in rows if "committed-loss" in row["violations"]), key=lambda row: row["events"])
     point = {"acks": failed["acks"]}
     told = hw.explain(swept.folder, failed["mode"], failed["seed"], settings=point, kind="committed-loss")
     assert told.shrunk.found.symptom.kind == "committed-loss"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import Scenario
 
-SEEDS = range(500)
+SEEDS = range(250)
 REPAIRED = {"truncate_at_leo": "drops-epochs", "late_reply": "leader-epoch"}
 """What later releases repaired, on top of kip320-repaired."""
 

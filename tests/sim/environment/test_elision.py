@@ -46,7 +46,7 @@ def compared(first: int, end: int, *, all_kinds: bool) -> Compared:
 
 @pytest.mark.parametrize("all_kinds", [False, True])
 def test_histories_of_random_plans_are_equal_with_and_without(all_kinds: bool) -> None:
-    found = compared(0, 150, all_kinds=all_kinds)
+    found = compared(0, 60, all_kinds=all_kinds)
     assert not found.differ
     assert found.idle[0] == 0 < found.idle[1]
 
