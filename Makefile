@@ -9,7 +9,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo test lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores fuzz tiny oracle oracle-record confirm clean
+.PHONY: venv demo test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores fuzz tiny oracle oracle-record confirm clean
 
 venv: .venv/installed
 
@@ -24,10 +24,10 @@ venv: .venv/installed
 # releases, their report, and one seed explained.
 demo: venv
 	rm -rf store/demo
-	for scenario in $(SCRIPTED); do $(BIN)/highwater run $$scenario || exit; done
+	$(BIN)/highwater run $(SCRIPTED)
 	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..5000 --output store/demo
 	$(BIN)/highwater compare store/demo --brief
-	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 20 --local 2
+	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 10 --local 2
 	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output store/demo
 	$(BIN)/highwater draw store/demo/shrunk/313-hw/plan.json --output store/demo/313-hw.svg
 	@echo "The report: store/demo/report.html. One seed explained: above, store/demo/shrunk/313-hw and store/demo/313-hw.svg"
@@ -39,8 +39,11 @@ lint: venv
 	$(BIN)/mypy .ci/*.py
 	$(BIN)/python .ci/translate.py
 
-# A file's tests stay in one process: those of Spark share a session.
-test: lint
+# A file's tests stay in one process: those of Spark share a session. Types are checked beside them.
+test: venv
+	$(MAKE) --no-print-directory -j 2 lint tests
+
+tests: venv
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C

@@ -16,17 +16,20 @@ from reports.options import Command, json_option, rule_option, set_option, stric
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.single.recording import Recording
     from scenarios.single.run import RunResult
     from sim.config import Value
+    from sim.protocol.modes import Mode
 
 SCHEMA_VERSION: Final = 1
 
 
 @click.command("run", cls=Command)
-@click.argument("scenario", required=False)
+@click.argument("names", metavar="[SCENARIO]...", nargs=-1)
 @click.option(
     "--plan",
     metavar="FILE",
@@ -47,7 +50,7 @@ SCHEMA_VERSION: Final = 1
 @click.pass_obj
 def command(
     ui: Ui,
-    scenario: str | None,
+    names: tuple[str, ...],
     plan: Path | None,
     mode: str | None,
     all_modes: bool,
@@ -58,19 +61,44 @@ def command(
     trace: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one seed of SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
+    """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
+    if len(names) > 1 and (plan or trace):
+        raise InputError(f"{'--plan' if plan else '--trace'} is of one run; choose one scenario: {', '.join(names)}")
+    origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
+    runs: list[RunResult] = []
+    for place, origin in enumerate(origins):
+        if place and not as_json:
+            ui.line()
+        wanted = mode or (None if all_modes else origin.mode)
+        modes = options.modes(origin.scenario, wanted.split(",") if wanted else (), everyone=all_modes)
+        runs += _run(ui, origin, modes, seed, rules, settings, trace, as_json=as_json)
+    code = exits.worst(exits.of_row(result.row) for result in runs)
+    if as_json:
+        shown = [single.as_json(result) for result in runs]
+        ui.json({"schema_version": SCHEMA_VERSION, "runs": shown, "exit_code": code})
+    return code
+
+
+def _run(
+    ui: Ui,
+    origin: Recording,
+    modes: Sequence[Mode],
+    seed: str | None,
+    asked: dict[str, str],
+    settings: dict[str, Value],
+    trace: Path | None,
+    *,
+    as_json: bool,
+) -> list[RunResult]:
+    """Run one scenario, or what was recorded, in each of the modes."""
     from scenarios.single.run import run
 
-    origin = _origin(scenario, plan, settings, strict=strict)
-    chosen, asked, rules = origin.scenario, rules, {**(origin.rules or {}), **rules}
-    if not all_modes:
-        mode = mode or origin.mode
+    chosen, rules = origin.scenario, {**(origin.rules or {}), **asked}
     if seed is None and origin.seed is not None:
         seed = str(origin.seed)
-    modes = options.modes(chosen, mode.split(",") if mode else (), everyone=all_modes)
     names = tuple(one.name for one in modes)
     if trace is not None:
         _check_trace(trace, names)
@@ -85,11 +113,7 @@ def command(
         ui.note(
             "digest as recorded" if same else "not the recorded digest: the plan was edited, or other code ran then"
         )
-    code = exits.worst(exits.of_row(result.row) for result in results)
-    if as_json:
-        runs = [single.as_json(result) for result in results]
-        ui.json({"schema_version": SCHEMA_VERSION, "runs": runs, "exit_code": code})
-    return code
+    return results
 
 
 def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:

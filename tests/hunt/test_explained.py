@@ -15,7 +15,9 @@ def test_rules_of_a_repaired_mode_are_repairs() -> None:
 
 def test_another_world_or_another_promise_explains_nothing() -> None:
     chaos = load("chaos")
-    seed, kinds = next((seed, kinds) for seed in range(1_150, 3_000) if (kinds := inside(run_row(chaos, "kip320", seed))))
+    seed, kinds = next(
+        (seed, kinds) for seed in range(1_150, 3_000) if (kinds := inside(run_row(chaos, "kip320", seed)))
+    )
     found = cures(chaos, "kip320", seed, kinds, {}, 1)
     assert found
     assert not inside(run_row(chaos, "kip320", seed, {"control_plane": "kraft"}))

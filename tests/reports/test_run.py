@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reports import exits
 from reports.cli import main
 from scenarios.format import catalogue
 from sim.protocol.modes import MODES
@@ -231,6 +232,20 @@ def test_replay_of_a_plan_is_of_its_run(highwater: Callable[..., Call], recorded
 def test_several_modes_are_run_in_their_order(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary", "--modes", "kip101,hw", "--json")
     assert [run["row"]["mode"] for run in call.json["runs"]] == ["kip101", "hw"]
+
+
+def test_several_scenarios_are_run_in_their_order(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("run", "kip101-scenario-1", "canary", "--mode", "hw", "--json")
+    assert [run["row"]["scenario"] for run in call.json["runs"]] == ["kip101-scenario-1", "canary"]
+    one, other = (highwater("run", name, "--mode", "hw").out for name in ("kip101-scenario-1", "canary"))
+    assert highwater("run", "kip101-scenario-1", "canary", "--mode", "hw").out == f"{one}\n{other}"
+    # Nothing is run before all of them are known; what is of one run is not of several.
+    call = highwater("run", "canary", "cannary")
+    assert (call.code, call.out) == (exits.BAD_INPUT, "")
+    for option in ("--plan", "--trace"):
+        call = highwater("run", "canary", "power", option, tmp_path / "x")
+        assert (call.code, call.out) == (exits.BAD_INPUT, "")
+        assert f"{option} is of one run" in call.err
 
 
 def test_a_recorded_run_that_shows_something_else_is_1(
