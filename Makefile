@@ -20,12 +20,12 @@ venv: .venv/installed
 	$(PLAIN)
 	touch $@
 
-# The scripted scenarios in all modes that they expect something of, 20,000 drawn runs on Spark, the comparison of four
+# The scripted scenarios in all modes that they expect something of, 12,000 drawn runs on Spark, the comparison of four
 # releases, their report, and one seed explained.
 demo: venv
 	rm -rf store/demo
 	$(BIN)/highwater run $(SCRIPTED)
-	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..5000 --output store/demo
+	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..3000 --output store/demo
 	$(BIN)/highwater compare store/demo --brief
 	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 10 --local 2
 	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output store/demo

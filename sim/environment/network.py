@@ -237,10 +237,13 @@ class Channel(Gate, Generic[Target]):
         now_us = kernel.now_us
         about = message.about()
         if about < ALIKE:
-            before = link.sent.get(about, 0)
-            link.sent[about] = before + 1
-            if before:
+            sent = link.sent
+            if about in sent:
+                before = sent[about]
+                sent[about] = before + 1
                 about += before << _BEFORE
+            else:
+                sent[about] = 1
         number = mixed(link.key, about)
         arrival_us = now_us + link.table[number >> _QUANTILE]
         if link.loss and self._is_lost(number, about):

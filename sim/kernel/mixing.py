@@ -16,23 +16,18 @@ if TYPE_CHECKING:
 
 BITS: Final = 62
 """Of a mixed number."""
-_MASK: Final = 0x3FFFFFFFFFFFFFFF
-_FIRST: Final = 0x3F58476D1CE4E5B9
-_SECOND: Final = 0x14D049BB133111EB
 
 
-def mixed(key: int, number: int) -> int:
+def mixed(key: i64, number: i64) -> i64:
     """A number from 0 to below 2**62 that looks drawn for this key and number; take the upper bits first.
 
     Args:
         key: from 0 to below 2**62.
         number: of 62 bits at most, with a sign or without.
     """
-    state: i64 = key
-    step: i64 = number
-    state += step  # Both builds keep the same 62 bits of what follows, whatever wraps above them.
-    state = ((state ^ (state >> 30)) * _FIRST) & _MASK
-    return ((state ^ (state >> 27)) * _SECOND) & _MASK
+    state = key + number  # Both builds keep the same 62 bits of what follows, whatever wraps above them.
+    state = ((state ^ (state >> 30)) * 0x3F58476D1CE4E5B9) & 0x3FFFFFFFFFFFFFFF
+    return ((state ^ (state >> 27)) * 0x14D049BB133111EB) & 0x3FFFFFFFFFFFFFFF
 
 
 def key_of(text: str) -> int:

@@ -72,11 +72,6 @@ class Gate:
         self.owner = owner
         self.omissions: list[Omission] = []
 
-    def end_omissions(self, now_us: int) -> None:
-        """Simulate what was left out, from where it is by now."""
-        for omission in self.omissions[:]:
-            omission.end(now_us)
-
 
 class Omission:
     """What goes on between two nodes and is not simulated, for as long as nothing else is called at either of them.
@@ -116,6 +111,7 @@ _RANK: Final = 24
 _NUMBER: Final = (1 << _RANK) - 1
 SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
+_BEFORE_CALLS: Final = (CALL - FIRST) << _RANK
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
@@ -244,6 +240,7 @@ class Kernel:
         self._last = _LAST
         self._queue: list[Key] = []
         self._entries: list[Entry] = []
+        self._does_more = type(self) is not Kernel  # In `call_at`, or in its place.
         self.number = CALL << _RANK
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
@@ -266,16 +263,24 @@ class Kernel:
         """`call_at`, before other calls of that time, for what may be left out (`sim.environment.elision`); in kernels
         that break ties in another way, or do more in `call_at`, only that.
         """
-        if type(self) is Kernel:
-            self.add(at_us, FIRST, gate, handler, argument)
-        else:
+        if self._does_more:
             self.call_at(at_us, gate, handler, argument)
+            return
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, handler)
+        number = self.number
+        self.number = number + 1
+        queue = self._queue
+        key: Key = -((at_us << SHIFT) + number - _BEFORE_CALLS)
+        place = place_of(queue, key)
+        queue.insert(place, key)
+        self._entries.insert(place, (gate, handler, argument))
 
     def plain_queue(self) -> tuple[list[Key] | None, list[Entry]]:
         """Numbers and calls of the queue, for who schedules much and saves himself `call_at`, all but its check of the
         time; no numbers in kernels in which that does more.
         """
-        return self._queue if type(self) is Kernel else None, self._entries
+        return None if self._does_more else self._queue, self._entries
 
     def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
@@ -329,7 +334,8 @@ class Kernel:
     def end_omissions(self, gate: Gate, handler: Handler) -> None:
         """A call of a node is due: what it leaves out is simulated again, unless the call only looks."""
         if getattr(handler, "__name__", "") not in self.looks:
-            gate.end_omissions(self.now_us)
+            for omission in gate.omissions[:]:
+                omission.end(self.now_us)
 
     def _run_watched(self, watcher: Watcher) -> None:
         """The loop of `run_until`, telling a watcher of each call."""
