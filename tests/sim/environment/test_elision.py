@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import getmembers, isclass
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sim import hosts
 from sim.environment.elision import LOOKS, Fetch, Pings
 from sim.environment.network import Network, Node
 from sim.hosts.consumer import Consumer
@@ -153,6 +157,45 @@ def test_calls_end_what_their_node_leaves_out(name: str) -> None:
         small.run(0)
     assert len(found[0]) >= 3
     assert not found[1]
+
+
+WHOSE = {
+    "_age": "Client",
+    "_announce_isr": "ZooKeeperBroker",
+    "_balance": "ControllerModule",
+    "_beat_if": "KRaftBroker",
+    "_check": "HeartbeatSessions",
+    "_check_session": "ZooKeeper",
+    "_expire_fetch": "Serving",
+    "_metadata_timed_out": "Client",
+    "_periodic": "ControllerQuorum",
+    "_ping": "ZooKeeperBroker",
+    "_shrink_isr": "IsrExpiration",
+    "_time_out": "ControllerModule Following Producer",
+    "_unanswered": "KRaftBroker",
+    "ask_regularly": "Consumer",
+    "on_fetch": "Server Serving",
+    "on_fetch_reply": "Consumer Following",
+    "on_heartbeat": "ControllerQuorum QuorumSessions",
+    "on_heartbeat_reply": "Heartbeating KRaftBroker",
+    "on_list_offsets": "Server Serving",
+    "on_list_offsets_reply": "Consumer Following",
+    "on_metadata": "Server Serving",
+    "on_ping": "ScriptedZooKeeper ZooKeeper ZooKeeperSessions",
+    "on_produce": "Server Serving",
+}
+"""The handlers that were looked at before their names came into `LOOKS`."""
+
+
+def test_no_other_handler_bears_a_name_before_which_nothing_ends() -> None:
+    found: dict[str, list[str]] = {}
+    for module in iter_modules(hosts.__path__, "sim.hosts."):
+        for name, one in getmembers(import_module(module.name), isclass):
+            if one.__module__ == module.name:
+                for handler in LOOKS & vars(one).keys():
+                    found.setdefault(handler, []).append(name)
+    assert {handler: " ".join(sorted(names)) for handler, names in found.items()} == WHOSE
+    assert WHOSE.keys() == LOOKS
 
 
 def kernel_ends_nothing(patch: pytest.MonkeyPatch) -> None:
