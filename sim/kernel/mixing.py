@@ -18,7 +18,7 @@ BITS: Final = 62
 """Of a mixed number."""
 
 
-def mixed(key: i64, number: i64) -> i64:
+def mixed(key: i64, number: i64) -> int:
     """A number from 0 to below 2**62 that looks drawn for this key and number; take the upper bits first.
 
     Args:
