@@ -157,21 +157,23 @@ def _real(
     limit: int,
     pace: int,
 ) -> dict[str, Any]:
-    from reports.confirm import acting, comparing
+    from reports.confirm import acting, comparing, milestones
     from reports.confirm.processes import Processes
 
     begin_s = time.monotonic()
     lines = [line for line in scenario.script if rules.fit(line.rules, None)]
+    story = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
     elr, epochs = rules.mode.elr == "on", found.number >= (0, 11)
     assert result.trace is not None
     batches = _batches(scenario, rules)
+    reached = milestones.milestones(result, lines, story, batches, elr=elr)
     end_us = comparing.script_end_us(result.trace, lines, batches)
-    changes = comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr)
+    end = milestones.Milestone(len(comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr)))
     failed, rows, seconds = "", [], {}
     with Processes(keep) as processes:
         actor = acting.Actor(scenario, rules, found, processes, limit, ui.note, pace)
         try:
-            acted = actor.act(len(changes))
+            acted = actor.act(reached, end)
             rows = comparing.compare(result, acted, lines, elr=elr, epochs=epochs)
             seconds = acted.seconds
         except acting.NotBroughtError as error:

@@ -19,8 +19,12 @@ from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, d
 from sim.config import integer, resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reports.confirm.cluster import Node
     from reports.confirm.files import Stored
     from reports.confirm.history import State
+    from reports.confirm.milestones import Milestone
     from reports.confirm.processes import Processes
     from reports.confirm.release import Release
     from scenarios.format.scenario import Pattern, Scenario
@@ -30,6 +34,7 @@ _LOOK_S: Final = 0.005
 _BOOT_S: Final = 60.0
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
+_REACH_S: Final = 10.0
 _MARGIN_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _WHOLE_S: Final = 15.0
@@ -152,6 +157,7 @@ class Actor:
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
+        self._behind = self._in_vain = False
         self.acted = Acted()
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
@@ -189,10 +195,10 @@ class Actor:
         group = self.observer.poll()
         self._tick_story(list(group))
         self._ended(group)
-        now_s = time.monotonic()
-        for timer in [timer for timer in self._timers if timer[0] <= now_s]:
+        for timer in [timer for timer in self._timers if timer[0] <= self.cluster.time_s]:
             self._timers.remove(timer)
             timer[1]()
+        now_s = time.monotonic()
         if now_s > self._deadline_s:
             raise NotBroughtError(f"it was not over after {self._limit_s:g} s")
         if now_s > self._disk_looked_s + 2:
@@ -203,8 +209,10 @@ class Actor:
 
     def _keep_sessions(self) -> None:
         """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
-        its way, and while it starts, none for write-back. Sessions end in the order in which their brokers were killed,
-        but for one that is to end first.
+        its way, and while it starts, none for write-back and for what the script waits for. Sessions end in the order
+        in which their brokers were killed, but for one that is to end first.
+
+        With ZooKeeper a broker that is back before its session is over finds it open, however slowly it starts.
         """
         brokers = self.cluster.brokers.values()
         since_s = time.monotonic() - _RECOVERY_S
@@ -214,7 +222,8 @@ class Actor:
             if node.alive and not node.paused and node.started_s > since_s and not self.observer.is_up(node)
         ]
         now_s = time.monotonic()
-        if any(not self.observer.has_recovered(node) for node in starting):
+        loading = any(not self.observer.has_recovered(node) and self._hears_control(node) for node in starting)
+        if loading or self._behind:
             self.cluster.loading_s += now_s - self._looked_s
         self._looked_s = now_s
         stopping = any(node.stopped and node.alive for node in brokers)
@@ -224,7 +233,16 @@ class Actor:
         first = self.expiring
         if first is None and gone and not (starting and not self.cluster.control.paused):
             first = gone[0].id
-        self.cluster.proxies.kept = frozenset(node.id for node in gone) - {first}
+        kept = {node.id for node in gone} - {first}
+        if not self.cluster.release.kraft:
+            kept.update(node.id for node in brokers if self.observer.is_back_early(node))
+        self.cluster.proxies.kept = frozenset(kept)
+
+    def _hears_control(self, node: Node) -> bool:
+        """Whether a node can start: for that it needs the control plane."""
+        proxies, control = self.cluster.proxies, self.cluster.control
+        links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
+        return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
 
     def _tick_story(self, group: list[Shown]) -> None:
         """Steps of one look have no order: a line may be met by any of them."""
@@ -272,8 +290,8 @@ class Actor:
         self.observer.tell(step, **fields)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Do something after a while."""
-        self._timers.append((time.monotonic() + seconds, work))
+        """Do something after a while of the scenario's time."""
+        self._timers.append((self.cluster.time_s + seconds, work))
 
     def when_down(self, broker: int, work: Callable[[], None]) -> None:
         """Do something when a broker that was asked to stop has ended."""
@@ -314,11 +332,12 @@ class Actor:
 
     # The run.
 
-    def act(self, changes: int) -> Acted:
+    def act(self, milestones: Sequence[Milestone], end: Milestone) -> Acted:
         """Perform everything.
 
         Args:
-            changes: how many states the partition goes through in the simulation while the script runs.
+            milestones: how far the simulation had come before each line of the script.
+            end: and when it was over.
 
         Raises:
             NotBroughtError: see there.
@@ -326,8 +345,8 @@ class Actor:
         begin_s = time.monotonic()
         self._boot()
         booted_s = time.monotonic()
-        self._play()
-        self._wait(lambda _: len(self.cluster.history.states) >= changes, _CHANGES_S)
+        self._play(milestones)
+        self._wait(lambda _: len(self.cluster.history.states) >= end.changes, _CHANGES_S)
         self._wait(lambda _: False, _QUIET_S)
         self._after_script()
         played_s = time.monotonic()
@@ -402,17 +421,17 @@ class Actor:
         if not self.cluster.control.alive:
             raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
 
-    def _play(self) -> None:
+    def _play(self, milestones: Sequence[Milestone]) -> None:
         lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
-        for number, line in enumerate(lines, start=1):
+        for number, (line, milestone) in enumerate(zip(lines, milestones, strict=True), start=1):
             if line.when is not None and not self._has_happened(line.when):
                 pattern = in_order(line.when)
                 fits = self._fits(pattern)
                 if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
                     raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
             if line.after_us:
-                self._until_recovered()
-                self._wait(lambda _: False, self.cluster.paced_ms(line.after_us // 1000) / 1000)
+                self._pass(self.cluster.paced_ms(line.after_us // 1000) / 1000)
+            self._reach(milestone)
             self._seen.clear()
             said = " ".join(f"{key}={value}" for key, value in line.params.items())
             self._note(f"{number}/{len(lines)} {line.do} {said}")
@@ -429,16 +448,22 @@ class Actor:
         wanted = in_order(pattern)
         return any(matches(wanted, step, self.batches) for step in self._seen)
 
-    def _until_recovered(self) -> None:
-        """A scenario's time goes on when processes that were started have loaded their logs: JVMs start slowly."""
+    def _pass(self, seconds: float) -> None:
+        """Let time of the scenario pass."""
+        end_s = self.cluster.time_s + seconds
+        self._wait(lambda _: self.cluster.time_s >= end_s, seconds + _BOOT_S)
+
+    def _reach(self, milestone: Milestone) -> None:
+        """Wait until as much has happened as in the simulation; if in vain, no more: the comparison will tell."""
 
         def over(_: list[Shown]) -> bool:
-            nodes = self.cluster.brokers.values()
-            return self.cluster.control.paused or all(
-                self.observer.has_recovered(node) or not node.alive or node.paused for node in nodes
-            )
+            told = sum(at_us is not None for _, at_us in self.story.met)
+            return changes_of(self.cluster.history.states) >= milestone.changes and told >= milestone.told
 
-        self._wait(over, _RECOVERY_S)
+        if not self._in_vain:
+            self._behind = True
+            self._in_vain = not self._wait(over, _REACH_S)
+            self._behind = False
 
     def _after_script(self) -> None:
         acted = self.acted
@@ -509,6 +534,13 @@ class Actor:
         self._wait(everywhere, _LEADERLESS_S)
         interval_ms = self.cluster.paced_ms(integer(self.config, "replica.high.watermark.checkpoint.interval.ms"))
         self._wait(lambda _: False, interval_ms / 1000 + _MARGIN_S)  # The HW files tell how far logs must be equal.
+
+
+def changes_of(states: Sequence[State]) -> int:
+    """How many states a partition has gone through since it had a leader, as `comparing.simulated_changes` counts."""
+    told = [(max(one.leader, 0), one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in states]
+    start = next((place for place, one in enumerate(told) if one[0]), len(told))
+    return sum(place == start or told[place - 1] != told[place] for place in range(start, len(told)))
 
 
 def _size(cluster: Cluster) -> int:

@@ -416,8 +416,10 @@ class Cluster:
             node.paused = paused
 
     @property
-    def writeback_s(self) -> float:
-        """The time by which data is written back: none passes while a JVM starts and loads its logs."""
+    def time_s(self) -> float:
+        """The time by which the script waits and data is written back: none passes while a JVM starts and loads its
+        logs.
+        """
         return time.monotonic() - self.loading_s
 
     def look_at_disks(self, now_s: float) -> None:
@@ -436,7 +438,7 @@ class Cluster:
         """
         numbers = list(numbers)
         self.kill(numbers)
-        now_s = self.writeback_s
+        now_s = self.time_s
         self.look_at_disks(now_s)
         for number in numbers:
             node = self.node(number)

@@ -71,8 +71,9 @@ def _brokers(brokers: Iterable[int]) -> str:
     return " ".join(map(str, brokers)) or "-"
 
 
-def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> int:
-    """When the last line of a script was performed in a simulated run."""
+def times_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> list[int]:
+    """When each line of a script was performed in a simulated run."""
+    found: list[int] = []
     now_us = 0
     for line in lines:
         if line.when is not None:
@@ -81,7 +82,13 @@ def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: 
                 (step["t"] for step in trace if step["t"] >= now_us and matches(pattern, step, batches)), now_us
             )
         now_us += line.after_us
-    return now_us
+        found.append(now_us)
+    return found
+
+
+def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> int:
+    """When the last line of a script was performed in a simulated run."""
+    return max(times_us(trace, lines, batches), default=0)
 
 
 _PARTS: Final = ("elected", "isr", "elr")

@@ -140,7 +140,7 @@ class Observer:
         for step in passed:
             found += self._passed(step)
         found += self._watermarks()
-        self._cluster.look_at_disks(self._cluster.writeback_s)
+        self._cluster.look_at_disks(self._cluster.time_s)
         now_us = self.now_us
         for step in found:
             step["t"] = now_us
@@ -278,6 +278,15 @@ class Observer:
     def is_up(self, node: Node) -> bool:
         """Whether the present process of a node has loaded its logs and registered."""
         return self.has_recovered(node) and self._registered.get(node.id) == node.incarnation
+
+    def is_back_early(self, node: Node) -> bool:
+        """Whether the first process after another one starts while the session of that one is open."""
+        return (
+            node.alive
+            and not self.is_up(node)
+            and node.id in self.in_session
+            and self._registered.get(node.id, 0) == node.incarnation - 1
+        )
 
     def has_recovered(self, node: Node) -> bool:
         """Whether the present process of a node has loaded its logs."""

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 CONTROL: Final = 0
 FETCH: Final = 1
 EPOCH_END: Final = 23
+API_VERSIONS: Final = 18
 HEARTBEAT: Final = 63
 EVERYTHING: Final = -1
+_LIFE: Final = (HEARTBEAT, API_VERSIONS)
+"""Requests by which a session goes on while no time passes for what is slow: heartbeats, and what their connections
+begin with.
+"""
 _SIZE: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhih")
 _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|(\d+)")
@@ -102,7 +107,7 @@ class Proxies:
 
     Attributes:
         kept: brokers whose sessions go on though their processes are gone.
-        frozen: whether no time passes for what is on its way on slow links.
+        frozen: whether no time passes for what is on its way on slow links; heartbeats pass at once.
         looks: how often somebody who acts on what happens has begun to look; None: nobody does.
     """
 
@@ -311,9 +316,10 @@ class _Connection:
                 while (
                     delay_s
                     and not (link and link.cut)
+                    and not (self._proxies.frozen and frame is self._pulse)
                     and (time.monotonic() < due or (self._is_unseen(looks) and time.monotonic() < last_s))
                 ):
-                    if self._proxies.frozen and link is not None and link.delay_s and frame is not self._pulse:
+                    if self._proxies.frozen and link is not None and link.delay_s:
                         due += _LOOK_S
                         if self._pulse == _ZOOKEEPER_PING and time.monotonic() > pulse_s:
                             pulse_s += PULSE_S  # Pings would come behind what is frozen.
@@ -356,6 +362,8 @@ class _Connection:
         if request.key in link.lost:
             self._asked.pop()
             return link, 0.0, None
+        if self._proxies.frozen and request.key in _LIFE:
+            return link, 0.0, lambda: None
         beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         source = self._source
         if beat_s:

@@ -7,17 +7,24 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-ROOT = Path(__file__).parents[2]
-WORDS = {0: "confirmed", 1: "differs", 3: "not brought to the story"}
+ROOT: Final = Path(__file__).parents[2]
+RUNS: Final = Path(__file__).with_name("runs.jsonl")
+"""A line for each run that the page's table counts."""
+WORDS: Final = {0: "confirmed", 1: "differs", 3: "not brought to the story"}
+SPARE: Final = 2
+"""Runs of an entry beyond those that are wanted, if some are not good."""
 
 
 def main() -> int:
@@ -26,60 +33,100 @@ def main() -> int:
     parser.add_argument("--scenario", help="entries of this scenario only")
     parser.add_argument("--release", help="entries of this release only")
     parser.add_argument("--repeat", type=int, default=1, help="real runs of each")
-    parser.add_argument("--output", type=Path, help="add a JSON line for each entry to this file")
-    parser.add_argument("--table", type=Path, help="run nothing: print the page's table of such a file")
+    parser.add_argument(
+        "--fill",
+        action="store_true",
+        help="run what lacks so many good runs of this harness in the file, round by round",
+    )
+    parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
+    parser.add_argument("--table", action="store_true", help="run nothing: print the page's table of that file")
     arguments = parser.parse_args()
-    if arguments.table is not None:
-        sys.stdout.write(table(arguments.table.read_text(encoding="utf-8").splitlines()))
+    if arguments.table:
+        sys.stdout.write(table(_read(arguments.output)))
         return 0
     failed = 0
-    for entry in ENTRIES:
-        if arguments.scenario in (None, entry.scenario) and arguments.release in (None, entry.release):
-            failed += not _run(entry, arguments.repeat, arguments.output)
+    wanted = [
+        entry
+        for entry in ENTRIES
+        if arguments.scenario in (None, entry.scenario) and arguments.release in (None, entry.release)
+    ]
+    rounds = _lacking(wanted, arguments.repeat, arguments.output) if arguments.fill else wanted * arguments.repeat
+    for entry in rounds:
+        failed += not _run(entry, arguments.output)
     return int(failed > 0)
 
 
-def table(lines: Iterable[str]) -> str:
-    """The table of the page: what was confirmed on which releases; the last line of an entry counts."""
-    told = {(line["scenario"], line["release"]): line for line in map(json.loads, lines)}
-    rows = ["| scenario | confirmed on (seconds) | not confirmed | day |", "|---|---|---|---|"]
+def harness(scenario: str) -> str:
+    """What a run depends on, but for Kafka: the sources of the harness, and the scenario."""
+    sources = sorted((ROOT / "reports" / "confirm").glob("*.py"))
+    told = sha256()
+    for path in (*sources, ROOT / "scenarios" / "files" / f"{scenario}.toml"):
+        told.update(path.read_bytes())
+    return told.hexdigest()[:12]
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry]:
+    tried: Counter[Entry] = Counter()
+    for number in range(1, runs + 1):
+        for entry in wanted:
+            for _ in count():
+                good = sum(
+                    line["code"] == 0 and (line["scenario"], line["release"]) == (entry.scenario, entry.release)
+                    for line in _read(output)
+                    if line["harness"] == harness(line["scenario"])
+                )
+                if good >= number or tried[entry] >= runs + SPARE:
+                    break
+                tried[entry] += 1
+                yield entry
+
+
+def table(lines: Iterable[Mapping[str, Any]]) -> str:
+    """The table of the page: what was confirmed on which releases, and how long each run took.
+
+    Runs of another harness count only where there is none of this one; they have a star.
+    """
+    told: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for line in lines:
+        told.setdefault((line["scenario"], line["release"]), []).append(line)
+    rows = ["| scenario | confirmed on (seconds of each run) | not confirmed | day |", "|---|---|---|---|"]
     for scenario in dict.fromkeys(entry.scenario for entry in ENTRIES):
-        wanted = [(entry.scenario, entry.release) for entry in ENTRIES if entry.scenario == scenario]
-        mine = [told[entry] for entry in wanted if entry in told]
-        good = ", ".join(f"{line['release']} ({line['seconds']})" for line in mine if line["code"] == 0) or "-"
-        bad = "; ".join(f"{line['release']}: {_problems(line)}" for line in mine if line["code"] != 0)
-        day = max((line["day"] for line in mine), default="-")
-        rows.append(f"| `{scenario}` | {good} | {bad} | {day} |")
+        present = harness(scenario)
+        good, bad, days = [], [], []
+        for entry in ENTRIES:
+            runs = told.get((entry.scenario, entry.release), []) if entry.scenario == scenario else []
+            new = [run for run in runs if run["harness"] == present]
+            star = "" if new else "*"
+            days += [run["day"] for run in new or runs]
+            if seconds := [f"{run['seconds']:.0f}" for run in new or runs if run["code"] == 0]:
+                good.append(f"{entry.release} ({'/'.join(seconds)}){star}")
+            bad += [f"{entry.release}: {', '.join(run['differs'])}{star}" for run in new or runs if run["code"] != 0]
+        rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
     rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
     return "\n".join(rows) + "\n"
 
 
-def _problems(line: Mapping[str, Any]) -> str:
-    found = [
-        run["failed"] or ", ".join(row["what"] for row in run["rows"] if not row["agrees"]) for run in line["runs"]
-    ]
-    return next(filter(None, found), "failed")
-
-
-def _run(entry: Entry, repeat: int, output: Path | None) -> bool:
+def _run(entry: Entry, output: Path) -> bool:
     words = [sys.executable, "-m", "reports.entry", "confirm", entry.scenario, "--kafka", entry.release, "-q", "--json"]
-    words += ["--pace", str(entry.pace), "--repeat", str(repeat)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    begin_s = time.monotonic()
+    done = subprocess.run([*words, "--pace", str(entry.pace)], capture_output=True, text=True, check=False, cwd=ROOT)
     told: dict[str, Any] = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    runs = told.get("runs", [])
-    seconds = "/".join(f"{run['seconds']['all']:.0f}" for run in runs) or "-"
-    word = WORDS.get(done.returncode, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
-    sys.stdout.write(f"{entry.scenario:28} {entry.release:9} {seconds:>10} s  {word}\n")
-    for run in runs:
-        problems = [run["failed"]] if run["failed"] else [row["what"] for row in run["rows"] if not row["agrees"]]
-        if problems:
-            sys.stdout.write(f"    {'; '.join(problems)}\n")
+    differs = [done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"] if done.returncode else []
+    seconds = time.monotonic() - begin_s
+    for run in told.get("runs", []):
+        seconds = run["seconds"]["all"]
+        differs = [run["failed"]] if run["failed"] else [row["what"] for row in run["rows"] if not row["agrees"]]
+    word = WORDS.get(done.returncode, "failed")
+    said = f"    {'; '.join(differs)}\n" if differs else ""
+    sys.stdout.write(f"{entry.scenario:34} {entry.release:9} {seconds:6.1f} s  {word}\n{said}")
     sys.stdout.flush()
-    if output is not None:
-        line = {**asdict(entry), "day": time.strftime("%Y-%m-%d"), "code": done.returncode, "seconds": seconds}
-        line["runs"] = [{"failed": run["failed"], "rows": run["rows"]} for run in runs]
-        with output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    line = {**asdict(entry), "day": time.strftime("%Y-%m-%d"), "code": done.returncode, "seconds": round(seconds, 1)}
+    with output.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**line, "differs": differs, "harness": harness(entry.scenario)}) + "\n")
     return done.returncode == 0
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from reports import confirm
 from reports.confirm import actions
 from reports.confirm.release import Release, mode_of
 from reports.kafka import releases
 from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
-from tests.confirm.__main__ import table
+from tests.confirm.__main__ import RUNS, harness, table
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
 
 
@@ -38,12 +40,19 @@ def test_the_table_says_what_was_confirmed() -> None:
         "scenario": "last-replica-standing",
         "release": "4.1.0",
         "code": 0,
-        "seconds": "21",
+        "seconds": 21.2,
         "day": "2026-01-02",
-        "runs": [],
+        "differs": [],
+        "harness": harness("last-replica-standing"),
     }
-    row = {"what": "verdict", "agrees": False}
-    bad = {**good, "release": "3.9.0", "code": 1, "runs": [{"failed": "", "rows": [row]}]}
-    text = table([json.dumps({**good, "code": 3}), json.dumps(good), json.dumps(bad)])
-    assert "| `last-replica-standing` | 4.1.0 (21) | 3.9.0: verdict | 2026-01-02 |" in text
+    bad = {**good, "release": "3.9.0", "code": 1, "differs": ["verdict", "log of broker 1"]}
+    old = {**good, "release": "2.6.0", "harness": "another", "day": "2026-01-01"}
+    text = table([{**old, "release": "4.1.0"}, good, {**good, "seconds": 19.7}, bad, old])
+    row = "2.6.0 (21)*, 4.1.0 (21/20) | 3.9.0: verdict, log of broker 1 | 2026-01-02 |"
+    assert f"| `last-replica-standing` | {row}" in text
     assert "| `missed-bounce` | - |  | - |" in text
+
+
+def test_the_page_has_the_table_of_the_runs() -> None:
+    page = (Path(confirm.__file__).parent / "README.md").read_text(encoding="utf-8")
+    assert table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines())) in page

@@ -36,11 +36,14 @@ class World:
         states = [SimpleNamespace(leader_epoch=1)]
         cluster: Any = SimpleNamespace(
             brokers={2: node},
-            history=SimpleNamespace(poll=list, states=states),
+            history=SimpleNamespace(poll=lambda: [self.decided.pop(0)] if self.decided else [], states=states),
+            node=lambda _: node,
             release=SimpleNamespace(number=(1, 1, 1), kraft=False),
             look_at_disks=lambda _: None,
-            writeback_s=0.0,
+            time_s=0.0,
         )
+        self.decided: list[Any] = []
+        self.node: Any = node
         self.observer = Observer(cluster, lambda _: None)
         self.observer.poll()
 
@@ -88,3 +91,21 @@ def test_an_answer_that_nobody_waited_for_counts_for_nothing(world: World) -> No
     assert world.looks() == []
     world.says(FOLLOW, TRUNCATE.format(1))
     assert world.looks() == [("truncate", 1), ("settled", 0)]
+
+
+def test_a_process_is_back_early_if_it_is_the_first_after_one_whose_session_is_open(world: World) -> None:
+    registered, over = {"step": "registered", "broker": 2}, {"step": "session-end", "broker": 2}
+    assert not world.observer.is_back_early(world.node)
+    world.decided.append(registered)
+    world.observer.poll()
+    assert not world.observer.is_back_early(world.node)
+    world.node.incarnation = 2
+    assert world.observer.is_back_early(world.node)
+    world.node.alive = False
+    assert not world.observer.is_back_early(world.node)
+    world.node.alive, world.node.incarnation = True, 3
+    assert not world.observer.is_back_early(world.node)
+    world.node.incarnation = 2
+    world.decided.append(over)
+    world.observer.poll()
+    assert not world.observer.is_back_early(world.node)

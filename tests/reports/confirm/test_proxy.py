@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.confirm import proxy, wire
-from reports.confirm.proxy import CONTROL, EVERYTHING, FETCH, HEARTBEAT, Proxies
+from reports.confirm.proxy import API_VERSIONS, CONTROL, EVERYTHING, FETCH, HEARTBEAT, Proxies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +173,29 @@ def test_a_slow_link_takes_longer(world: World) -> None:
         send(one, request(METADATA))
         receive(one)
         assert time.monotonic() - begin_s >= SOON_S
+
+
+def test_heartbeats_pass_a_slow_link_at_once_while_no_time_passes_for_it(server: Server, world: World) -> None:
+    world.proxies.slow(2, CONTROL, SOON_S)
+    with world.connect(control=True) as slow, world.connect(control=True) as one:
+        send(slow, request(METADATA, 1))
+        world.proxies.frozen = True
+        send(one, request(API_VERSIONS, 2))
+        assert receive(one) == struct.pack(">i", 2)
+        send(one, request(HEARTBEAT, 3))
+        assert receive(one) == struct.pack(">i", 3)
+        assert is_silent(slow)
+        world.proxies.frozen = False
+        assert receive(slow) == struct.pack(">i", 1)
+
+
+def test_a_heartbeat_that_is_on_its_way_when_time_stops_arrives(world: World) -> None:
+    world.proxies.slow(2, CONTROL, 2 * PATIENCE_S)
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 1))
+        assert is_silent(one)
+        world.proxies.frozen = True
+        assert receive(one) == struct.pack(">i", 1)
 
 
 def test_a_silenced_broker_loses_its_heartbeats_alone_and_healing_does_not_help(server: Server, world: World) -> None:
