@@ -157,7 +157,7 @@ class Actor:
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
-        self._behind = self._in_vain = False
+        self._behind = self._in_vain = self._healing = False
         self.acted = Acted()
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
@@ -212,7 +212,8 @@ class Actor:
         its way, and while it starts, none for write-back and for what the script waits for. Sessions end in the order
         in which their brokers were killed, but for one that is to end first.
 
-        With ZooKeeper a broker that is back before its session is over finds it open, however slowly it starts.
+        With ZooKeeper a broker that is back before its session is over finds it open, however slowly it starts, until
+        everything is healed.
         """
         brokers = self.cluster.brokers.values()
         since_s = time.monotonic() - _RECOVERY_S
@@ -234,7 +235,7 @@ class Actor:
         if first is None and gone and not (starting and not self.cluster.control.paused):
             first = gone[0].id
         kept = {node.id for node in gone} - {first}
-        if not self.cluster.release.kraft:
+        if not self.cluster.release.kraft and not self._healing:
             kept.update(node.id for node in brokers if self.observer.is_back_early(node))
         self.cluster.proxies.kept = frozenset(kept)
 
@@ -489,6 +490,7 @@ class Actor:
     def _converge(self) -> None:
         """Heal everything, and let the cluster become whole, as the simulation does."""
         cluster = self.cluster
+        self._healing = True
         if self._scripted is not None:
             self._scripted.release()
             self._scripted = None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 RUNS: Final = Path(__file__).with_name("runs.jsonl")
 """A line for each run that the page's table counts."""
+PAGE: Final = ROOT / "reports" / "confirm" / "README.md"
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "not brought to the story"}
 SPARE: Final = 2
 """Runs of an entry beyond those that are wanted, if some are not good."""
@@ -39,10 +40,10 @@ def main() -> int:
         help="run what lacks so many good runs of this harness in the file, round by round",
     )
     parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
-    parser.add_argument("--table", action="store_true", help="run nothing: print the page's table of that file")
+    parser.add_argument("--table", action="store_true", help="run nothing: write that file's table into the page")
     arguments = parser.parse_args()
     if arguments.table:
-        sys.stdout.write(table(_read(arguments.output)))
+        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table(_read(arguments.output))), encoding="utf-8")
         return 0
     failed = 0
     wanted = [
@@ -108,6 +109,12 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
         rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
     rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
     return "\n".join(rows) + "\n"
+
+
+def renewed(page: str, new: str) -> str:
+    """The page with another table."""
+    start = page.index("| scenario |")
+    return page[:start] + new + page[page.index("\n\n", start) + 1 :]
 
 
 def _run(entry: Entry, output: Path) -> bool:

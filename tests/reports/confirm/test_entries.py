@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from reports import confirm
 from reports.confirm import actions
 from reports.confirm.release import Release, mode_of
 from reports.kafka import releases
 from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
-from tests.confirm.__main__ import RUNS, harness, table
+from tests.confirm.__main__ import PAGE, RUNS, harness, renewed, table
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
 
 
@@ -54,5 +52,10 @@ def test_the_table_says_what_was_confirmed() -> None:
 
 
 def test_the_page_has_the_table_of_the_runs() -> None:
-    page = (Path(confirm.__file__).parent / "README.md").read_text(encoding="utf-8")
-    assert table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines())) in page
+    """Write it by ``python -m tests.confirm --table`` if it has not."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert renewed(page, table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines()))) == page
+
+
+def test_a_table_takes_the_place_of_the_one_before() -> None:
+    assert renewed("x\n\n| scenario | a |\n|---|\n| b |\n\ny\n", "| scenario |\n") == "x\n\n| scenario |\n\ny\n"
