@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -155,6 +156,7 @@ class Actor:
         self.story = Story(tuple(seen), rules, self.batches)
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._awaiting_end: dict[int, Callable[[], None]] = {}
+        self._refused: dict[int, float] = {}
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
         self._behind = self._in_vain = self._healing = False
@@ -263,14 +265,32 @@ class Actor:
             kind, broker = step["step"], step.get("broker", 0)
             if kind in ("halt", "exit"):
                 self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
-                delay_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
-                self.later(delay_s, lambda broker=broker: self.start(broker))  # type: ignore[misc]
+                self._ended_by_itself(broker)
             elif kind == "shutdown" and broker in self._awaiting_end:
                 self._awaiting_end.pop(broker)()
             elif kind == "registered" and self._scripted is not None:
                 self._scripted.tell(broker)
-            elif kind == "session-end" and self._scripted is not None:
-                self._scripted.gone(broker)
+            elif kind == "session-end":
+                if self._scripted is not None:
+                    self._scripted.gone(broker)
+                if broker in self._refused:
+                    self._try_again(broker, self._refused.pop(broker))
+
+    def _ended_by_itself(self, broker: int) -> None:
+        """It is started again after a while. With ZooKeeper, while its old session is open, it would only be refused
+        again: those tries are left out, as `sim.hosts.supervisor` does.
+        """
+        refused = self.observer.has_recovered(self.cluster.node(broker)) and broker in self.observer.in_session
+        if refused and not self.cluster.release.kraft and not self._healing:
+            self._refused[broker] = self.cluster.time_s
+        else:
+            self._try_again(broker, self.cluster.time_s)
+
+    def _try_again(self, broker: int, ended_s: float) -> None:
+        """Start a broker at the next of the times at which that would be tried."""
+        every_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
+        tries = max(1, math.ceil((self.cluster.time_s - ended_s) / every_s))
+        self._timers.append((ended_s + tries * every_s, lambda: self.start(broker)))
 
     def wait_for(self, fits: Callable[[Shown], bool], seconds: float) -> bool:
         """Look until a step fits; False if none did in time."""
@@ -495,6 +515,7 @@ class Actor:
             self._scripted.release()
             self._scripted = None
         self._timers.clear()
+        self._refused.clear()
         for node in (cluster.control, *cluster.brokers.values()):
             cluster.pause(node.id, paused=False)
         for source, target in cluster.proxies.links():
