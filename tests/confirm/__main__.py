@@ -105,7 +105,7 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
             days += [run["day"] for run in new or runs]
             if seconds := [f"{run['seconds']:.0f}" for run in new or runs if run["code"] == 0]:
                 good.append(f"{entry.release} ({'/'.join(seconds)}){star}")
-            bad += [f"{entry.release}: {', '.join(run['differs'])}{star}" for run in new or runs if run["code"] != 0]
+            bad += [f"{entry.release}: {_said(run['differs'])}{star}" for run in new or runs if run["code"] != 0]
         rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
     rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
     return "\n".join(rows) + "\n"
@@ -117,18 +117,23 @@ def renewed(page: str, new: str) -> str:
     return page[:start] + new + page[page.index("\n\n", start) + 1 :]
 
 
+def _said(differs: Iterable[Mapping[str, str]]) -> str:
+    return ", ".join(one["what"] for one in differs)
+
+
 def _run(entry: Entry, output: Path) -> bool:
     words = [sys.executable, "-m", "reports.entry", "confirm", entry.scenario, "--kafka", entry.release, "-q", "--json"]
     begin_s = time.monotonic()
     done = subprocess.run([*words, "--pace", str(entry.pace)], capture_output=True, text=True, check=False, cwd=ROOT)
     told: dict[str, Any] = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    differs = [done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"] if done.returncode else []
+    differs = [{"what": done.stderr.strip().rpartition("\n")[2] or "failed"}] if done.returncode else []
     seconds = time.monotonic() - begin_s
     for run in told.get("runs", []):
         seconds = run["seconds"]["all"]
-        differs = [run["failed"]] if run["failed"] else [row["what"] for row in run["rows"] if not row["agrees"]]
+        rows = [{name: row[name] for name in ("what", "simulated", "real")} for row in run["rows"] if not row["agrees"]]
+        differs = [{"what": run["failed"]}] if run["failed"] else rows
     word = WORDS.get(done.returncode, "failed")
-    said = f"    {'; '.join(differs)}\n" if differs else ""
+    said = f"    {_said(differs)}\n" if differs else ""
     sys.stdout.write(f"{entry.scenario:34} {entry.release:9} {seconds:6.1f} s  {word}\n{said}")
     sys.stdout.flush()
     line = {**asdict(entry), "day": time.strftime("%Y-%m-%d"), "code": done.returncode, "seconds": round(seconds, 1)}

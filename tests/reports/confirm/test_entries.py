@@ -43,7 +43,7 @@ def test_the_table_says_what_was_confirmed() -> None:
         "differs": [],
         "harness": harness("last-replica-standing"),
     }
-    bad = {**good, "release": "3.9.0", "code": 1, "differs": ["verdict", "log of broker 1"]}
+    bad = {**good, "release": "3.9.0", "code": 1, "differs": [{"what": "verdict"}, {"what": "log of broker 1"}]}
     old = {**good, "release": "2.6.0", "harness": "another", "day": "2026-01-01"}
     text = table([{**old, "release": "4.1.0"}, good, {**good, "seconds": 19.7}, bad, old])
     row = "2.6.0 (21)*, 4.1.0 (21/20) | 3.9.0: verdict, log of broker 1 | 2026-01-02 |"
