@@ -3,25 +3,29 @@
 Failures as those that `tests.hunt.shrink` takes are shrunk, and each is asked what it takes. Each fault, batch and
 message of the set is left out once more, of a run that is made here: what is left out must have been there, and the
 violation must be gone. Messages that stand for each other are left out together. How often the set kept in its order is
-enough under other latencies is counted; where it is not, the run is said to have other causes.
+enough under other latencies is counted; where it is not, the run is said to have other causes. With `--keep FILE` each
+answer is appended to a file, and those that are there, of the same code, are not asked for again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.shrinking.keeping import Trials, symptom
 from scenarios.shrinking.necessary import ENOUGH, TRIES, necessary
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.run import CLIENTS_BEGIN_US, prepare_process
+from scenarios.version import code_version
 from sim.environment.network import Channel
 from sim.kernel.choosing import ChoosingKernel
 from sim.kernel.message import Message
@@ -160,7 +164,7 @@ def attempt(case: Case, name: str) -> Asked:
     seconds = time.process_time() - begin
     parts = [goes for _, goes in (*takes.faults, *takes.sends)]
     return Asked(
-        f"{name} {case.mode.name} {case.seed}",
+        name_of(case, name),
         sum(parts) + len(takes.messages),
         len(parts) - sum(parts),
         len(takes.alternatives),
@@ -172,9 +176,29 @@ def attempt(case: Case, name: str) -> Asked:
     )
 
 
-def hunt(chunk: tuple[str, str], first: int, count: int) -> list[Asked]:
+def hunt(chunk: tuple[str, str], first: int, count: int, keep: Path | None) -> list[Asked]:
     prepare_process()
-    return [attempt(case, chunk[0]) for case in failures(*chunk, first, count)]
+    known, found = kept(keep), []
+    for case in failures(*chunk, first, count):
+        one = known.get(name_of(case, chunk[0])) or attempt(case, chunk[0])
+        if keep is not None and one.what not in known:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"code": code_version(), **asdict(one)}) + "\n")
+        found.append(one)
+    return found
+
+
+def kept(file: Path | None) -> dict[str, Asked]:
+    """Answers of this code that are in a file."""
+    if file is None or not file.exists():
+        return {}
+    entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    mine = [entry for entry in entries if entry.pop("code") == code_version()]
+    return {entry["what"]: Asked(**entry) for entry in mine}
+
+
+def name_of(case: Case, name: str) -> str:
+    return f"{name} {case.mode.name} {case.seed}"
 
 
 def main() -> int:
@@ -185,11 +209,12 @@ def main() -> int:
     parser.add_argument("--failures", type=int, default=7, help="of each scenario in each mode")
     parser.add_argument("--first", type=int, default=50_000, help="seed")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="append to this file, and go on where it ends")
     options = parser.parse_args()
     chunks = [(name, mode) for name in options.scenarios.split(",") for mode in options.modes.split(",")]
     found: list[Asked] = []
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        work = partial(hunt, first=options.first, count=options.failures)
+        work = partial(hunt, first=options.first, count=options.failures, keep=options.keep)
         for chunk, part in zip(chunks, pool.map(work, chunks), strict=True):
             found += part
             tries = " ".join(str(one.stays) for one in part)
