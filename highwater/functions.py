@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,32 +197,34 @@ def explain(
     seed: int | None = None,
     *,
     kind: str | None = None,
-    budget_s: float = 30,
+    budget_s: float = 60,
     scenario: str | None = None,
     rules: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
     strict: bool = False,
 ) -> Explanation:
-    """How a failed run came about, and what would have kept the data; arguments and errors as for `shrink`."""
-    from reports.drawing.explained import told
-    from reports.drawing.observed import observe
-    from scenarios.shrinking.keeping import Trials
-    from scenarios.shrinking.remedies import remedies
+    """How a failed run came about, what it takes, from when on it was lost, and what would have kept the data.
 
+    Arguments and errors as for `shrink`, which may take half of the time.
+    """
+    from reports.drawing import explained
+    from scenarios.shrinking.keeping import Trials
+
+    begin = time.monotonic()
     small = shrink(
         source,
         mode,
         seed,
         kind=kind,
-        budget_s=budget_s,
+        budget_s=budget_s / 2,
         scenario=scenario,
         rules=rules,
         settings=settings,
         strict=strict,
     )
-    case, symptom = small.run.case, small.found.symptom
-    story = told(observe(case.scenario, case.mode, case.seed, case.rules, trace=True), symptom.kind)
-    return Explanation(small, tuple(story), tuple(remedies(case, symptom, Trials())))
+    trials = Trials(lambda: time.monotonic() - begin > budget_s)
+    found = explained.explain(small.run.case, small.found.symptom, trials)
+    return Explanation(small, tuple(found.story), tuple(found.remedies), found.curve, found.necessary)
 
 
 def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from reports.evidence.telling import Sentence
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
+    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.remedies import Remedy
     from scenarios.single.run import RunResult
 
@@ -33,6 +35,10 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     first = "".join(f"<th>{_shown(header)}</th>" for header in headers)
     body = "".join(f"<tr>{''.join(f'<td>{_shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"<p>{_shown(line)}</p>" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class Run:
         return [dict(step) for step in self.result.trace or ()]
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{_shown(line)}</p>" for line in head(self.row))
+        lines = _lines(head(self.row))
         sides = {True: "inside", False: "outside"}
         found = [(one["kind"], sides[one["inside"]], seconds(one["at_us"]), one["detail"]) for one in self.violations]
         return lines + (_table(["kind", "promise", "at", "detail"], found) if found else "")
@@ -187,14 +193,31 @@ class Shrunk:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a failed run came about: the story of the smallest, and what would have kept the data."""
+    """How a failed run came about.
+
+    Attributes:
+        shrunk: the run made small, which all else is about.
+        story: how it came about.
+        remedies: what was tried to keep the data.
+        curve: from when on the data was as good as lost.
+        necessary: what it takes.
+    """
 
     shrunk: Shrunk
     story: tuple[Sentence, ...]
     remedies: tuple[Remedy, ...]
+    curve: Curve
+    necessary: Necessary
 
     def _repr_html_(self) -> str:
+        from reports.drawing import said
+
         story = _table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
+        takes, hidden = said.rows(self.necessary, said.MOST)
+        more = [f"{hidden} earlier messages are necessary, too"] if hidden else []
+        needs = _table(["at", "necessary", ""], takes) + _lines([*more, *said.tried(self.necessary)])
+        turn = _lines(said.turn(self.curve, self.shrunk.found.symptom.kind))
+        shares = _table(said.SHARES, said.shares(self.curve))
         kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]
         cure = _table(["what would have kept it", "change"], kept) if kept else "<p>No single change keeps it.</p>"
-        return f"<p>{_shown(self.shrunk.said)}</p>{story}{cure}"
+        return f"<p>{_shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"

@@ -5,32 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from reports import exits, options
 from reports.commands.shrink import progress
-from reports.console import pairs, percent, seconds
+from reports.console import seconds
 from reports.evidence import folder as evidence
 from reports.options import Command, evidence_options, failed_run_options
-from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from reports.console import Ui
     from reports.evidence.telling import Sentence
-    from scenarios.shrinking.necessary import Necessary, Sent
-    from scenarios.shrinking.no_return import Curve, Share
+    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.remedies import Remedy
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
-NECESSARY_MOST: Final = 20
-"""Messages that are shown, the last ones, and"""
-SHOWN_TIMES: Final = 4
-"""times of alternatives."""
 
 
 @click.command("explain", cls=Command)
@@ -61,6 +54,7 @@ def command(
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
     """
+    from reports.drawing import said
     from reports.drawing.explained import explain
     from reports.drawing.past import past
     from reports.evidence import small, telling
@@ -86,8 +80,8 @@ def command(
                 **small.as_json(found),
                 "waits_for": waits_for(result),
                 "story": [asdict(sentence) for sentence in explained.story],
-                "necessary": _necessary_as_json(explained.necessary),
-                "no_return": _curve_as_json(explained.curve),
+                "necessary": said.necessary_as_json(explained.necessary),
+                "no_return": said.curve_as_json(explained.curve),
                 "remedies": [asdict(remedy) for remedy in explained.remedies],
                 "folder": str(place.path),
                 "exit_code": exits.EXPECTED,
@@ -117,145 +111,28 @@ def _show_story(ui: Ui, story: list[Sentence]) -> None:
 
 def _show_necessary(ui: Ui, takes: Necessary, *, whole: bool) -> None:
     """Faults, batches and messages in order of time, which is that of causes, and how far they are enough."""
+    from reports.drawing import said
+
     ui.line()
     ui.line("Necessary" if whole else "Left when the budget was used up", style="bold")
-    rows = sorted([*_parts(takes), *_messages(takes.messages)], key=lambda row: row[0])
-    shown = rows if len(rows) <= NECESSARY_MOST else [*_parts(takes), *_messages(takes.messages[-NECESSARY_MOST:])]
-    shown.sort(key=lambda row: row[0])
-    ui.table(["at", "what", ""], [(seconds(at_us), what, more) for at_us, what, more in shown])
-    if len(shown) < len(rows):
-        ui.line(f"{len(rows) - len(shown)} earlier messages are necessary, too: --json names them")
-    for line in _said(takes):
+    rows, hidden = said.rows(takes, said.MOST)
+    ui.table(["at", "what", ""], rows)
+    if hidden:
+        ui.line(f"{hidden} earlier messages are necessary, too: --json names them")
+    for line in said.tried(takes):
         ui.line(line)
 
 
-def _said(takes: Necessary) -> Iterator[str]:
-    """What was tried of messages, and what came of it."""
-    for one in takes.alternatives:
-        what, more = _message(one.messages[0])
-        times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
-        rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
-        which = f"{len(one.messages)} {what}, {more.partition(',')[0]} ({times}{rest})"
-        yield f"Alternatives: any of {which} will do; without all of them the violation is gone"
-    if takes.asked < takes.of:
-        yield f"{takes.asked} of {takes.of} messages were left out, each by itself, nearest to the point of no return"
-    if takes.tries:
-        kept = (
-            f"With this order kept and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
-        )
-        yield f"{kept}: {'that is enough' if takes.is_enough else 'it has other causes, too'}"
-    if not takes.whole:
-        yield "The budget is used up: not all messages were tried"
-
-
-def _parts(takes: Necessary) -> Iterator[tuple[int, str, str]]:
-    for fault, goes in takes.faults:
-        trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
-        fields: dict[str, Any] = {"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}
-        yield fault.at_us, fault.kind, pairs(fields) + trigger + _but(goes=goes)
-    for (first_id, records, acks, due_us), goes in takes.sends:
-        batch = {"record": first_id, "records": records, "acks": "all" if acks == -1 else acks}
-        yield due_us, "batch", pairs(batch) + _but(goes=goes)
-
-
-def _but(*, goes: bool) -> str:
-    return "" if goes else " (without it the violation stays, with another cause or outside the promise)"
-
-
-def _messages(sent: Iterable[Sent]) -> Iterator[tuple[int, str, str]]:
-    for one in sent:
-        yield one.arrives_us, *_message(one)
-
-
-def _message(sent: Sent) -> tuple[str, str]:
-    """What it is called; from whom to whom, and what it says."""
-    from reports.evidence import messages
-
-    way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
-    more = pairs(messages.about(sent.message))
-    return messages.name_of(sent.handler, sent.message), f"{way}, {more}" if more else way
-
-
-def _necessary_as_json(takes: Necessary) -> dict[str, Any]:
-    return {
-        "faults": [{**asdict(fault), "gone_without": goes} for fault, goes in takes.faults],
-        "batches": [
-            {"first_id": first_id, "records": records, "acks": acks, "due_us": due_us, "gone_without": goes}
-            for (first_id, records, acks, due_us), goes in takes.sends
-        ],
-        "messages": [_sent_as_json(sent) for sent in takes.messages],
-        "alternatives": [[_sent_as_json(sent) for sent in one.messages] for one in takes.alternatives],
-        "asked": takes.asked,
-        "of": takes.of,
-        "stays": takes.stays,
-        "tries": takes.tries,
-        "is_enough": takes.is_enough,
-        "whole": takes.whole,
-    }
-
-
-def _sent_as_json(sent: Sent) -> dict[str, Any]:
-    from reports.evidence import messages
-
-    return {
-        "what": messages.name_of(sent.handler, sent.message),
-        "source": sent.name.source,
-        "target": sent.name.target,
-        "sent_us": sent.sent_us,
-        "arrives_us": sent.arrives_us,
-        "about": messages.about(sent.message),
-    }
-
-
-def _curve_as_json(shares: Curve) -> dict[str, Any]:
-    """Times are -1 where nothing was as in the run."""
-    return {
-        "shares": [{**asdict(share), "interval": _interval(share)} for share in shares.shares],
-        "step_us": None if shares.step is None else [share.after_us for share in shares.step],
-        "whole": shares.whole,
-    }
-
-
 def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
+    from reports.drawing import said
+
     ui.line()
     ui.line("Point of no return", style="bold")
-    if shares.step is not None:
-        ui.line(_step(shares.step, kind))
-    elif shares.whole:
-        ui.line(f"there is none: {kind} becomes more likely little by little, or was certain from the beginning on")
-    if not shares.whole:
-        ui.line("The budget is used up: fewer continuations than usual, and perhaps not at the times that matter")
-    rows = [(_when(share), percent(share.rate), _bounds(share), share.runs) for share in shares.shares]
+    for line in said.turn(shares, kind):
+        ui.line(line)
+    rows = said.shares(shares)
     if rows:
-        ui.table(["as it was until", "violates", "95 %", "continuations"], rows, numbers=["violates", "continuations"])
-
-
-def _step(ends: tuple[Share, Share], kind: str) -> str:
-    """The step in one sentence."""
-    sooner, later = ends
-    return (
-        f"{seconds(later.after_us)}: continued under other latencies and without later faults, {later.violating} of "
-        f"{later.runs} runs come to {kind}; continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
-    )
-
-
-def _when(share: Share) -> str:
-    return "the beginning" if share.after_us < 0 else seconds(share.after_us)
-
-
-def _interval(share: Share) -> tuple[float, float] | None:
-    """95 % for a share; None where scipy is missing."""
-    from reports.analysis.statistics import interval
-
-    try:
-        return interval(share.violating, share.runs)
-    except InputError:
-        return None
-
-
-def _bounds(share: Share) -> str:
-    found = _interval(share)
-    return "" if found is None else f"{percent(found[0])} to {percent(found[1])}"
+        ui.table(said.SHARES, rows, numbers=["violates", "continuations"])
 
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:

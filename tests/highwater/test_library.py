@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import highwater as hw
+from scenarios.shrinking.necessary import TRIES
 from tests.reports.page.pages import Page
 from tests.test_architecture import ROOT
 
@@ -55,12 +56,18 @@ def test_a_failure_is_shrunk_explained_and_drawn(swept: hw.Swept) -> None:
     rows = hw.rows(swept.folder, ["mode", "seed", "acks", "violations", "events"]).to_pylist()
     failed = min((row for row in rows if "committed-loss" in row["violations"]), key=lambda row: row["events"])
     point = {"acks": failed["acks"]}
-    told = hw.explain(swept.folder, failed["mode"], failed["seed"], settings=point, kind="committed-loss")
+    seed = (swept.folder, failed["mode"], failed["seed"])
+    told = hw.explain(*seed, settings=point, kind="committed-loss", budget_s=3_600)
     assert told.shrunk.found.symptom.kind == "committed-loss"
     assert told.shrunk.found.after.batches <= told.shrunk.found.before.batches
     assert any("committed-loss" in sentence.text for sentence in told.story)
+    assert told.necessary.tries == TRIES
+    assert len(told.necessary.faults) == told.shrunk.found.after.faults
+    assert told.curve.shares[0].violating < told.curve.shares[-1].violating == told.curve.shares[-1].runs
     page = Page(told._repr_html_())
     assert (page.problems, told.shrunk.said in page.text) == ([], True)
+    assert "continued under other latencies" in page.text
+    assert f"it stays in {told.necessary.stays} of {TRIES} runs" in page.text
     drawn = hw.draw(told)
     assert drawn._repr_svg_().startswith("<svg ")
     assert Page(drawn.svg).fetched == []

@@ -1,0 +1,165 @@
+"""What an explanation found, for a reader: rows and sentences about what is necessary and the point of no return."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.analysis.statistics import interval
+from reports.console import pairs, percent, seconds
+from reports.evidence import messages
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from scenarios.shrinking.necessary import Necessary, Sent
+    from scenarios.shrinking.no_return import Curve, Share
+
+MOST: Final = 20
+"""Rows of what is necessary that are shown."""
+SHOWN_TIMES: Final = 4
+"""Times of alternatives that are shown."""
+SHARES: Final = ("as it was until", "violates", "95 %", "continuations")
+"""Headers of `shares`."""
+
+
+def rows(takes: Necessary, most: int | None = None) -> tuple[list[tuple[str, str, str]], int]:
+    """Faults, batches and messages in order of time, which is that of causes: when, what, and more about it.
+
+    Args:
+        takes: what a violation takes.
+        most: rows; the first messages are left out if there are more. None: all.
+
+    Returns:
+        The rows, and how many were left out.
+    """
+    parts, sent = list(_parts(takes)), takes.messages
+    hides = most is not None and len(parts) + len(sent) > most
+    shown = [*parts, *_messages(sent[-most:] if hides and most else sent)]
+    shown.sort(key=lambda row: row[0])
+    return [(seconds(at_us), what, more) for at_us, what, more in shown], len(parts) + len(sent) - len(shown)
+
+
+def tried(takes: Necessary) -> Iterator[str]:
+    """What was tried of messages, and what came of it."""
+    for one in takes.alternatives:
+        what, more = _message(one.messages[0])
+        times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
+        rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
+        which = f"{len(one.messages)} {what}, {more.partition(',')[0]} ({times}{rest})"
+        yield f"Alternatives: any of {which} will do; without all of them the violation is gone"
+    if takes.asked < takes.of:
+        yield f"{takes.asked} of {takes.of} messages were left out, each by itself, nearest to the point of no return"
+    if takes.tries:
+        kept = (
+            f"With this order kept and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
+        )
+        yield f"{kept}: {'that is enough' if takes.is_enough else 'it has other causes, too'}"
+    if not takes.whole:
+        yield "The budget is used up: not all messages were tried"
+
+
+def _parts(takes: Necessary) -> Iterator[tuple[int, str, str]]:
+    for fault, goes in takes.faults:
+        trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
+        fields: dict[str, Any] = {"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}
+        yield fault.at_us, fault.kind, pairs(fields) + trigger + _but(goes=goes)
+    for (first_id, records, acks, due_us), goes in takes.sends:
+        batch = {"record": first_id, "records": records, "acks": "all" if acks == -1 else acks}
+        yield due_us, "batch", pairs(batch) + _but(goes=goes)
+
+
+def _but(*, goes: bool) -> str:
+    return "" if goes else " (without it the violation stays, with another cause or outside the promise)"
+
+
+def _messages(sent: Iterable[Sent]) -> Iterator[tuple[int, str, str]]:
+    for one in sent:
+        yield one.arrives_us, *_message(one)
+
+
+def _message(sent: Sent) -> tuple[str, str]:
+    """What it is called; from whom to whom, and what it says."""
+    way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
+    more = pairs(messages.about(sent.message))
+    return messages.name_of(sent.handler, sent.message), f"{way}, {more}" if more else way
+
+
+def necessary_as_json(takes: Necessary) -> dict[str, Any]:
+    """The same as one JSON-able object."""
+    return {
+        "faults": [{**asdict(fault), "gone_without": goes} for fault, goes in takes.faults],
+        "batches": [
+            {"first_id": first_id, "records": records, "acks": acks, "due_us": due_us, "gone_without": goes}
+            for (first_id, records, acks, due_us), goes in takes.sends
+        ],
+        "messages": [_sent_as_json(sent) for sent in takes.messages],
+        "alternatives": [[_sent_as_json(sent) for sent in one.messages] for one in takes.alternatives],
+        "asked": takes.asked,
+        "of": takes.of,
+        "stays": takes.stays,
+        "tries": takes.tries,
+        "is_enough": takes.is_enough,
+        "whole": takes.whole,
+    }
+
+
+def _sent_as_json(sent: Sent) -> dict[str, Any]:
+    return {
+        "what": messages.name_of(sent.handler, sent.message),
+        "source": sent.name.source,
+        "target": sent.name.target,
+        "sent_us": sent.sent_us,
+        "arrives_us": sent.arrives_us,
+        "about": messages.about(sent.message),
+    }
+
+
+def turn(shares: Curve, kind: str) -> Iterator[str]:
+    """The point of no return in a sentence, and whether there was time for all of it."""
+    if shares.step is not None:
+        yield _step(shares.step, kind)
+    elif shares.whole:
+        yield f"there is none: {kind} becomes more likely little by little, or was certain from the beginning on"
+    if not shares.whole:
+        yield "The budget is used up: fewer continuations than usual, and perhaps not at the times that matter"
+
+
+def _step(ends: tuple[Share, Share], kind: str) -> str:
+    sooner, later = ends
+    return (
+        f"{seconds(later.after_us)}: continued under other latencies and without later faults, {later.violating} of "
+        f"{later.runs} runs come to {kind}; continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
+    )
+
+
+def shares(found: Curve) -> list[tuple[str, str, str, int]]:
+    """The curve: until when it was as it was, the share that violates, its interval, and of how many continuations."""
+    return [(_when(share), percent(share.rate), _bounds(share), share.runs) for share in found.shares]
+
+
+def curve_as_json(found: Curve) -> dict[str, Any]:
+    """The same as one JSON-able object; times are -1 where nothing was as in the run."""
+    return {
+        "shares": [{**asdict(share), "interval": _interval(share)} for share in found.shares],
+        "step_us": None if found.step is None else [share.after_us for share in found.step],
+        "whole": found.whole,
+    }
+
+
+def _when(share: Share) -> str:
+    return "the beginning" if share.after_us < 0 else seconds(share.after_us)
+
+
+def _interval(share: Share) -> tuple[float, float] | None:
+    """95 % for a share; None where scipy is missing."""
+    try:
+        return interval(share.violating, share.runs)
+    except InputError:
+        return None
+
+
+def _bounds(share: Share) -> str:
+    found = _interval(share)
+    return "" if found is None else f"{percent(found[0])} to {percent(found[1])}"
