@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +35,7 @@ ALWAYS_SAID: Final[Mapping[str, tuple[int, str]]] = {
     "disk-works": (CHANGE, "The disk of {who} answers again."),
     "cut": (TURN, "The link from {source} to {target} is cut."),
     "heal": (DETAIL, "The link from {source} to {target} works again."),
-    "slow": (TURN, "The link from {source} to {target} takes {value} us longer."),
+    "slow": (TURN, "The link from {source} to {target} takes {slower} longer."),
     "lossy": (TURN, "The link from {source} to {target} loses {value} of a thousand messages."),
 }
 """Step -> what it means, in Kafka's words, and how much that matters."""
@@ -44,7 +45,7 @@ LOSES: Final[Mapping[str, str]] = {
     "corrupt-tail": "The end of the log of {who} becomes unreadable: {lost} had been there, and {is_gone}.",
 }
 NOTHING_LOST: Final[Mapping[str, str]] = {
-    "power-loss": "The machine of {who} loses power; its whole log is on disk.",
+    "power-loss": "The machine of {who} loses power; its {whole} is on disk.",
     "disk-replaced": "The disk of {who} is replaced by an empty one; its log was empty.",
     "corrupt-tail": "The end of the log of {who} becomes unreadable, which loses nothing.",
 }
@@ -52,6 +53,11 @@ MIN_ISR: Final = "min.insync.replicas"
 BY_RULE: Final = "follower_truncation"
 BY_FETCH: Final = "fetch_fencing"
 BY_ELIGIBILITY: Final = "isr_eligibility"
+BY_JOIN: Final = "isr_join"
+BY_RESTART: Final = "fetcher_restart"
+BY_VALIDATION: Final = "consumer_validation"
+ENDS: Final = frozenset({"kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "halt", "exit"})
+"""Steps by which a process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +132,16 @@ class _Teller:
         self._flushed: dict[int, int] = {}
         self._acked: dict[int, _Batch] = {}
         self._follows: dict[int, tuple[int, int]] = {}
+        self._followed: dict[int, tuple[int, int]] = {}
         self._truncated: dict[int, int] = {}
         self._strayed: set[tuple[int, int]] = set()
         self._gone: set[int] = set()
+        self._down: set[int] = set()
+        self._still: set[int] = set()
+        self._anew: set[int] = set()
+        self._begins_at: dict[int, int] = {}
+        self._raised = -1
+        self._readers: dict[int, int] = {}
         self._min_isr: dict[int, int] = {}
         self._min_isr_at_first = min_isr
         self._led: dict[int, int] = {}
@@ -146,6 +159,7 @@ class _Teller:
             flushed: the offset below which its broker's log is on disk after it, if that is known.
         """
         name, broker = step["step"], step.get("broker", 0)
+        self._runs(name, broker)
         decides = name in ("elected", "isr", "elr")
         if self._election is not None and (not decides or self._is_another(step)):
             self.end()
@@ -158,10 +172,22 @@ class _Teller:
         else:
             teller = getattr(self, f"_{name.replace('-', '_')}", None)
             found = teller(step) if teller is not None else self._by_name(step)
-            if found is not None and not early and not validates:
+            if found is not None and not early and (not validates or name == "read"):
                 self._tell(step["t"], found[1], line, found[0], _like(step))
         if flushed is not None:
             self._flushed[broker] = flushed
+
+    def _runs(self, name: str, broker: int) -> None:
+        """Whether a broker's process runs, and whether it is the one that its leader has heard of."""
+        if name in ENDS:
+            self._down.add(broker)
+            self._anew.add(broker)
+        elif name == "start":
+            self._down.discard(broker)
+        if name == "pause":
+            self._still.add(broker)
+        elif name == "resume" or name in ENDS:
+            self._still.discard(broker)
 
     def end(self) -> None:
         """Nothing more belongs to the last decision."""
@@ -200,6 +226,7 @@ class _Teller:
             self._leader_lacks = bool(about and self._lacks(about))
             if about:
                 parts.append(f"broker {about} is elected leader in leader epoch {election.epoch}")
+                parts += self._elected_though(about, election)
             else:
                 parts.append(f"the partition is without a leader, in leader epoch {election.epoch}")
         elif "isr" in election.lists:
@@ -219,8 +246,32 @@ class _Teller:
             return
         lacks = self._lacks(about) if about else ""
         text = "; ".join(parts) + (f"; broker {about} lacks {lacks}" if lacks else "")
+        if lacks and election.leader is None:
+            text += self._joins_though(about)
         like = f"elected {election.leader}" if election.leader else f"isr {self._lists['isr']}"
         self._tell(election.at_us, f"{text[0].upper()}{text[1:]}.", election.line, rank, like)
+
+    def _elected_though(self, leader: int, election: _Election) -> Iterator[str]:
+        """What speaks against a leader."""
+        if leader in self._down:
+            yield "its process is down" if leader in self._gone else "its process is down, and its session is not over"
+        elif leader in self._still:
+            yield "its process stands still"
+        if not any(leader in election.lists.get(name, self._lists[name]) for name in ("isr", "elr")):
+            yield "it was not in the ISR"
+
+    def _joins_though(self, broker: int) -> str:
+        """Why somebody who lacks something may join the ISR."""
+        if broker in self._gone:
+            return ""
+        if broker in self._anew:
+            return f"; its process is another one than that which had caught up ({self._by(BY_ELIGIBILITY)})"
+        log = self._logs.get(broker, ())
+        leo = log[-1].last + 1 if log else 0
+        epoch = max(self._led, default=-1)
+        if leo < self._begins_at.get(epoch, 0) and self._rules.get(BY_JOIN) == "high-watermark":
+            return f", and has reached the HW that its leader knows ({self._by(BY_JOIN)})"
+        return ""
 
     # Steps by their names.
 
@@ -233,6 +284,7 @@ class _Teller:
         rank, text = ALWAYS_SAID[name]
         words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0))}
         words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
+        words["slower"] = seconds(step.get("value", 0))
         return self._matters(rank), text.format(**words)
 
     def _matters(self, rank: int) -> int:
@@ -240,8 +292,9 @@ class _Teller:
         return rank if self._is_begun else max(rank, CHANGE)
 
     def _session_end(self, step: Shown) -> tuple[int, str]:
-        self._gone.add(step["broker"])
-        return DETAIL, f"The session of broker {step['broker']} ends."
+        broker = step["broker"]
+        self._gone.add(broker)
+        return DETAIL if broker in self._down else self._matters(CHANGE), f"The session of broker {broker} ends."
 
     def _unfenced(self, step: Shown) -> None:
         self._gone.discard(step["broker"])
@@ -252,7 +305,8 @@ class _Teller:
         del log[len(log) - count :]
         who = _node(step["broker"])
         if not lost:
-            return self._matters(TURN), NOTHING_LOST[step["step"]].format(who=who)
+            whole = "whole log" if log else "empty log"
+            return self._matters(TURN), NOTHING_LOST[step["step"]].format(who=who, whole=whole)
         one = len(lost) == 1 and lost[0].base == lost[0].last
         gone = "is gone" if one else "are gone"
         return TURN, LOSES[step["step"]].format(who=who, lost=_names(lost), is_gone=gone)
@@ -266,7 +320,24 @@ class _Teller:
         if not self._concerns(batch, strictly=True):
             return None
         where = f"at offset {batch.base} in leader epoch {step['leader_epoch']}"
-        return DETAIL, f"Broker {step['broker']} leads, and appends {batch.name} {where}."
+        others = self._elsewhere(step["broker"], batch)
+        rank = CHANGE if others else DETAIL
+        return rank, f"Broker {step['broker']} leads, and appends {batch.name} {where}{others}."
+
+    def _elsewhere(self, leader: int, batch: _Batch) -> str:
+        """What the story is about, and another broker has where a leader appends something else."""
+        for broker, log in sorted(self._logs.items()):
+            there = next((one for one in log if one.base <= batch.base <= one.last), None)
+            if broker != leader and there is not None and there.first != batch.first and self._concerns(there):
+                return f", where broker {broker} has {there.name}"
+        return ""
+
+    def _replicated(self, step: Shown) -> None:
+        self._anew.discard(step["follower"])
+
+    def _epoch_raised(self, step: Shown) -> tuple[int, str]:
+        self._raised = step["leader_epoch"]
+        return DETAIL, f"Without an election the leader epoch becomes {self._raised}; broker {step['broker']} leads on."
 
     def _fetches_on(self, step: Shown) -> tuple[int, str] | None:
         """A follower that knows of an earlier leader epoch appends behind what its leader lacks."""
@@ -278,7 +349,7 @@ class _Teller:
         self._strayed.add((broker, epoch))
         knows = f"Broker {broker}, which knows of leader epoch {follows} only,"
         fetches = f"fetches from broker {leader} of epoch {epoch} ({self._by(BY_FETCH)})"
-        return TURN, f"{knows} {fetches}, and keeps {_names(stray)}, which broker {leader} has not."
+        return TURN, f"{knows} {fetches}, and keeps {self._kept(stray, leader)}."
 
     def _settled(self, step: Shown) -> tuple[int, str] | None:
         """A follower goes on without truncation, though it has what its leader lacks."""
@@ -288,8 +359,10 @@ class _Teller:
         if follows != epoch or self._truncated.get(broker) == epoch or not stray or (broker, epoch) in self._strayed:
             return None
         self._strayed.add((broker, epoch))
-        text = f"Broker {broker} follows broker {leader} in leader epoch {epoch} without truncating"
-        return TURN, f"{text}, and keeps {_names(stray)}, which broker {leader} has not."
+        before, knew = self._followed.get(broker, (0, -1))
+        why = f" ({self._by(BY_FETCH if knew + 1 == epoch else BY_RESTART)})" if before == leader else ""
+        text = f"Broker {broker} follows broker {leader} in leader epoch {epoch} without truncating{why}"
+        return TURN, f"{text}, and keeps {self._kept(stray, leader)}."
 
     def _truncate(self, step: Shown) -> tuple[int, str] | None:
         self._truncated[step["broker"]] = step["leader_epoch"]
@@ -317,7 +390,7 @@ class _Teller:
             return None
         self._strayed.add((broker, epoch))
         what = f"follows broker {leader} in leader epoch {epoch}, truncates nothing ({self._by(BY_RULE)})"
-        return TURN, f"Broker {broker} {what}, and keeps {_names(stray)}, which broker {leader} has not."
+        return TURN, f"Broker {broker} {what}, and keeps {self._kept(stray, leader)}."
 
     def _stray(self, broker: int, leader: int) -> list[_Batch]:
         """What of the story a follower's log holds and its leader's does not."""
@@ -326,6 +399,17 @@ class _Teller:
         there = {(batch.first, batch.base) for batch in self._logs.get(leader, ())}
         log = self._logs.get(broker, ())
         return [batch for batch in log if self._concerns(batch) and (batch.first, batch.base) not in there]
+
+    def _kept(self, stray: Sequence[_Batch], leader: int) -> str:
+        """What a follower keeps, and what its leader has instead."""
+        first = stray[0]
+        log = self._logs.get(leader, ())
+        there = next((one for one in log if one.base <= first.base <= one.last), None)
+        if there is not None and there.first != first.first:
+            return f"{_names(stray)} at offset {first.base}, where broker {leader} has {there.name}"
+        if any(one.first == first.first for one in log):
+            return f"{_names(stray)} at offset {first.base}, which broker {leader} has at another"
+        return f"{_names(stray)}, which broker {leader} has not"
 
     def _by(self, rule: str) -> str:
         return f"{rule}={self._rules.get(rule, '')}"
@@ -339,6 +423,7 @@ class _Teller:
         self._log(step).clear()
 
     def _follow(self, step: Shown) -> None:
+        self._followed[step["broker"]] = self._follows.get(step["broker"], (0, -1))
         self._follows[step["broker"]] = (step["leader"], step["leader_epoch"])
 
     def _registered(self, step: Shown) -> tuple[int, str]:
@@ -351,6 +436,7 @@ class _Teller:
     def _lead(self, step: Shown) -> tuple[int, str] | None:
         broker, epoch = step["broker"], step["leader_epoch"]
         before, self._led[epoch] = self._led.get(epoch, 0), broker
+        self._begins_at[epoch] = step["offset"]
         again = before == broker
         lacks = self._lacks(broker)
         self._leader_lacks = bool(lacks)
@@ -358,7 +444,8 @@ class _Teller:
         text += f", and lacks {lacks}" if lacks else ""
         if not again:
             return ASIDE, f"{text}."
-        return TURN if lacks else CHANGE, f"{text}; there was no election, and the epoch stays."
+        stays = f", but the epoch becomes {self._raised}" if self._raised > epoch else ", and the epoch stays"
+        return TURN if lacks else CHANGE, f"{text}; there was no election{stays}."
 
     def _acknowledges(self, step: Shown) -> None:
         self._min_isr[step["record"]] = step["min_isr"]
@@ -387,11 +474,22 @@ class _Teller:
 
     def _read(self, step: Shown) -> tuple[int, str] | None:
         batch = _Batch(step["record"], step["offset"], step["last"])
-        skips = self._kind == "consumer-skip"
-        if not skips and not self._concerns(batch, strictly=True):
+        epoch = step["leader_epoch"]
+        before = self._readers.get(step["consumer"])
+        if self._kind != "consumer-skip":
+            if not self._concerns(batch, strictly=True):
+                return None
+            return ASIDE, f"The consumer is shown {batch.name} {self._where(step)}."
+        if before is None and batch.first >= VALIDATION_IDS:
             return None
-        where = f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"
-        return CHANGE if skips else ASIDE, f"The consumer is shown {batch.name} {where}."
+        self._readers[step["consumer"]] = epoch
+        if before in (None, epoch):
+            return CHANGE, f"The consumer is shown {batch.name} {self._where(step)}."
+        goes_on = f"The consumer goes on at offset {step['position']} ({self._by(BY_VALIDATION)})"
+        return TURN, f"{goes_on}, and is shown {batch.name} {self._where(step)}."
+
+    def _where(self, step: Shown) -> str:
+        return f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"
 
     def _rewind(self, step: Shown) -> tuple[int, str]:
         return CHANGE, f"The consumer goes back from offset {step['position']} to where the log ends, {step['offset']}."
@@ -438,7 +536,11 @@ def _names(batches: Sequence[_Batch]) -> str:
         return f"{batches[0].name}, {len(batches)} times,"
     if len(batches) > NAMED:
         return f"{len(batches)} batches from record {batches[0].first} on"
-    return " and ".join(batch.name for batch in batches)
+    names = [batch.name for batch in batches]
+    if len(names) > 1 and all(batch.base == batch.last and batch.first < VALIDATION_IDS for batch in batches):
+        numbers = [str(batch.first) for batch in batches]
+        return f"records {', '.join(numbers[:-1])} and {numbers[-1]}"
+    return " and ".join(names)
 
 
 def story(
@@ -491,7 +593,7 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
     """What is violated; other kinds and early warnings in one sentence, at the time of the first."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
     for entry in mine[:1]:
-        yield _Told(Sentence(entry["at_us"], f"{kind}: {entry['detail']}.", 0), END)
+        yield _Told(Sentence(entry["at_us"], f"{kind}: {_plain(entry['detail'])}.", 0), END)
     others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
     if others:
         others.sort(key=lambda entry: entry["at_us"])
@@ -499,6 +601,15 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
         last_us = mine[0]["at_us"] if mine else others[-1]["at_us"]
         text = f"Seen besides, from {seconds(others[0]['at_us'])} on: {names}."
         yield _Told(Sentence(max(last_us, others[0]["at_us"]), text, 0), CHANGE)
+
+
+def _plain(detail: str) -> str:
+    """A detail that names no ids of records of the final validation, which nobody has seen elsewhere."""
+    return re.sub(
+        r"record (\d+)",
+        lambda found: "a record of the final validation" if int(found[1]) >= VALIDATION_IDS else found[0],
+        detail,
+    )
 
 
 def _most(told: Sequence[_Told], most: int) -> list[_Told]:

@@ -104,3 +104,26 @@ def test_power_takes_what_was_not_flushed() -> None:
         re.search(r"loses power; .*record \d+.* had not been flushed to disk, and (is|are) gone\.", text)
         for text in found
     )
+
+
+def test_an_election_says_what_speaks_against_the_leader() -> None:
+    found = texts("jepsen-2013", "hw")
+    assert any("is elected leader in leader epoch" in text and "; it was not in the ISR; " in text for text in found)
+    assert not any("; it was not in the ISR" in text for text in texts("kip101-scenario-1", "hw"))
+
+
+def test_who_joins_the_isr_without_what_was_acknowledged_is_told_with_the_rule_that_let_it() -> None:
+    lacks = (
+        r"^The ISR becomes \[1, 2\]; broker 2 lacks record \d+, acknowledged before; its process is another one than"
+    )
+    assert any(re.search(lacks, text) for text in texts("kip903", "kip320"))
+    assert not any("its process is another" in text for text in texts("kip903", "kip320-repaired"))
+    assert any(
+        "has reached the HW that its leader knows (isr_join=high-" in text for text in texts("kafka-7128", "kip279")
+    )
+
+
+def test_ids_of_the_final_validation_are_not_named() -> None:
+    assert telling._plain("broker 1 has record 1099511627776 of epoch 0 and broker 2 has record 7 of epoch 1") == (
+        "broker 1 has a record of the final validation of epoch 0 and broker 2 has record 7 of epoch 1"
+    )
