@@ -29,7 +29,7 @@ LANDMARKS: Final = 8
 """Times at which the curve is looked at first,"""
 CLOSE: Final = 6
 """and of all times those that are looked at closely."""
-EVENTS: Final = 150_000
+EVENTS: Final = 400_000
 """What continuations of the prefixes that count may cost together, in events of the simulation; a limit in seconds
 would give other curves on other machines.
 """
