@@ -91,7 +91,6 @@ class Storage:
     Attributes:
         log: the log as the page cache shows it; a new process gets a new object over the same batches.
         recovery_point: offset below which everything is known to be fsynced.
-        segments: base offsets of the segments.
         epoch_checkpoint: ``leader-epoch-checkpoint``.
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
@@ -118,7 +117,6 @@ class Storage:
         "log_start_file",
         "recovery_point",
         "recovery_point_file",
-        "segments",
     )
 
     def __init__(self, settings: StorageSettings, writeback_phase_us: int = 0) -> None:
@@ -129,7 +127,6 @@ class Storage:
         self._synced = 0
         self._unflushed = 0
         self._segment_bytes = 0
-        self.segments = [0]
         self.recovery_point = 0
         self.epoch_checkpoint = EpochCheckpoint()
         self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
@@ -160,7 +157,7 @@ class Storage:
 
     def roll(self, batch: Batch, now_us: int) -> None:
         """Begin a new segment with this batch; the ones before it are fsynced (UnifiedLog.roll, task flush-log)."""
-        self.segments.append(batch.base_offset)
+        self.log.roll(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
         self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
         self._count_anew()
@@ -169,7 +166,7 @@ class Storage:
         """What is not flushed, and what the active segment holds, by offsets."""
         leo = self.log.leo
         self._unflushed = leo - self.recovery_point
-        self._segment_bytes = (leo - self.segments[-1]) * self._settings.record_bytes
+        self._segment_bytes = (leo - self.log.segments[-1]) * self._settings.record_bytes
 
     def _flush(self, now_us: int) -> None:
         self._synced = len(self._written_us)
@@ -186,20 +183,14 @@ class Storage:
             del self._written_us[-removed:]
             self._synced = min(self._synced, len(self._written_us))
         leo = self.log.leo
-        while len(self.segments) > 1 and self.segments[-1] >= leo:
-            self.segments.pop()
-        if not self.log.batches:
-            self.segments = [self.log.log_start]
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         self.recovery_point_file.content = self.recovery_point
         self._count_anew()
 
     def front_dropped(self, dropped: int, previous_start: int, now_us: int) -> None:
-        """The log start moved up; so many batches went with it."""
+        """The log start moved up; so many batches went with it. Segments stay until retention finds them."""
         del self._written_us[:dropped]
         self._synced = max(0, self._synced - dropped)
-        first = self.log.batches[0].base_offset if self.log.batches else self.log.leo
-        self.segments = [first, *(base for base in self.segments if base > first)]
         self.log_start_file.catch_up(previous_start, now_us)
 
     # When it ends, and begins again.
@@ -226,6 +217,7 @@ class Storage:
         """
         self._synced = len(self._written_us)
         self.recovery_point = self.log.leo
+        self.log.producers.take_snapshot(self.log.leo)
         if hw is not None:
             self.hw_file.content = hw
         self.recovery_point_file.content = self.recovery_point
@@ -286,8 +278,9 @@ class Storage:
         lost = self._keep(max(0, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
         if lost:
-            while len(self.segments) > 1 and self.segments[-1] > lost[0].base_offset:
-                self.segments.pop()
+            segments = self.log.segments
+            while len(segments) > 1 and segments[-1] > lost[0].base_offset:
+                segments.pop()
         return lost
 
     @property
@@ -311,7 +304,6 @@ class Storage:
         self.log.truncate_fully(0)
         self._written_us.clear()
         self._synced = self.recovery_point = 0
-        self.segments = [0]
         self.epoch_checkpoint.write([])
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.content = None
@@ -336,11 +328,14 @@ class Storage:
         """
         clean, self.clean_shutdown = self.clean_shutdown, False
         self.clean_broker_epoch = NO_BROKER_EPOCH
-        log_start = max(self.log_start_file.content or 0, self.segments[0])
-        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=log_start)
-        log.batches, log.lasts = self.log.batches, self.log.lasts
-        log.reload()
-        log.leo = max(log.leo, self.segments[-1])  # It may be empty.
+        known, checkpoint = self.log, self.log_start_file.content or 0
+        segments = known.segments
+        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=max(checkpoint, segments[0]))
+        log.batches, log.lasts, log.below = known.batches, known.lasts, known.below
+        log.segments, log.producers = segments, known.producers
+        if checkpoint < known.log_start:  # What was deleted is not found again.
+            log.log_start = max(log.log_start, log.below_end)
+        reaches_start = log.reload()
         if not clean and rules.overlap_recovery == "fails" and log.overlaps():
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
         epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
@@ -348,15 +343,27 @@ class Storage:
             self.recovery_point = log.leo
         else:
             self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
-            known = epochs.epochs
-            scanned = max((base for base in self.segments if base <= self.recovery_point), default=0)
-            for batch in log.batches:
-                if batch.base_offset >= scanned and (not known or batch.leader_epoch > known[-1]):
-                    epochs.assign(batch.leader_epoch, batch.base_offset)
-        if (log.lasts[-1] + 1 if log.lasts else self.segments[-1]) < log.log_start:
-            epochs.clear()  # All data was deleted: the log begins anew (LogLoader.recoverLog).
+            first = max((place for place, base in enumerate(segments) if base <= self.recovery_point), default=0)
+            latest = epochs.epochs
+            for batches in (log.below, log.batches):
+                for batch in batches:
+                    if batch.base_offset >= segments[first] and (not latest or batch.leader_epoch > latest[-1]):
+                        epochs.assign(batch.leader_epoch, batch.base_offset)
+            for place in range(first, len(segments)):
+                end = segments[place + 1] if place + 1 < len(segments) else log.leo
+                log.producers.recover_segment(log.log_start, segments[place], log.end_below(end))
+        if not reaches_start:
+            self._begin_anew(log)
+            epochs.clear()
+        log.producers.load(log.log_start, log.leo, segments)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log
         self._count_anew()
         return log, epochs, self.hw_file.content or 0
+
+    def _begin_anew(self, log: Log) -> None:
+        """All data ends below the log start: it is deleted (LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd)."""
+        log.truncate_fully(log.log_start)
+        self._written_us.clear()
+        self._synced = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+from sim.protocol.log.producer_state import ProducerState
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -21,16 +22,22 @@ class Log:
     Attributes:
         batches: the batches, oldest first.
         lasts: their last offsets, strictly ascending; the index for look-ups.
+        below: batches that end below the log start and are on disk still: nobody reads them, a restart finds them.
+        segments: base offsets of the segments; the first is at or below the log start.
+        producers: how much of the log is known of idempotent producers.
         log_start: first offset that may be read.
         leo: offset of the next record. May lie beyond the data after a truncation into a batch (see `truncate_to`).
         check_first_offset: rule ``append_check``: compare a fetched batch's first offset, not its last.
     """
 
-    __slots__ = ("batches", "check_first_offset", "lasts", "leo", "log_start")
+    __slots__ = ("batches", "below", "check_first_offset", "lasts", "leo", "log_start", "producers", "segments")
 
     def __init__(self, *, check_first_offset: bool = True, log_start: int = 0) -> None:
         self.batches: list[Batch] = []
         self.lasts: list[int] = []
+        self.below: list[Batch] = []
+        self.segments = [log_start]
+        self.producers = ProducerState(log_start)
         self.log_start = log_start
         self.leo = log_start
         self.check_first_offset = check_first_offset
@@ -82,7 +89,8 @@ class Log:
         """Remove everything at and after an offset.
 
         The whole batch that contains the offset goes, yet the LEO becomes the offset itself: data may end before the
-        LEO (LogSegment.truncateTo, LocalLog.truncateTo). Nothing happens when the offset is at or beyond the LEO.
+        LEO (LogSegment.truncateTo, LocalLog.truncateTo). Nothing happens when the offset is at or beyond the LEO. Below
+        the first segment the log begins anew there (UnifiedLog.truncateTo).
 
         Returns:
             The removed batches, oldest first.
@@ -94,7 +102,16 @@ class Log:
         del self.batches[keep:]
         del self.lasts[keep:]
         self.leo = max(offset, 0)
-        self.log_start = min(self.log_start, self.leo)
+        if self.leo < self.log_start:
+            self.log_start = self.leo
+            while self.below and self.below[-1].last_offset >= self.leo:
+                self.below.pop()
+        segments = self.segments
+        while segments[-1] > self.leo:
+            segments.pop()
+            if not segments:
+                segments.append(self.leo)
+        self.producers.reload(self.log_start, self.leo)
         return removed
 
     def truncate_fully(self, offset: int) -> list[Batch]:
@@ -106,19 +123,29 @@ class Log:
         removed = self.batches[:]
         self.batches.clear()
         self.lasts.clear()
+        self.below.clear()
         self.log_start = self.leo = offset
+        self.segments[:] = [offset]
+        self.producers.reload(offset, offset)
         return removed
 
+    def roll(self, base_offset: int) -> None:
+        """Begin a segment; an active one that begins there is empty, and is replaced (UnifiedLog.roll)."""
+        if self.segments[-1] != base_offset:
+            self.segments.append(base_offset)
+        self.producers.take_snapshot(base_offset)
+
     def advance_start(self, offset: int) -> int:
-        """Move the log start up (retention, DeleteRecords); whole batches below it are dropped.
+        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more.
 
         Returns:
-            How many batches were dropped.
+            How many batches that are.
         """
         if offset <= self.log_start:
             return 0
         self.log_start = offset
         gone = bisect_left(self.lasts, offset)
+        self.below += self.batches[:gone]
         del self.batches[:gone]
         del self.lasts[:gone]
         self.leo = max(self.leo, offset)
@@ -160,10 +187,32 @@ class Log:
             return None
         return self.batches[index]
 
-    def reload(self) -> None:
-        """Recompute the LEO from the data, as a restart does."""
-        self.leo = self.lasts[-1] + 1 if self.lasts else self.log_start
-        self.leo = max(self.leo, self.log_start)
+    @property
+    def data_end(self) -> int:
+        """Where the data ends: at the LEO, or below it (see `truncate_to`); what lies below the log start counts."""
+        return self.lasts[-1] + 1 if self.lasts else self.below_end
+
+    @property
+    def below_end(self) -> int:
+        """Where the data below the log start ends."""
+        return self.below[-1].last_offset + 1 if self.below else self.segments[0]
+
+    def end_below(self, offset: int) -> int:
+        """Where the data ends that lies in segments below one that begins at an offset."""
+        place = bisect_left(self.lasts, offset)
+        if place:
+            return self.lasts[place - 1] + 1
+        return max((batch.last_offset + 1 for batch in self.below if batch.last_offset < offset), default=0)
+
+    def reload(self) -> bool:
+        """Recompute the LEO from the data, as a restart does: they end there, or the last segment, empty, begins there.
+
+        Returns:
+            Whether the data reach the log start, where the LEO is otherwise.
+        """
+        end = max(self.data_end, self.segments[-1])
+        self.leo = max(end, self.log_start)
+        return end >= self.log_start
 
     def overlaps(self) -> bool:
         """Whether a batch begins at or below the last offset of the one before it."""

@@ -1,9 +1,9 @@
-"""What a leader knows of idempotent producers: exactly what its log holds.
+"""What a leader knows of idempotent producers: what its log holds, as far as it was not forgotten.
 
 Kafka keeps the last five batches of each producer id beside the log, rebuilds them from it after a load or a
-truncation, and lets followers build them from what they replicate; so the state is a function of the log, and is read
-off its end when a batch with a producer id arrives. Kafka classes: ProducerStateManager, ProducerStateEntry,
-ProducerAppendInfo.
+truncation, and lets followers build them from what they replicate. So the state is a function of the log, and is read
+off its end when a batch with a producer id arrives; kept here is only what a snapshot leaves out. Kafka classes:
+ProducerStateManager, ProducerStateEntry, ProducerAppendInfo; UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
@@ -13,34 +13,98 @@ from typing import TYPE_CHECKING, Final
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence as Listed
-
     from sim.protocol.batch import Batch, Sequence
+    from sim.protocol.log.log import Log
 
 RETAINED: Final = 5
 """Batches of a producer that a repetition is compared with (ProducerStateEntry.NumBatchesToRetain)."""
 
 
-def latest_batches(batches: Listed[Batch], producer_id: int) -> list[Batch]:
-    """The last batches of a producer's latest epoch, newest first and at most `RETAINED` of them.
+class ProducerState:
+    """How much of a log is known of its producers: a snapshot has the last batch of each.
 
     Args:
-        batches: a log.
+        log_start: where the log begins.
+
+    Attributes:
+        snapshots: offsets of the snapshot files, ascending: what was known of the batches below.
+        loaded_at: offset of the snapshot that was loaded last: of the batches that end below, only the last one of each
+            producer is known.
+        known_from: nothing is known of batches that end below: there was no snapshot, and the log was read from there.
+    """
+
+    __slots__ = ("_last_snapshot", "known_from", "loaded_at", "snapshots")
+
+    def __init__(self, log_start: int) -> None:
+        self.snapshots: list[int] = []
+        self.loaded_at = self.known_from = log_start
+        self._last_snapshot = log_start
+
+    def take_snapshot(self, offset: int) -> None:
+        """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end."""
+        if offset > self._last_snapshot:
+            self.snapshots.append(offset)
+            self._last_snapshot = offset
+
+    def reload(self, log_start: int, end: int) -> None:
+        """Read anew what is to be known up to an offset: from the last snapshot in range, then from the log.
+
+        Args:
+            log_start: snapshots at or below are removed.
+            end: those above are removed, and one is taken there.
+        """
+        self.snapshots = [offset for offset in self.snapshots if log_start < offset <= end]
+        if self.snapshots:
+            self.loaded_at = self._last_snapshot = self.snapshots[-1]
+        else:
+            self.loaded_at = self.known_from = self._last_snapshot = log_start
+        self.take_snapshot(end)
+
+    def recover_segment(self, log_start: int, base: int, end: int) -> None:
+        """A segment is scanned after an unclean end, with what lies below the log start (LogLoader.recoverSegment).
+
+        Args:
+            log_start: where the log begins.
+            base: where the segment begins.
+            end: where its data ends.
+        """
+        self.reload(log_start, base)
+        if not self.snapshots:
+            self.known_from = min(self.known_from, base)
+        self.take_snapshot(end)
+
+    def load(self, log_start: int, leo: int, segments: list[int]) -> None:
+        """A process loads the log; of snapshots where no segment begins it keeps the last (removeStraySnapshots)."""
+        self.snapshots = [
+            offset
+            for offset in self.snapshots
+            if offset in segments or (offset > segments[-1] and offset == self.snapshots[-1])
+        ]
+        self.reload(log_start, leo)
+
+
+def latest_batches(log: Log, producer_id: int) -> list[Batch]:
+    """The last known batches of a producer's latest epoch, newest first and at most `RETAINED` of them.
+
+    Args:
+        log: whose batches.
         producer_id: whose.
     """
+    state = log.producers
     found: list[Batch] = []
-    for batch in reversed(batches):
-        if batch.producer_id != producer_id:
-            continue
-        if found and batch.producer_epoch != found[0].producer_epoch:
-            break
-        found.append(batch)
-        if len(found) == RETAINED:
-            break
+    for batches in (log.batches, log.below):
+        for batch in reversed(batches):
+            if batch.producer_id != producer_id:
+                continue
+            if batch.last_offset < state.known_from or (found and batch.producer_epoch != found[0].producer_epoch):
+                return found
+            found.append(batch)
+            if len(found) == RETAINED or batch.last_offset < state.loaded_at:
+                return found
     return found
 
 
-def check(batches: Listed[Batch], sequence: Sequence, count: int) -> tuple[str, Batch | None]:
+def check(log: Log, sequence: Sequence, count: int) -> tuple[str, Batch | None]:
     """Judge a batch of an idempotent producer before it is appended.
 
     A repetition is looked for first (ProducerStateEntry.findDuplicateBatch), then epoch and sequence are checked
@@ -48,7 +112,7 @@ def check(batches: Listed[Batch], sequence: Sequence, count: int) -> tuple[str, 
     taken.
 
     Args:
-        batches: the leader's log.
+        log: the leader's.
         sequence: producer id, producer epoch and first sequence of the new batch.
         count: its number of records.
 
@@ -56,7 +120,7 @@ def check(batches: Listed[Batch], sequence: Sequence, count: int) -> tuple[str, 
         The error, `NONE` to append it; and the batch of which it is a repetition.
     """
     producer_id, producer_epoch, base_sequence = sequence
-    known = latest_batches(batches, producer_id)
+    known = latest_batches(log, producer_id)
     if not known:
         return NONE, None
     newest = known[0]

@@ -224,7 +224,7 @@ class Partition(ReadableReplica):
         sequence = request.sequence
         if self._dedups and sequence[0] >= 0:
             self.note_epoch(self.leader_epoch)
-            error, known = producer_state.check(self.log.batches, sequence, request.count)
+            error, known = producer_state.check(self.log, sequence, request.count)
             if error or known is not None:
                 self._answer_known(request, error, known)
                 return

@@ -116,7 +116,7 @@ class Driver:
         replica = self._replica
         which = producer, producer_epoch, sequence
         replica.note_epoch(epoch)
-        error, known = producer_state.check(replica.log.batches, which, count)
+        error, known = producer_state.check(replica.log, which, count)
         if error or known is not None:
             return error or (known and known.base_offset)
         replica.append_new(0, count, epoch, which)
@@ -141,8 +141,8 @@ class Drawing:
         self._ends = [0]
         self._hw = 0
         self._start = 0
-        self._producers = 1
-        self._sequences: dict[int, list[int]] = {}
+        self._sent: dict[int, list[tuple[int, int]]] = {}
+        """Of each producer sequences that may come next, with the LEO that they had to come at."""
         self.case: Case = []
 
     @property
@@ -153,13 +153,10 @@ class Drawing:
         """A case."""
         rng = self._rng
         steps = (self._append, self._send, self._copy, self._hw_moves, self._truncate, self._start_moves, self._end)
-        for _ in range(rng.randint(2, 20)):
-            rng.choices(steps, (25, 20, 20, 10, 10, 5, 10))[0]()
+        weights = rng.choice(((25, 20, 20, 10, 10, 5, 10), (10, 50, 3, 7, 10, 5, 15), (5, 55, 0, 5, 20, 0, 15)))
+        for _ in range(rng.randint(2, 25)):
+            rng.choices(steps, weights)[0]()
         return self.case
-
-    def _forget(self) -> None:
-        """Others send from now on: what is known of a producer after a restart is not compared."""
-        self._producers += 2
 
     def _grow(self, count: int) -> None:
         self._ends.append(self._leo + count)
@@ -168,25 +165,30 @@ class Drawing:
         rng = self._rng
         self._epoch += rng.choice((0, 0, 1, 2))
         count = rng.choice((1, 1, 2, 3))
-        self.case.append(["append", count, self._epoch, rng.random() < 0.2])
+        self.case.append(["append", count, self._epoch, rng.random() < 0.3])
         self._grow(count)
 
     def _send(self) -> None:
         """The next batch of a producer, an earlier one again, or one that leaves a gap."""
         rng = self._rng
-        producer = self._producers + rng.choice((0, 1))
-        sent = self._sequences.setdefault(producer, [0])
+        producer = rng.choice((1, 1, 1, 2))
+        sent = self._sent.setdefault(producer, [(0, self._leo)])
         roll = rng.random()
-        if roll < 0.6:
+        if roll < 0.55:
             count = 1
-            sequence = sent[-1]
-            sent.append(sequence + count)
+            sequence = sent[-1][0]
             self._grow(count)
+            sent.append((sequence + count, self._leo))
         elif roll < 0.9:
-            sequence, count = rng.choice(sent), 1
+            sequence, count = rng.choice(sent[-6:])[0], 1
         else:
-            sequence, count = rng.randint(0, sent[-1] + 2), rng.choice((1, 2))
+            sequence, count = rng.randint(0, sent[-1][0] + 2), rng.choice((1, 2))
         self.case.append(["send", producer, int(rng.random() < 0.05), sequence, count, self._epoch])
+
+    def _cut(self, offset: int) -> None:
+        """What lies above is gone; producers may go on from there."""
+        for sent in self._sent.values():
+            sent[1:] = [(sequence, leo) for sequence, leo in sent[1:] if leo <= offset]
 
     def _copy(self) -> None:
         rng = self._rng
@@ -198,37 +200,38 @@ class Drawing:
             self._ends.append(base + count)
 
     def _hw_moves(self) -> None:
-        self._hw = self._rng.randint(self._start, self._leo)
+        self._hw = self._rng.randint(min(self._start, self._leo), self._leo)
         self.case.append(["hw", self._hw])
 
     def _truncate(self) -> None:
         rng = self._rng
-        self._forget()
-        if rng.random() < 0.15:
+        if rng.random() < 0.1:
             offset = rng.randint(0, self._leo + 2)
             self.case.append(["truncate-fully", offset])
+            self._cut(0)
             self._ends = [offset]
             self._start = self._hw = offset
             return
-        offset = rng.choice(self._ends) if rng.random() < 0.8 else rng.randint(0, self._leo + 1)
+        ends = self._ends[-3:] if rng.random() < 0.5 else self._ends
+        offset = rng.choice(ends) if rng.random() < 0.8 else rng.randint(0, self._leo + 1)
         self.case.append(["truncate", offset])
+        self._cut(offset)
         self._ends = [end for end in self._ends if end < offset] + [min(offset, self._leo)]
         self._hw, self._start = min(self._hw, offset), min(self._start, offset)
 
     def _start_moves(self) -> None:
-        self._forget()
         self._start = self._rng.randint(self._start, max(self._hw, self._start))
         self.case.append(["start", self._start])
 
     def _end(self) -> None:
         rng = self._rng
-        self._forget()
-        if rng.random() < 0.4:
+        if rng.random() < 0.5:
             self.case.append(["restart"])
             return
         lost = min(rng.choice((0, 0, 1, 2)), sum(end > self._start for end in self._ends[:-1]))
         if lost:
             del self._ends[-lost:]
+            self._cut(self._leo)
         recovery_point = rng.choice((0, self._leo, rng.choice(self._ends)))
         self.case.append(["crash", lost, recovery_point, self._start, rng.choice((0, self._hw))])
 

@@ -10,6 +10,7 @@ from sim.config import NEVER, resolve
 from sim.environment.storage import PeriodicFile, RecoveryError, Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
+from sim.protocol.log.producer_state import latest_batches
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
 from sim.protocol.replica.replica import Replica
@@ -119,7 +120,7 @@ def test_a_roll_saves_the_segments_before() -> None:
     machine = Machine(log_segment_bytes=300, sim_record_bytes=100)
     for _ in range(5):
         machine.write()
-    assert machine.storage.segments == [0, 3]
+    assert machine.storage.log.segments == [0, 3]
     assert machine.storage.recovery_point == 3
     assert [batch.base_offset for batch in machine.lose_power()] == [3, 4]
 
@@ -129,6 +130,56 @@ def test_a_controlled_shutdown_saves_everything() -> None:
     machine.write(3)
     machine.shut_down()
     assert machine.storage.power_lost(machine.now_us) == []
+
+
+# Log start, segments and producers.
+
+
+def test_a_log_start_between_batches_stays_where_it_is() -> None:
+    machine = Machine()
+    machine.write(2)
+    machine.replica.append_fetched(Batch(5, 6, 0, 9))
+    machine.replica.set_hw(7)
+    machine.replica.advance_log_start(3)
+    machine.shut_down()
+    machine.start()
+    assert (machine.replica.log.log_start, machine.replica.log.leo, machine.bases) == (3, 7, [5])
+
+
+def test_an_emptied_segment_says_where_the_log_ends() -> None:
+    machine = Machine()
+    machine.write(3)
+    machine.replica.truncate_to(1)
+    machine.write(2)
+    machine.storage.roll(machine.replica.log.batches[-1], machine.now_us)
+    machine.replica.truncate_to(1)
+    machine.shut_down()
+    machine.start()
+    assert (machine.replica.log.leo, machine.replica.log.segments) == (1, [0, 1])
+
+
+def test_a_log_that_ends_below_its_start_begins_anew() -> None:
+    machine = Machine()
+    machine.write(2)
+    machine.write(4)
+    machine.replica.truncate_to(4)
+    machine.replica.set_hw(4)
+    machine.replica.advance_log_start(3)
+    machine.shut_down()
+    machine.start()
+    log = machine.replica.log
+    assert (log.log_start, log.leo, log.segments, machine.replica.epochs.entries) == (3, 3, [3], [])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_restart_leaves_the_last_batch_of_each_producer(clean: bool) -> None:
+    machine = Machine()
+    for sequence in range(3):
+        machine.replica.append_new(sequence, 1, 0, (7, 0, sequence))
+    assert len(latest_batches(machine.replica.log, 7)) == 3
+    machine.shut_down() if clean else machine.kill()
+    machine.start()
+    assert latest_batches(machine.replica.log, 7) == machine.replica.log.batches[-1:]
 
 
 # Damage.
@@ -153,11 +204,11 @@ def test_a_corrupt_tail_may_reach_into_older_segments() -> None:
     machine = Machine(log_segment_bytes=300, sim_record_bytes=100)
     for _ in range(8):
         machine.write()
-    assert machine.storage.segments == [0, 3, 6]
+    assert machine.storage.log.segments == [0, 3, 6]
     machine.kill()
     assert len(machine.storage.corrupt_tail(6)) == 6
     machine.start()
-    assert (machine.bases, machine.storage.segments) == ([0, 1], [0])
+    assert (machine.bases, machine.storage.log.segments) == ([0, 1], [0])
     assert len(machine.storage.corrupt_tail(99)) == 2
     machine.start()
     assert machine.replica.log.leo == 0

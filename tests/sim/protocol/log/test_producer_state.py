@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.batch import NO_SEQUENCE, Batch
+from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.log.log import Log
 from sim.protocol.log.producer_state import RETAINED, check, latest_batches
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, ProduceRequest
 from sim.protocol.modes import MODES
@@ -10,19 +11,20 @@ from sim.protocol.replica.partition import Partition
 from tests.sim.protocol.recording import KIP101, Recorder, decision, partition
 
 
-def log(*sequences: tuple[int, int, int], count: int = 2) -> list[Batch]:
+def log(*sequences: tuple[int, int, int], count: int = 2) -> Log:
     """Batches of two records, with these sequences."""
-    return [
-        Batch(count * place, count * place + count - 1, 0, 100 + count * place, sequence)
-        for place, sequence in enumerate(sequences)
-    ]
+    one = Log()
+    for place, sequence in enumerate(sequences):
+        one.append_new(100 + count * place, count, 0, sequence)
+    return one
 
 
 def test_the_last_five_batches_of_the_latest_epoch_are_known() -> None:
-    batches = log((1, 0, 0), *((1, 1, 2 * number) for number in range(RETAINED + 1)), (2, 0, 0), NO_SEQUENCE)
-    assert [batch.base_sequence for batch in latest_batches(batches, 1)] == [10, 8, 6, 4, 2]
-    assert [batch.base_sequence for batch in latest_batches(batches[:3], 1)] == [2, 0]
-    assert latest_batches(batches, 3) == []
+    one = log((1, 0, 0), *((1, 1, 2 * number) for number in range(RETAINED + 1)), (2, 0, 0), NO_SEQUENCE)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == [10, 8, 6, 4, 2]
+    assert latest_batches(one, 3) == []
+    one.truncate_to(6)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == [2, 0]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +42,8 @@ def test_the_last_five_batches_of_the_latest_epoch_are_known() -> None:
     ],
 )
 def test_batch_is_appended_repeated_or_refused(sequence: tuple[int, int, int], error: str, repeats: int | None) -> None:
-    batches = log((1, 3, 0), (1, 3, 2))
-    assert check(batches, sequence, 2) == (error, None if repeats is None else batches[repeats])
+    one = log((1, 3, 0), (1, 3, 2))
+    assert check(one, sequence, 2) == (error, None if repeats is None else one.batches[repeats])
 
 
 def test_a_repetition_has_the_same_length() -> None:
@@ -49,9 +51,37 @@ def test_a_repetition_has_the_same_length() -> None:
 
 
 def test_repetition_beyond_five_batches_is_out_of_order() -> None:
-    batches = log(*((1, 0, 2 * number) for number in range(6)))
-    assert check(batches, (1, 0, 2), 2) == (NONE, batches[1])
-    assert check(batches, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    one = log(*((1, 0, 2 * number) for number in range(6)))
+    assert check(one, (1, 0, 2), 2) == (NONE, one.batches[1])
+    assert check(one, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+
+
+def test_a_snapshot_has_the_last_batch_of_each_producer() -> None:
+    one = log((1, 0, 0), (2, 0, 0), (1, 0, 2), (1, 0, 4))
+    one.producers.take_snapshot(6)
+    assert check(one, (1, 0, 0), 2) == (NONE, one.batches[0])
+    one.producers.load(0, 8, [0])
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == [4, 2]
+    assert check(one, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert check(one, (2, 0, 0), 2) == (NONE, one.batches[1])
+
+
+def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
+    one = log(*((1, 0, 2 * number) for number in range(4)))
+    one.roll(8)
+    one.append_new(0, 2, 0, (1, 0, 8))
+    one.truncate_to(8)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == [6]
+    one.truncate_to(4)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == [2, 0]
+
+
+def test_deleted_batches_are_known_until_the_log_is_read_again() -> None:
+    one = log((1, 0, 0), (2, 0, 0), (1, 0, 2))
+    one.advance_start(4)
+    assert check(one, (2, 0, 0), 2) == (NONE, one.below[1])
+    one.producers.load(4, 6, [0])
+    assert latest_batches(one, 2) == []
 
 
 def leader(host: Recorder, rule: str = "yes") -> Partition:
@@ -107,7 +137,7 @@ def test_truncated_batches_are_forgotten() -> None:
 def test_a_leader_knows_what_it_replicated() -> None:
     host = Recorder()
     one = partition(host, MODES["kip320"].rules)
-    for batch in log((1, 0, 0), (1, 0, 1), count=1):
+    for batch in log((1, 0, 0), (1, 0, 1), count=1).batches:
         one.append_fetched(batch)
     one.become_leader(decision(epoch=2), 0)
     send(one, 1)
