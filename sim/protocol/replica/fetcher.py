@@ -426,6 +426,7 @@ class Fetcher:
             self._host.reached(probe)
         if error == OFFSET_OUT_OF_RANGE:
             fetch.state = ReplicaState.ASKING_LATEST
+            fetch.out_of_range_epoch = asked_epoch
         elif error == LOG_TRUNCATION:
             fetch.state = TRUNCATING
             fetch.fetch_offset = fetch.replica.hw
@@ -468,8 +469,9 @@ class Fetcher:
         fetch = self.partitions.get(request.name)
         if fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST):
             if reply.error:
-                asked_epoch = fetch.leader_epoch if request.leader_epoch == NO_EPOCH else request.leader_epoch
-                self._on_error(fetch, request.name, reply.error, asked_epoch, now_us)
+                # It fetches again, and may be in range then (AbstractFetcherThread.handleOutOfRangeError).
+                fetch.state = COMPARING if self._truncates_on_fetch else FETCHING
+                self._on_error(fetch, request.name, reply.error, fetch.out_of_range_epoch, now_us)
             elif request.timestamp == LATEST:
                 self._on_latest(fetch, reply.offset)
             else:

@@ -46,9 +46,18 @@ class PartitionFetchState:
         state: what comes next.
         delayed_until_us: back-off after an error.
         rounds: questions for an epoch's end that were answered since truncation began.
+        out_of_range_epoch: leader epoch of the fetch that was out of range last.
     """
 
-    __slots__ = ("delayed_until_us", "fetch_offset", "leader_epoch", "replica", "rounds", "state")
+    __slots__ = (
+        "delayed_until_us",
+        "fetch_offset",
+        "leader_epoch",
+        "out_of_range_epoch",
+        "replica",
+        "rounds",
+        "state",
+    )
 
     def __init__(self, replica: Replica, leader_epoch: int, fetch_offset: int, state: ReplicaState) -> None:
         self.replica = replica
@@ -57,3 +66,4 @@ class PartitionFetchState:
         self.state = state
         self.delayed_until_us = 0
         self.rounds = 0
+        self.out_of_range_epoch = -1

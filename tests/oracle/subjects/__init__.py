@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.oracle.subjects import (
     epoch_cache,
+    follower,
     kraft_controller,
     log,
     partition,
@@ -19,5 +20,14 @@ if TYPE_CHECKING:
 
 SUBJECTS: Final[dict[str, Subject]] = {
     module.SUBJECT.name: module.SUBJECT
-    for module in (epoch_cache, partition_change, kraft_controller, partition, log, zk_election, zk_controller)
+    for module in (
+        epoch_cache,
+        partition_change,
+        kraft_controller,
+        partition,
+        log,
+        follower,
+        zk_election,
+        zk_controller,
+    )
 }

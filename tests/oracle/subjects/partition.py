@@ -192,7 +192,7 @@ class Driver:
         """Somebody asks."""
         partition = self.partition
         if name == "fetch":
-            return self._fetch(*values)
+            return self.fetch(*values)
         if name == "read":
             offset, leader_epoch = values
             if error := partition.check_fetch(offset, leader_epoch, -1, True):
@@ -233,7 +233,7 @@ class Driver:
             return error
         return NOT_LEADER_OR_FOLLOWER
 
-    def _fetch(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, last_epoch: int) -> Any:
+    def fetch(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, last_epoch: int) -> Any:
         """As `sim.hosts.serving` does it."""
         partition = self.partition
         hw = partition.hw

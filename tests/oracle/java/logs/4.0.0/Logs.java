@@ -4,6 +4,7 @@ import java.io.File;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -76,6 +77,21 @@ final class Logs {
 
     static MemoryRecords batch(long base, int count, int epoch) {
         return batch(base, count, epoch, -1L, (short) -1, -1);
+    }
+
+    /** Batches, each by its first and last offset and leader epoch. */
+    static MemoryRecords records(List<Object> batches) {
+        ByteBuffer all = ByteBuffer.allocate(4096 * (1 + batches.size()));
+        for (Object each : batches) {
+            long base = Subject.offset(Subject.list(each).get(0)), last = Subject.offset(Subject.list(each).get(1));
+            all.put(batch(base, (int) (last - base + 1), ((Number) Subject.list(each).get(2)).intValue()).buffer());
+        }
+        all.flip();
+        return MemoryRecords.readableRecords(all);
+    }
+
+    static MemoryRecords memory(Object records) {
+        return (MemoryRecords) records;
     }
 
     static Optional<Integer> epoch(long value) {

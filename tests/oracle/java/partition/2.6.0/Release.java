@@ -127,6 +127,14 @@ final class Release implements PartitionStateStore {
         return null;
     }
 
+    long logStart() {
+        return log.logStartOffset();
+    }
+
+    void deleteBefore(long offset) throws Exception {
+        log.maybeIncrementLogStartOffset(Math.min(offset, log.highWatermark()), kafka.log.ClientRecordDeletion$.MODULE$);
+    }
+
     void truncate(long offset) {
         log.truncateTo(offset);
     }

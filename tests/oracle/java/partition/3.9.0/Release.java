@@ -36,6 +36,7 @@ import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.FetchIsolation;
 import org.apache.kafka.storage.internals.log.FetchParams;
 import org.apache.kafka.storage.internals.log.LogReadInfo;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 import scala.Option;
 import scala.Some;
@@ -185,6 +186,14 @@ final class Release implements AlterPartitionManager {
     String copy(int count, int epoch) {
         partition.appendRecordsToFollowerOrFutureReplica(Logs.batch(log.logEndOffset(), count, epoch), false);
         return null;
+    }
+
+    long logStart() {
+        return log.logStartOffset();
+    }
+
+    void deleteBefore(long offset) throws Exception {
+        log.maybeIncrementLogStartOffset(Math.min(offset, log.highWatermark()), LogStartOffsetIncrementReason.ClientRecordDeletion);
     }
 
     void truncate(long offset) {

@@ -33,6 +33,7 @@ import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogReadInfo;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.OffsetResultHolder;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
@@ -168,6 +169,14 @@ final class Release implements AlterPartitionManager {
     String copy(int count, int epoch) {
         partition.appendRecordsToFollowerOrFutureReplica(Logs.batch(log.logEndOffset(), count, epoch), false, epoch);
         return null;
+    }
+
+    long logStart() {
+        return log.logStartOffset();
+    }
+
+    void deleteBefore(long offset) throws Exception {
+        log.maybeIncrementLogStartOffset(Math.min(offset, log.highWatermark()), LogStartOffsetIncrementReason.ClientRecordDeletion);
     }
 
     void truncate(long offset) {

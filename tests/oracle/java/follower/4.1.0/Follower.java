@@ -1,0 +1,249 @@
+package highwater;
+
+import java.io.File;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+import kafka.server.AbstractFetcherThread;
+import kafka.server.FailedPartitions;
+import kafka.server.InitialFetchState;
+import kafka.server.OffsetTruncationState;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData.OffsetForLeaderPartition;
+import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.FetchRequest;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.server.LeaderEndPoint;
+import org.apache.kafka.server.PartitionFetchState;
+import org.apache.kafka.server.ReplicaFetch;
+import org.apache.kafka.server.ReplicaState;
+import org.apache.kafka.server.ResultWithPartitions;
+import org.apache.kafka.server.common.OffsetAndEpoch;
+import org.apache.kafka.server.network.BrokerEndPoint;
+import org.apache.kafka.server.storage.log.UnexpectedAppendOffsetException;
+import org.apache.kafka.storage.internals.log.LogAppendInfo;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.Option;
+import scala.Some;
+
+/** A fetcher of 4.1 to 4.3 over a log, which does with it what ReplicaFetcherThread does. */
+final class Follower {
+    private static final TopicPartition NAME = new TopicPartition("t", 0);
+    private static final BrokerEndPoint LEADER = new BrokerEndPoint(1, "localhost", 9092);
+
+    private final UnifiedLog local;
+    private final FailedPartitions failed = new FailedPartitions();
+    private final FollowerSubject subject;
+    private final Fetching fetcher;
+
+    Follower(File folder, Clock clock, FollowerSubject subject) throws Exception {
+        this.subject = subject;
+        local = Logs.open(folder, Logs.config(Map.of()), 0, 0, true, clock);
+        fetcher = new Fetching(new Leader());
+    }
+
+    private final class Leader implements LeaderEndPoint {
+        @Override
+        public boolean isTruncationOnFetchSupported() {
+            return true;
+        }
+
+        @Override
+        public void initiateClose() { }
+
+        @Override
+        public void close() { }
+
+        @Override
+        public BrokerEndPoint brokerEndPoint() {
+            return LEADER;
+        }
+
+        /** As RemoteLeaderEndPoint does it, without a session. */
+        @Override
+        public ResultWithPartitions<Optional<ReplicaFetch>> buildFetch(Map<TopicPartition, PartitionFetchState> partitions) {
+            PartitionFetchState state = partitions.get(NAME);
+            if (state == null || !state.isReadyForFetch())
+                return new ResultWithPartitions<>(Optional.empty(), Set.of());
+            Map<TopicPartition, FetchRequest.PartitionData> asked = new HashMap<>();
+            asked.put(NAME, new FetchRequest.PartitionData(Uuid.ZERO_UUID, state.fetchOffset(), local.logStartOffset(),
+                1_000_000, Optional.of(state.currentLeaderEpoch()), state.lastFetchedEpoch()));
+            return new ResultWithPartitions<>(Optional.of(
+                new ReplicaFetch(asked, FetchRequest.Builder.forReplica((short) 12, FollowerSubject.LOCAL, 1, 0, 1, asked))),
+                Set.of());
+        }
+
+        @Override
+        public Map<TopicPartition, FetchResponseData.PartitionData> fetch(FetchRequest.Builder request) {
+            FetchRequest.PartitionData asked = request.fetchData().get(NAME);
+            Object answer = subject.fetch(asked.fetchOffset, asked.currentLeaderEpoch.orElse(-1),
+                asked.lastFetchedEpoch.orElse(-1));
+            FetchResponseData.PartitionData data = new FetchResponseData.PartitionData();
+            if (answer instanceof String)
+                return Map.of(NAME, data.setErrorCode(Errors.valueOf((String) answer).code()));
+            List<Object> read = Subject.list(answer);
+            data.setHighWatermark((Long) read.get(0)).setLogStartOffset((Long) read.get(1));
+            if (read.get(2) == null)
+                return Map.of(NAME, data.setRecords(Logs.records(Subject.list(read.get(3)))));
+            List<Object> diverging = Subject.list(read.get(2));
+            return Map.of(NAME, data.setRecords(Logs.records(List.of())).setDivergingEpoch(
+                new FetchResponseData.EpochEndOffset().setEpoch((Integer) diverging.get(0))
+                    .setEndOffset((Long) diverging.get(1))));
+        }
+
+        private OffsetAndEpoch offset(Object answer, int leaderEpoch) {
+            if (answer instanceof String)
+                throw Errors.valueOf((String) answer).exception();
+            return new OffsetAndEpoch((Long) answer, leaderEpoch);
+        }
+
+        @Override
+        public OffsetAndEpoch fetchEarliestOffset(TopicPartition name, int leaderEpoch) {
+            return offset(subject.earliest(leaderEpoch), leaderEpoch);
+        }
+
+        @Override
+        public OffsetAndEpoch fetchLatestOffset(TopicPartition name, int leaderEpoch) {
+            return offset(subject.latest(leaderEpoch), leaderEpoch);
+        }
+
+        @Override
+        public OffsetAndEpoch fetchEarliestLocalOffset(TopicPartition name, int leaderEpoch) {
+            throw new UnsupportedOperationException();
+        }
+
+        public OffsetAndEpoch fetchEarliestPendingUploadOffset(TopicPartition name, int leaderEpoch) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Map<TopicPartition, EpochEndOffset> fetchEpochEndOffsets(Map<TopicPartition, OffsetForLeaderPartition> asked) {
+            OffsetForLeaderPartition one = asked.get(NAME);
+            List<Object> end = Subject.list(subject.epochEnd(one.currentLeaderEpoch(), one.leaderEpoch()));
+            return Map.of(NAME, new EpochEndOffset().setErrorCode(Errors.valueOf((String) end.get(0)).code())
+                .setLeaderEpoch((Integer) end.get(1)).setEndOffset((Long) end.get(2)));
+        }
+    }
+
+    private final class Fetching extends AbstractFetcherThread {
+        Fetching(LeaderEndPoint leader) {
+            super("fetcher", "fetcher", leader, failed, null, 0, false, new BrokerTopicStats(false));
+        }
+
+        @Override
+        public Option<LogAppendInfo> processPartitionData(TopicPartition name, long offset, int leaderEpoch,
+            FetchResponseData.PartitionData data) {
+            if (offset != local.logEndOffset())
+                throw new IllegalStateException("offset mismatch");
+            var records = Logs.memory(FetchResponse.recordsOrFail(data));
+            LogAppendInfo appended;
+            try {
+                appended = local.appendAsFollower(records, leaderEpoch);
+            } catch (UnexpectedAppendOffsetException refused) {
+                long end = local.logEndOffset();
+                if (end != local.logStartOffset() || refused.firstOffset >= end || refused.lastOffset < end)
+                    throw refused;
+                local.truncateFullyAndStartAt(refused.firstOffset, Optional.empty());
+                appended = local.appendAsFollower(records, leaderEpoch);
+            }
+            try {
+                local.maybeUpdateHighWatermark(data.highWatermark());
+                local.maybeIncrementLogStartOffset(data.logStartOffset(), LogStartOffsetIncrementReason.LeaderOffsetIncremented);
+            } catch (java.io.IOException error) {
+                throw new IllegalStateException(error);
+            }
+            return new Some<>(appended);
+        }
+
+        @Override
+        public void truncate(TopicPartition name, OffsetTruncationState state) {
+            local.truncateTo(state.offset());
+        }
+
+        @Override
+        public void truncateFullyAndStartAt(TopicPartition name, long offset) {
+            local.truncateFullyAndStartAt(offset, Optional.empty());
+        }
+
+        @Override
+        public Optional<Integer> latestEpoch(TopicPartition name) {
+            return local.latestEpoch();
+        }
+
+        @Override
+        public long logStartOffset(TopicPartition name) {
+            return local.logStartOffset();
+        }
+
+        @Override
+        public long logEndOffset(TopicPartition name) {
+            return local.logEndOffset();
+        }
+
+        @Override
+        public Optional<OffsetAndEpoch> endOffsetForEpoch(TopicPartition name, int epoch) {
+            return local.endOffsetForEpoch(epoch);
+        }
+
+        public boolean shouldFetchFromLastTieredOffset(TopicPartition name, long leaderEnd, long end) {
+            return false;
+        }
+    }
+
+    void close() {
+        fetcher.fetcherStats().unregister();
+        local.closeHandlers();
+    }
+
+    void own(int count, int epoch) {
+        local.appendAsFollower(Logs.batch(local.logEndOffset(), count, epoch), epoch);
+    }
+
+    void highWatermark(long offset) throws Exception {
+        local.updateHighWatermark(offset);
+    }
+
+    /** As ReplicaManager.initialFetchOffset. */
+    void follow(int leaderEpoch) {
+        long offset = local.latestEpoch().isPresent() ? local.logEndOffset() : local.highWatermark();
+        fetcher.addPartitions(new scala.collection.immutable.Map.Map1<>(NAME,
+            new InitialFetchState(Option.empty(), LEADER, leaderEpoch, offset)));
+    }
+
+    void leave() {
+        fetcher.removePartitions(new scala.collection.immutable.Set.Set1<>(NAME));
+        failed.removeAll(new scala.collection.immutable.Set.Set1<>(NAME));
+    }
+
+    void work() {
+        fetcher.doWork();
+    }
+
+    List<Object> state() {
+        List<Object> shown = new ArrayList<>();
+        Option<PartitionFetchState> state = fetcher.fetchState(NAME);
+        if (state.isEmpty())
+            shown.add(failed.contains(NAME) ? "failed" : null);
+        else
+            shown.add(Arrays.asList(state.get().state() == ReplicaState.FETCHING ? "fetching" : "truncating",
+                state.get().currentLeaderEpoch()));
+        List<Object> batches = new ArrayList<>(), epochs = new ArrayList<>();
+        for (var segment : local.logSegments())
+            for (var batch : segment.log().batches())
+                if (batch.lastOffset() >= local.logStartOffset())
+                    batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
+        local.leaderEpochCache().epochWithOffsets().forEach((epoch, from) -> epochs.add(Arrays.asList(epoch, from)));
+        shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), local.highWatermark(), epochs, batches));
+        return shown;
+    }
+}
