@@ -135,6 +135,10 @@ class Fetch(Omission):
         self._request.omission = self
         super().begin()
 
+    def dispose(self) -> None:
+        """See `Omission.dispose`."""
+        self._request.omission = None
+
     def settle(self, now_us: int) -> None:
         """See `Omission.settle`; one that is not `delayed` any more is about to be answered, if it waits."""
         server, asker, request, wait_us = self._server, self._asker, self._request, self._wait_us

@@ -145,6 +145,9 @@ class Node:
         self.life.open = False
         self.life.held = None
 
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+
     def end_omissions(self, kind: type[Omission] = Omission) -> None:
         """Something about this node is about to change that no call to it tells: end omissions of a kind."""
         for omission in self.life.omissions[:]:
@@ -433,6 +436,8 @@ class Network:
         for node in self.nodes.values():
             node.out.clear()
             node.incoming.clear()
+            for omission in node.life.omissions:
+                omission.dispose()
             node.life.omissions.clear()
         self.nodes.clear()
         for link in self._links.values():

@@ -66,6 +66,8 @@ class Cluster:
         administrator: who changes settings.
     """
 
+    __deletable__ = ("_supervisor", "machines")
+
     def __init__(
         self,
         *,
@@ -99,6 +101,7 @@ class Cluster:
         self.rules = dict(rules)
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
+        self._ended: list[Broker] = []
         self.machines = Machines(self, self.settings, streams, kernel, self.recorder)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
@@ -130,8 +133,13 @@ class Cluster:
         """The run is over and looked at: let go of what knows each other, so that it needs no garbage collector."""
         for process in self.running.values():
             process.end()
+        for process in (*self.running.values(), *self._ended):
+            process.dispose()
         self.running.clear()
+        self._ended.clear()
         self.control.ended = self.control.changed = None
+        self.control.dispose()
+        del self._supervisor, self.machines
         self.recorder.dispose()
         self.network.dispose()
         self.kernel.dispose()
@@ -243,6 +251,7 @@ class Cluster:
         process = self.running.pop(broker, None)
         if process is None:
             return False
+        self._ended.append(process)
         if kind == SHUTDOWN and process.partition is not None:
             self._close_session(broker, process)
         lost = self.machines.ended(process, kind, loses)

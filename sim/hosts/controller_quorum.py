@@ -57,6 +57,8 @@ class ControllerQuorum(ControlPlane):
         epoch: how many controllers were active, this one included.
     """
 
+    __deletable__ = ("active", "log", "sessions")
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.log = MetadataLog(self, setup.kernel)
@@ -71,6 +73,10 @@ class ControllerQuorum(ControlPlane):
         self._failing_over = False
         self._forced = False
         self._take_over()
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        del self.active, self.log, self.sessions
 
     def broker(self, startup: Startup) -> Broker:
         """See `ControlPlane.broker`."""

@@ -50,6 +50,7 @@ class KRaftBroker(Broker):
         fenced: whether it is, for all that the controller has told it.
     """
 
+    __deletable__ = ("_sender",)
     __slots__ = (
         "_asked",
         "_assigning",
@@ -97,6 +98,11 @@ class KRaftBroker(Broker):
         super().end()
         self._unpublished.clear()
         self._sender = AlterPartitionManager(self)
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        del self._sender
+        self._asked = None
 
     def _register(self, _: object) -> None:
         self._registering = BrokerRegistrationRequest(

@@ -116,6 +116,10 @@ class ZooKeeperBroker(Broker):
         self.module.end()
         self._shutdown.end()
 
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        self.module.dispose()
+
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`."""
         super().peer_up(peer)

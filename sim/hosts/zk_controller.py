@@ -72,6 +72,8 @@ class ControllerModule:
         controller: the controller itself.
     """
 
+    __deletable__ = ("controller",)
+
     def __init__(
         self,
         node: Node,
@@ -98,6 +100,10 @@ class ControllerModule:
         self._node = NOBODY
         self._at_zookeeper = nothing
         self._queues.clear()
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        del self.controller
 
     # The election.
 

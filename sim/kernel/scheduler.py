@@ -100,6 +100,9 @@ class Omission:
         """Work out where it is by now: what came of it so far, and what is under way."""
         raise NotImplementedError
 
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+
 
 ALWAYS: Final = Gate()
 FIRST: Final = 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 from dataclasses import replace
@@ -325,3 +326,20 @@ def test_a_story_that_was_given_up_is_neither_broken_nor_told() -> None:
     canary = load("canary").with_settings({"sim.event.budget": 50})
     row = run_row(canary, "hw", 0)
     assert (row["verdict"], row["violations"], row["expected"]) == ("exhausted", "", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("chaos", "hw"), ("chaos", "kip320"), ("sessions", "kraft"), ("elr-chaos", "elr")]
+)
+def test_a_run_leaves_nothing_to_the_garbage_collector(name: str, mode: str) -> None:
+    """What is in no cycle is freed at once, and its memory used by the next run while the processor still has it."""
+    scenario = load(name)
+    run_row(scenario, mode, 0)
+    gc.collect()
+    gc.disable()
+    try:
+        for seed in range(1, 9):
+            run_row(scenario, mode, seed)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
