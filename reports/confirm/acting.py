@@ -481,7 +481,8 @@ class Actor:
             told = sum(at_us is not None for _, at_us in self.story.met)
             return changes_of(self.cluster.history.states) >= milestone.changes and told >= milestone.told
 
-        if not self._in_vain:
+        # Without a look: what waits until a step was seen and acted on goes on at the second one.
+        if not self._in_vain and not over([]):
             self._behind = True
             self._in_vain = not self._wait(over, _REACH_S)
             self._behind = False

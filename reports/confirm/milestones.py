@@ -61,10 +61,23 @@ def milestones(
     found = []
     for line, at_us in zip(script, times_us(result.trace, script, batches), strict=True):
         told = sum(met_us < at_us for met_us, _ in came)
+        # What comes at the same moment, but is told of before the line is.
+        own = (
+            place
+            for place in range(told, len(came))
+            if came[place][0] == at_us and came[place][1].step == line.do and came[place][1].broker in _brokers(line)
+        )
+        told = next(own, told)
         following = came[told][1] if told < len(came) else None
         if following is not None and following.step == "shutdown" and following.broker in stopping:
             told += 1
         found.append(Milestone(len(simulated_changes(result, at_us - 1, elr=elr)), told))
         if line.do == "controlled-restart":
             stopping.add(line.params["broker"])
+    return found
+
+
+def _brokers(line: ScriptLine) -> Sequence[int]:
+    """The brokers that a line of a script strikes."""
+    found: list[int] = line.params.get("brokers", [line.params.get("broker")])
     return found

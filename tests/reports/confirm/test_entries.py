@@ -11,7 +11,7 @@ from reports.confirm.release import Release, mode_of
 from reports.kafka import releases
 from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
-from tests.confirm.__main__ import PAGE, RUNS, harness, renewed, table
+from tests.confirm.__main__ import COUNTED, PAGE, RUNS, file_of, harness, is_present, renewed, table
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
 
 
@@ -41,7 +41,8 @@ def test_the_table_says_what_was_confirmed() -> None:
         "seconds": 21.2,
         "day": "2026-01-02",
         "differs": [],
-        "harness": harness("last-replica-standing"),
+        "harness": harness(),
+        "file": file_of("last-replica-standing"),
     }
     bad = {**good, "release": "3.9.0", "code": 1, "differs": [{"what": "verdict"}, {"what": "log of broker 1"}]}
     old = {**good, "release": "2.6.0", "harness": "another", "day": "2026-01-01"}
@@ -49,6 +50,14 @@ def test_the_table_says_what_was_confirmed() -> None:
     row = "2.6.0 (21)*, 4.1.0 (21/20) | 3.9.0: verdict, log of broker 1 | 2026-01-02 |"
     assert f"| `last-replica-standing` | {row}" in text
     assert "| `missed-bounce` | - |  | - |" in text
+
+
+def test_a_run_counts_if_harness_and_scenario_are_the_present_ones() -> None:
+    run = {"scenario": "canary", "harness": harness(), "file": file_of("canary")}
+    assert is_present(run)
+    assert all(is_present({**run, "harness": one}) for one in COUNTED)
+    assert not is_present({**run, "harness": "another"})
+    assert not is_present({**run, "file": file_of("kip903")})
 
 
 def test_the_page_has_the_table_of_the_runs() -> None:

@@ -93,6 +93,17 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
     assert told[kill] < told[-1]
 
 
+def test_what_comes_at_the_same_moment_is_waited_for_if_it_is_told_of_before_the_line() -> None:
+    scenario = load("kip101-scenario-1")
+    result = run(scenario, mode("kip279"), 0, trace=True)
+    rules = RulesInForce(mode("kip279").rules, {})
+    script = [line for line in scenario.script if rules.fit(line.rules, None)]
+    story = [line for line in scenario.story if rules.fit(line.rules, None)]
+    place = next(number for number, line in enumerate(script) if line.do == "kill" and line.params["broker"] == 2)
+    told = milestones(result, script, story, {"m1": 0, "m2": 1}, elr=False)[place].told
+    assert [line.pattern.step for line in story[told - 1 : told + 1]] == ["settled", "kill"]
+
+
 def test_states_of_brokers_are_counted_as_those_of_the_simulation() -> None:
     nobody, first = State(leader=-1, isr=(1, 2)), State(leader=1, leader_epoch=0, isr=(1, 2))
     shrunk = State(leader=1, leader_epoch=0, isr=(1,))
