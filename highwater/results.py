@@ -214,8 +214,7 @@ class Explanation:
 
         story = _table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
         takes, hidden = said.rows(self.necessary, said.MOST)
-        more = [f"{hidden} earlier messages are necessary, too"] if hidden else []
-        needs = _table(["at", "necessary", ""], takes) + _lines([*more, *said.tried(self.necessary)])
+        needs = _table(["at", "necessary", ""], takes) + _lines(said.tried(self.necessary, hidden))
         turn = _lines(said.turn(self.curve, self.shrunk.found.symptom.kind))
         shares = _table(said.SHARES, said.shares(self.curve))
         kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -90,6 +91,8 @@ def command(
         return exits.EXPECTED
     ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
     ui.line(small.said(found, took))
+    if not found.whole:
+        ui.line(small.unfinished(found))
     for sentence in waits_for(result):
         ui.line(sentence)
     _show_story(ui, explained.story)
@@ -98,6 +101,7 @@ def command(
     _show_remedies(ui, explained.remedies)
     ui.line()
     ui.line(f"Replay: {result.row['replay']}")
+    ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
     ui.line(f"written to {place.path}")
     return exits.EXPECTED
 
@@ -117,9 +121,7 @@ def _show_necessary(ui: Ui, takes: Necessary, *, whole: bool) -> None:
     ui.line("Necessary" if whole else "Left when the budget was used up", style="bold")
     rows, hidden = said.rows(takes, said.MOST)
     ui.table(["at", "what", ""], rows)
-    if hidden:
-        ui.line(f"{hidden} earlier messages are necessary, too: --json names them")
-    for line in said.tried(takes):
+    for line in said.tried(takes, hidden):
         ui.line(line)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reports import exits, options
-from reports.commands.triage import progress
+from reports.commands.triage import SHRINKS, progress
 from reports.options import Command, ui_options
 from scenarios import paths
 
@@ -45,7 +45,7 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int) -> 
     store = Store(folder)
     found = None
     if most is not None:
-        found = triage(store, most, processes=local, tell=progress(ui))
+        found = triage(store, most, processes=local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
     text = page(store, found)
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:

@@ -83,7 +83,7 @@ def command(
     ui.line(small.said(found, took), style="bold")
     ui.line(f"Kept: {small.kept(found)}. {small.cause(found)}")
     if not found.whole:
-        ui.line("The budget is used up: it may not be the smallest")
+        ui.line(small.unfinished(found))
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
     ui.line(f"written to {place.path}")
     return exits.EXPECTED

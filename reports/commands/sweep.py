@@ -121,6 +121,10 @@ def command(
         ui.json({"schema_version": SCHEMA_VERSION, **summary})
     else:
         _show(ui, folder, summary)
+        if summary["failing"] and any(scenario.drawn for scenario in chosen):
+            ui.line()
+            told = f"highwater triage {folder.shown} puts them in buckets by cause"
+            ui.line(f"Why: {told}, and highwater explain tells of one")
     for reason in summary["inconclusive"]:
         ui.warn(f"highwater: inconclusive: {reason}")
     return int(summary["exit_code"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NOTE_SECONDS: Final = 5
 """Between two notes about progress."""
+NOTE: Final = "looked at {} of {} failures"
+SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 
 @click.command("triage", cls=Command)
@@ -39,7 +42,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
     from scenarios.sweep.store import Store
 
     store = Store(folder)
-    found = triage.triage(store, most, kind, local, tell=progress(ui))
+    found = triage.triage(store, most, kind, local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:
         ui.warn(f"highwater: {shortcoming}")
@@ -54,7 +57,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
                 ui.line(side, style="bold")
                 headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
                 ui.table(headers, map(_row, buckets), numbers=["failures", "share", "smallest"])
-        _show_smallest(ui, found.buckets)
+        _show_smallest(ui, found.buckets, folder)
         for line in found.unexplained:
             ui.line(f"not looked at: {line}")
     return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
@@ -65,7 +68,8 @@ def _row(bucket: Bucket) -> tuple[object, ...]:
     return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
 
 
-def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...]) -> None:
+def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...], folder: str) -> None:
+    several = len({bucket.scenario for bucket in buckets}) > 1
     for bucket in buckets:
         if bucket.small is not None:
             ui.line()
@@ -76,9 +80,19 @@ def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...]) -> None:
             left = ", ".join(bucket.small.faults) or "no fault"
             ui.line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
             ui.line(bucket.smallest.replay)
+            ui.line(_explains(bucket, folder, several=several))
 
 
-def progress(ui: Ui) -> Callable[[int, int], None]:
+def _explains(bucket: Bucket, folder: str, *, several: bool) -> str:
+    """The command that tells the smallest seed of a bucket in sentences."""
+    one = bucket.smallest
+    words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
+    for pair in one.point.split():
+        words += ["--set", pair]
+    return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
+
+
+def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:
     """A note now and then about how far it is."""
     last = time.monotonic()
 
@@ -86,6 +100,6 @@ def progress(ui: Ui) -> Callable[[int, int], None]:
         nonlocal last
         if time.monotonic() - last >= NOTE_SECONDS:
             last = time.monotonic()
-            ui.note(f"looked at {done} of {there} failures")
+            ui.note(note.format(done, there))
 
     return tell

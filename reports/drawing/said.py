@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MOST: Final = 20
 """Rows of what is necessary that are shown."""
+SPARED_MOST: Final = 6
+"""Faults and batches that are not necessary by themselves: if there are more, they are counted in place of shown."""
+SPARED: Final = " *"
 SHOWN_TIMES: Final = 4
 """Times of alternatives that are shown."""
 SHARES: Final = ("as it was until", "violates", "95 %", "continuations")
@@ -32,17 +35,30 @@ def rows(takes: Necessary, most: int | None = None) -> tuple[list[tuple[str, str
         most: rows; the first messages are left out if there are more. None: all.
 
     Returns:
-        The rows, and how many were left out.
+        The rows, and how many messages were left out.
     """
-    parts, sent = list(_parts(takes)), takes.messages
+    parts, sent = list(_parts(takes, everything=_spared(takes) <= SPARED_MOST)), takes.messages
     hides = most is not None and len(parts) + len(sent) > most
     shown = [*parts, *_messages(sent[-most:] if hides and most else sent)]
     shown.sort(key=lambda row: row[0])
     return [(seconds(at_us), what, more) for at_us, what, more in shown], len(parts) + len(sent) - len(shown)
 
 
-def tried(takes: Necessary) -> Iterator[str]:
-    """What was tried of messages, and what came of it."""
+def tried(takes: Necessary, hidden: int = 0) -> Iterator[str]:
+    """What was tried of messages, and what came of it.
+
+    Args:
+        takes: what a violation takes.
+        hidden: how many messages `rows` left out.
+    """
+    if hidden:
+        yield f"{hidden} earlier messages are necessary, too: --json names them"
+    spared = _spared(takes)
+    without = "the violation stays, with another cause or on the other side of the promise"
+    if 0 < spared <= SPARED_MOST:
+        yield f"* without it {without}"
+    elif spared:
+        yield f"{spared} faults and batches more are left, without any one of which {without}: --json names them"
     for one in takes.alternatives:
         what, more = _message(one.messages[0])
         times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
@@ -60,18 +76,26 @@ def tried(takes: Necessary) -> Iterator[str]:
         yield "The budget is used up: not all messages were tried"
 
 
-def _parts(takes: Necessary) -> Iterator[tuple[int, str, str]]:
+def _spared(takes: Necessary) -> int:
+    return sum(not goes for _, goes in (*takes.faults, *takes.sends))
+
+
+def _parts(takes: Necessary, *, everything: bool) -> Iterator[tuple[int, str, str]]:
     for fault, goes in takes.faults:
+        if not (goes or everything):
+            continue
         trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
         fields: dict[str, Any] = {"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}
         yield fault.at_us, fault.kind, pairs(fields) + trigger + _but(goes=goes)
     for (first_id, records, acks, due_us), goes in takes.sends:
+        if not (goes or everything):
+            continue
         batch = {"record": first_id, "records": records, "acks": "all" if acks == -1 else acks}
         yield due_us, "batch", pairs(batch) + _but(goes=goes)
 
 
 def _but(*, goes: bool) -> str:
-    return "" if goes else " (without it the violation stays, with another cause or outside the promise)"
+    return "" if goes else SPARED
 
 
 def _messages(sent: Iterable[Sent]) -> Iterator[tuple[int, str, str]]:

@@ -126,6 +126,12 @@ def said(found: Shrunk, seconds: float) -> str:
     return f"{sizes(found)}, {found.runs} runs, {seconds:.1f} s"
 
 
+def unfinished(found: Shrunk) -> str:
+    """What it means that the budget was used up."""
+    also = f", and is cured by {', '.join(map(str, found.besides))}, too" if found.besides else ""
+    return f"The budget is used up: it may not be the smallest{also}; --budget 10m would go on"
+
+
 def kept(found: Shrunk) -> str:
     """What it violates, and on which side of the promise."""
     kind, side = found.symptom.kind, "inside" if found.symptom.inside else "outside"
@@ -144,6 +150,7 @@ def as_json(found: Shrunk) -> dict[str, Any]:
     return {
         **asdict(found.symptom),
         "cause": [str(repair) for repair in found.cause],
+        "cured_besides_by": [str(repair) for repair in found.besides],
         "repairs_asked": found.asked,
         "before": asdict(found.before),
         "after": asdict(found.after),

@@ -194,6 +194,7 @@ def triage(
     processes: int = 1,
     shrunk: int = SHRUNK,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
+    tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Triage:
     """Put the failures of a sweep into buckets.
 
@@ -204,6 +205,7 @@ def triage(
         processes: that do it.
         shrunk: of how many buckets, the first ones, the smallest seed is shrunk.
         tell: is called with how many are done, and how many there are.
+        tell_shrunk: the same for the smallest seeds of buckets.
 
     Raises:
         InputError: no run violated anything, or nothing of that kind.
@@ -217,7 +219,7 @@ def triage(
         bucket for group in _grouped(looked).values() for bucket in _buckets(group, sides[group[0].failure.inside])
     ]
     buckets.sort(key=lambda one: (not one.inside, -one.count, one.scenario, one.mode, one.kind, one.repair or "~"))
-    small = _each(_shrink, [(one.smallest, cases[one.smallest]) for one in buckets[:shrunk]], processes)
+    small = _each(_shrink, [(one.smallest, cases[one.smallest]) for one in buckets[:shrunk]], processes, tell_shrunk)
     small += [(None, None)] * (len(buckets) - len(small))
     pairs = list(zip(buckets, small, strict=True))
     return Triage(

@@ -48,6 +48,7 @@ class Shrunk:
         after: and that of the smallest.
         runs: how many were made.
         whole: whether there was time for all of it; otherwise it may not be 1-minimal.
+        besides: what else cures it by itself, where there was no time to look for a run that nothing else cures.
     """
 
     case: Case
@@ -58,6 +59,7 @@ class Shrunk:
     after: Size
     runs: int
     whole: bool
+    besides: tuple[Repair, ...] = ()
 
 
 def shrink(
@@ -77,13 +79,14 @@ def shrink(
     keeper = Keeper(trials, case, symptom)
     shrinker = _Shrinker(case, keeper, lambda found: tell(found, trials.runs))
     whole = True
+    besides: tuple[Repair, ...] = ()
     try:
         shrinker.work()
         shrinker.look_back()
     except OutOfTimeError:
         whole = False
         trials.has_time = True
-        shrinker.go_back()
+        besides = shrinker.settle()
     return Shrunk(
         case=shrinker.case,
         symptom=symptom,
@@ -93,6 +96,7 @@ def shrink(
         after=_size(shrinker.case, trials),
         runs=trials.runs,
         whole=whole,
+        besides=besides,
     )
 
 
@@ -108,6 +112,7 @@ class _Shrinker:
         self._keeper = keeper
         self._tell = tell
         self._confirmed_before = [case]
+        self._taken: list[Case] = []
 
     def work(self) -> None:
         """Every way of making it smaller, until none does."""
@@ -145,11 +150,17 @@ class _Shrinker:
         self.case = found
         return changed
 
+    def settle(self) -> tuple[Repair, ...]:
+        """Out of time: the smallest case so far, and what cures it besides; it was not looked for something smaller."""
+        self.case = min([self.case, *self._taken], key=lambda case: len(case.faults) + len(case.sends))
+        return tuple(repair for repair in self._keeper.cause_of(self.case) if repair not in self._keeper.cause)
+
     def _take(self, case: Case | None) -> bool:
         """Go on with a case, if all is kept."""
         if case is None or case.key == self.case.key or not self._keeper.holds(case):
             return False
         self.case = case
+        self._taken.append(case)
         self._tell(case)
         return True
 
