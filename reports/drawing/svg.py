@@ -126,9 +126,9 @@ def to_svg(picture: Picture, part: str = "") -> str:
         tops.append(tops[-1] + max(LINE * len(lines) + 4, log + 6))
     measures = _Measures(picture, tops, texts)
     height = round(tops[-1] + 16)
-    svg = Element(
-        "svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {height}", width=str(WIDTH), role="img"
-    )
+    svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {height}", role="img")
+    # Without its height a browser makes it as high as the window.
+    svg.attrib |= {"width": str(WIDTH), "height": str(height)}
     _title(svg, picture.title[0])
     SubElement(svg, "style").text = STYLE
     _definitions(svg)

@@ -152,7 +152,7 @@ class _Shrinker:
 
     def settle(self) -> tuple[Repair, ...]:
         """Out of time: the smallest case so far, and what cures it besides; it was not looked for something smaller."""
-        self.case = min([self.case, *self._taken], key=lambda case: len(case.faults) + len(case.sends))
+        self.case = min([self.case, *reversed(self._taken)], key=lambda case: len(case.faults) + len(case.sends))
         return tuple(repair for repair in self._keeper.cause_of(self.case) if repair not in self._keeper.cause)
 
     def _take(self, case: Case | None) -> bool:
