@@ -17,6 +17,7 @@ TABLES: Final = (
     "consumer_truncation",
     "elr_partition_change",
     "elr_partition_change_4_3",
+    "replica_4_3",
 )
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from sim.protocol.modes import MODES
 from sim.protocol.rules import Rules
 from tests.conformance.cases import Case
 from tests.conformance.releases import quorum_rules
@@ -80,6 +81,8 @@ def rules_for(case: Case) -> Mapping[str, Rules]:
     """The rules under which a case runs, by name."""
     if case.table.startswith("elr_partition_change"):
         return quorum_rules(case)
+    if case.table == "replica_4_3":
+        return {"elr-4.3": MODES["elr-4.3"].rules}
     if _is_of_kraft(case):
         return {"kraft": KRAFT}
     return {**_rules_with_zookeeper(case), **({"kraft": KRAFT} if _is_for_all(case) else {})}

@@ -94,5 +94,5 @@ def _do(cache: EpochCache, name: str, values: list[int], *, names_epochs: bool) 
 
 
 SUBJECT: Final = Subject(
-    "epoch-cache", "highwater.EpochCache", since("1.1.1"), draw, run, quick=20_000, usual=200_000, deep=1_000_000
+    "epoch-cache", "highwater.EpochCache", since("1.1.1"), draw, run, quick=5_000, usual=50_000, deep=1_000_000
 )

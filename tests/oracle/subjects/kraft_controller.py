@@ -297,8 +297,8 @@ SUBJECT: Final = Subject(
     since("3.9.0"),
     draw,
     run,
-    quick=1_000,
-    usual=10_000,
+    quick=300,
+    usual=2_000,
     deep=40_000,
     names_brokers=True,
 )

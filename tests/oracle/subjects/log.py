@@ -253,7 +253,7 @@ SUBJECT: Final = Subject(
     since("3.9.0"),
     draw,
     run,
-    quick=500,
+    quick=250,
     usual=2_000,
     deep=20_000,
     uses=("logs",),
