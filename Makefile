@@ -149,7 +149,7 @@ oracle-record: venv
 # fetches what `make oracle` does.
 confirm: venv
 	$(BIN)/python -m tests.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
-		$(if $(REPEAT),--repeat $(REPEAT))
+		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(SCENARIO)$(RELEASE)$(REPEAT),,--minutes 18)
 
 clean:
 	rm -rf .venv .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo

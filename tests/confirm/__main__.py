@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from dataclasses import asdict
 from hashlib import sha256
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
@@ -37,6 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.confirm", description=__doc__)
     parser.add_argument("--scenario", help="entries of this scenario only")
     parser.add_argument("--release", help="entries of this release only")
+    parser.add_argument("--minutes", type=float, help="only the fastest, as many as that takes by what is recorded")
     parser.add_argument("--repeat", type=int, default=1, help="real runs of each")
     parser.add_argument(
         "--fill",
@@ -55,6 +57,8 @@ def main() -> int:
         for entry in ENTRIES
         if arguments.scenario in (None, entry.scenario) and arguments.release in (None, entry.release)
     ]
+    if arguments.minutes is not None:
+        wanted = fastest(wanted, 60 * arguments.minutes, _read(RUNS))
     rounds = _lacking(wanted, arguments.repeat, arguments.output) if arguments.fill else wanted * arguments.repeat
     for entry in rounds:
         failed += not _run(entry, arguments.output)
@@ -82,6 +86,18 @@ def is_present(run: Mapping[str, Any]) -> bool:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def fastest(wanted: Iterable[Entry], seconds: float, lines: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """The entries that take least, by the median of their good runs, as many as fit into so many seconds."""
+    taken: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        if line["code"] == 0:
+            taken.setdefault((line["scenario"], line["release"]), []).append(line["seconds"])
+    known = {entry: median(taken[key]) for entry in wanted if (key := (entry.scenario, entry.release)) in taken}
+    order = sorted(known, key=lambda entry: known[entry])
+    ends = accumulate(known[entry] for entry in order)
+    return [entry for entry, end in zip(order, ends, strict=True) if end <= seconds]
 
 
 def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry]:

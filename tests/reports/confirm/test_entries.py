@@ -11,7 +11,7 @@ from reports.confirm.release import Release, mode_of
 from reports.kafka import releases
 from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
-from tests.confirm.__main__ import COUNTED, PAGE, RUNS, file_of, harness, is_present, renewed, table
+from tests.confirm.__main__ import COUNTED, PAGE, RUNS, fastest, file_of, harness, is_present, renewed, table
 from tests.confirm.entries import ENTRIES, WITHOUT, Entry
 
 
@@ -31,6 +31,18 @@ def test_an_entry_can_be_acted_out(entry: Entry) -> None:
     assert mode.name in scenario.expect
     rules = RulesInForce(mode.rules, {})
     assert actions.missing(scenario, [line for line in scenario.script if rules.fit(line.rules, None)], release) == []
+
+
+def test_the_fastest_are_as_many_as_fit_by_what_their_good_runs_took() -> None:
+    one, two, three = ENTRIES[:3]
+    lines = [
+        {"scenario": entry.scenario, "release": entry.release, "seconds": seconds, "code": code}
+        for entry, seconds, code in ((one, 30.0, 0), (two, 20.0, 0), (two, 22.0, 0), (two, 90.0, 0), (three, 5.0, 1))
+    ]
+    assert fastest(ENTRIES, 52, lines) == [two, one]
+    assert fastest(ENTRIES, 51, lines) == [two]
+    assert fastest([one], 60, lines) == [one]
+    assert fastest(ENTRIES, 10, lines) == []
 
 
 def test_the_table_says_what_was_confirmed() -> None:
