@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.confirm.acting import Actor
+from reports.confirm.acting import Actor, size_of
 from reports.confirm.history import State
 from reports.confirm.milestones import Milestone
 from reports.confirm.proxy import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 def actor_of(**fields: Any) -> Any:
@@ -80,3 +86,22 @@ def test_a_process_starts_while_it_hears_the_control_plane() -> None:
     assert not Actor._hears_control(actor, node)
     links[0, 2].cut, control.paused = False, True
     assert not Actor._hears_control(actor, node)
+
+
+def test_a_log_that_is_deleted_while_the_disk_is_measured_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for broker in (1, 2):
+        (tmp_path / f"{broker}" / "partition-0").mkdir(parents=True)
+        (tmp_path / f"{broker}" / "partition-0" / "0.log").write_bytes(b"x" * 8_192)
+    whole = size_of(tmp_path)
+    walk = os.walk
+
+    def walked(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for place, folders, names in walk(folder):
+            if place.endswith("1/partition-0"):
+                shutil.rmtree(place)
+            yield place, folders, names
+
+    monkeypatch.setattr(os, "walk", walked)
+    assert size_of(tmp_path) == whole // 2 > 0
