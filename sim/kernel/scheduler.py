@@ -114,7 +114,6 @@ _RANK: Final = 24
 _NUMBER: Final = (1 << _RANK) - 1
 SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
-_BEFORE_CALLS: Final = (CALL - FIRST) << _RANK
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
@@ -268,16 +267,8 @@ class Kernel:
         """
         if self._does_more:
             self.call_at(at_us, gate, handler, argument)
-            return
-        if at_us < self.now_us:
-            refuse(at_us, self.now_us, gate, handler)
-        number = self.number
-        self.number = number + 1
-        queue = self._queue
-        key: Key = -((at_us << SHIFT) + number - _BEFORE_CALLS)
-        place = place_of(queue, key)
-        queue.insert(place, key)
-        self._entries.insert(place, (gate, handler, argument))
+        else:
+            self.add(at_us, FIRST, gate, handler, argument)
 
     def plain_queue(self) -> tuple[list[Key] | None, list[Entry]]:
         """Numbers and calls of the queue, for who schedules much and saves himself `call_at`, all but its check of the

@@ -107,10 +107,9 @@ class Log:
             while self.below and self.below[-1].last_offset >= self.leo:
                 self.below.pop()
         segments = self.segments
-        while segments[-1] > self.leo:
+        while len(segments) > 1 and segments[-1] > self.leo:
             segments.pop()
-            if not segments:
-                segments.append(self.leo)
+        segments[0] = min(segments[0], self.leo)
         self.producers.reload(self.log_start, self.leo)
         return removed
 
