@@ -1,14 +1,22 @@
 """Sessions that heartbeats keep, as the active controller of a quorum has them.
 
-Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers.
+Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers. Up to
+3.9 a session ends when its time is over. Since 4.0 the active controller looks eight times a timeout, fences one broker
+whose time is over, and looks again 10 ms later (ReplicationControlManager.maybeFenceOneStaleBroker, PeriodicTask); so
+two that fall silent together are fenced one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sim.kernel.scheduler import Kernel
+
+LOOKS: Final = 8
+"""So often in a timeout sessions are looked at (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
+_LEAST_US: Final = 1_000
+AGAIN_US: Final = 10_000
+"""After a broker was fenced sessions are looked at again so much later (PeriodicTask.DEFAULT_IMMEDIATE_PERIOD_NS)."""
 
 if TYPE_CHECKING:
     from sim.hosts.controller_quorum import ControllerQuorum
@@ -33,9 +41,11 @@ class HeartbeatSessions:
         self._session_us = session_us
         self._kernel = kernel
         self._keeps_fenced = keeps_fenced
+        self._period_us = max(_LEAST_US, session_us // LOOKS)
+        self._look_us = 0
         self._registered: set[int] = set()
         self._heard_us: dict[int, int] = {}
-        self._watched: set[int] = set()
+        self._watched: dict[int, int] = {}
         self.unfenced: set[int] = set()
         self.going_on: set[int] = set()
 
@@ -66,10 +76,10 @@ class HeartbeatSessions:
 
     def begin(self) -> None:
         """Another controller is active: it has heard of unfenced brokers now, and not of others."""
+        self._look_us = self._kernel.now_us + self._period_us
         self._heard_us = dict.fromkeys(sorted(self.unfenced), self._kernel.now_us)
         if self._keeps_fenced:
-            for broker in self._heard_us:
-                self.watch(broker)
+            self._watch_all()
 
     def touch(self) -> None:
         """All sessions get their full timeout."""
@@ -88,24 +98,46 @@ class HeartbeatSessions:
 
     def watch(self, broker: int) -> None:
         """See to it that a session ends in time."""
-        if broker not in self._watched:
-            self._watched.add(broker)
-            due_us = self._heard_us[broker] + self._session_us
+        if broker not in self._watched and broker in self._heard_us:
+            due_us = self._watched[broker] = self._ends_us(broker)
             self._kernel.call_at(due_us, self._quorum.life, self._check, broker)
 
+    def _watch_all(self) -> None:
+        """The times of looks changed."""
+        self._watched.clear()
+        for broker in sorted(self._heard_us):
+            if broker not in self.going_on:
+                self.watch(broker)
+
+    def _ends_us(self, broker: int) -> int:
+        """When a broker is fenced, if it is not heard of again."""
+        over_us = self._heard_us[broker] + self._session_us
+        if not self._keeps_fenced:
+            return over_us
+        looks = (over_us - self._look_us) // self._period_us + 1  # A session whose time is just over is not over yet.
+        return self._look_us + max(0, looks) * self._period_us
+
     def _check(self, broker: int) -> None:
-        """Fence brokers that were silent for too long, in order of ids: after `touch` several may be due at once."""
-        self._watched.discard(broker)
-        controller = self._quorum.active
-        watched: Collection[int] = self._heard_us if self._keeps_fenced else self.unfenced
+        """Fence who was silent for too long: up to 3.9 all, in order of ids, since after `touch` several may be due at
+        once; since 4.0 the first, and the others at the next look.
+        """
+        now_us = self._kernel.now_us
+        if not 0 <= self._watched.get(broker, -1) <= now_us:
+            return  # The time of its look changed.
+        del self._watched[broker]
+        watched = sorted(self._heard_us if self._keeps_fenced else self.unfenced)
         if broker not in watched or broker in self.going_on:
             return
-        last_us = self._kernel.now_us - self._session_us
-        if self._heard_us[broker] > last_us:
+        if self._ends_us(broker) > now_us:
             self.watch(broker)
             return
         self._quorum.end_omissions()
-        for other in sorted(watched):
-            if self._heard_us[other] <= last_us:
-                self.end(other)
-                controller.fence(other)
+        due = [other for other in watched if self._ends_us(other) <= now_us]
+        if self._keeps_fenced:
+            del due[1:]
+            self._look_us = now_us + AGAIN_US
+        for other in due:
+            self.end(other)
+            self._quorum.active.fence(other)
+        if self._keeps_fenced:
+            self._watch_all()

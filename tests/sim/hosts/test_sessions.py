@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.hosts.consumer import Consumer
+from sim.hosts.heartbeat_sessions import AGAIN_US, LOOKS
 from sim.kernel.scheduler import SHIFT
 from tests.sim.world import World
 
@@ -24,22 +25,37 @@ def sessions(mode: str, *, elision: bool, **config: Value) -> tuple[World, list[
 
 
 @pytest.mark.parametrize(
-    ("mode", "timeout", "interval"),
+    ("mode", "interval_ms", "ends"),
     [
-        ("kip320", "zookeeper.session.timeout.ms", "sim.heartbeat.interval.ms"),
-        ("elr", "broker.session.timeout.ms", "broker.heartbeat.interval.ms"),
+        ("kip320", 8_999, False),
+        ("kip320", 9_001, True),
+        ("kraft", 8_999, False),
+        ("kraft", 9_001, True),
+        ("elr", 8_999, False),
+        ("elr", 9_000 + 9_000 // LOOKS + 1, True),
     ],
 )
-@pytest.mark.parametrize(("timeout_ms", "interval_ms", "ends"), [(9_000, 8_999, False), (9_000, 9_001, True)])
-def test_a_session_ends_where_its_timeout_is_shorter_than_the_interval(
-    mode: str, timeout: str, interval: str, timeout_ms: int, interval_ms: int, ends: bool
-) -> None:
+def test_a_session_ends_where_its_timeout_is_shorter_than_the_interval(mode: str, interval_ms: int, ends: bool) -> None:
+    timeout, interval = "broker.session.timeout.ms", "broker.heartbeat.interval.ms"
+    if mode == "kip320":
+        timeout, interval = "zookeeper.session.timeout.ms", "sim.heartbeat.interval.ms"
+    timeout_ms = 9_000
     config = {timeout: timeout_ms, interval: interval_ms}
     small, found = sessions(mode, elision=True, **config)
     other, real = sessions(mode, elision=False, **config)
     assert small.steps == other.steps
     assert found == real
     assert bool(found) is ends
+
+
+def test_since_4_0_a_broker_is_fenced_at_the_next_of_eight_looks_a_timeout() -> None:
+    ends = {}
+    for mode in ("kraft", "elr"):
+        small = World(mode, config=FIXED).ready()
+        small.cluster.kill(2)
+        small.run(12)
+        (ends[mode],) = [step["t"] for step in small.of("session-end")]
+    assert ends["kraft"] < ends["elr"] <= ends["kraft"] + 9_000_000 // LOOKS
 
 
 def test_a_broker_pings_three_times_in_a_session_unless_told_otherwise() -> None:
@@ -108,10 +124,10 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
     assert [-key >> SHIFT for key, call in calls if call[1] == small.cluster.producer._age] == [next_ms * 1_000]
 
 
-@pytest.mark.parametrize("mode", ["kip320", "elr"])
+@pytest.mark.parametrize(("mode", "apart_us"), [("kip320", 0), ("kraft", 0), ("elr", AGAIN_US)])
 @pytest.mark.parametrize("seconds", range(0, 18, 3))
-def test_sessions_that_end_at_once_end_in_order(mode: str, seconds: int) -> None:
-    """The control plane stood still: all sessions get their full timeout, and two brokers are gone."""
+def test_sessions_that_end_at_once_end_in_order(mode: str, apart_us: int, seconds: int) -> None:
+    """The control plane stood still: all sessions get their full timeout, and three brokers are gone."""
     found = []
     for elision in (True, False):
         small = World(mode, brokers=4, config={**FIXED, "sim.elision": elision}).ready()
@@ -128,5 +144,6 @@ def test_sessions_that_end_at_once_end_in_order(mode: str, seconds: int) -> None
         found.append(small.steps)
         ends = small.of("session-end")[-3:]
         assert [step["broker"] for step in ends] == [2, 3, 4]
-        assert len({step["t"] for step in ends}) == 1
+        first_us = ends[0]["t"]
+        assert [step["t"] - first_us for step in ends] == [0, apart_us, 2 * apart_us]
     assert found[0] == found[1]
