@@ -47,6 +47,10 @@ _ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
 Told = Callable[[str, int, int, dict[str, Any]], None]
 """Is told of what passes: what, from whom, to whom, and what it says."""
+Due = tuple["Link | None", float, "int | None", Callable[[], None] | None]
+"""Of a frame: its link, what it takes, after how many looks what it waits for happened (None: it waits for nothing),
+and what to do when it passes; no such thing if it is lost.
+"""
 
 
 @dataclass(slots=True)
@@ -68,13 +72,14 @@ class Link:
 
 @dataclass(slots=True)
 class Request:
-    """The head of a request."""
+    """The head of a request, and how many looks had begun when it was passed on, if its answer waits for more."""
 
     key: int
     version: int
     correlation: int
     client: str
     body: bytes
+    looks: int | None = None
 
 
 def head_of(frame: bytes) -> Request | None:
@@ -302,20 +307,17 @@ class _Connection:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        look: Callable[[bytes], tuple[Link | None, float, Callable[[], None] | None]],
+        look: Callable[[bytes], Due],
     ) -> None:
         try:
             while True:
                 frame = await reader.readexactly(_SIZE.unpack(await reader.readexactly(_SIZE.size))[0])
-                link, delay_s, pass_on = look(frame)
+                link, delay_s, looks, pass_on = look(frame)
                 due = time.monotonic() + delay_s
                 pulse_s = time.monotonic() + PULSE_S
-                # Of a fetch the delay is more than the link's.
-                looks = self._proxies.looks if link is not None and delay_s > link.delay_s else None
                 last_s = time.monotonic() + UNSEEN_S
                 while (
-                    delay_s
-                    and not (link and link.cut)
+                    not (link and link.cut)
                     and not (self._proxies.frozen and frame is self._pulse)
                     and (time.monotonic() < due or (self._is_unseen(looks) and time.monotonic() < last_s))
                 ):
@@ -343,39 +345,39 @@ class _Connection:
         now = self._proxies.looks
         return looks is not None and now is not None and now < looks + 2
 
-    def _request(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:
-        """The link of a request, what it takes, and what to do when it passes; no such thing if it is lost."""
+    def _request(self, frame: bytes) -> Due:
         request = head_of(frame) if self._kafka else None
         if request is not None and self._source is None:
             self._source = source_of(request)
         if self._source is None:
-            return None, 0.0, lambda: None
+            return None, 0.0, None, lambda: None
         link = self._proxies.link(self._source, self._target)
         if EVERYTHING in link.lost:
-            return link, 0.0, None
+            return link, 0.0, None, None
         if request is None:
             self._pulse = b"" if frame[4:8] == _ZOOKEEPER_CLOSE else _ZOOKEEPER_PING
-            return link, link.delay_s, lambda: None
+            return link, link.delay_s, None, lambda: None
         if request.key == HEARTBEAT:
             self._pulse = frame
         self._asked.append(request)
         if request.key in link.lost:
             self._asked.pop()
-            return link, 0.0, None
+            return link, 0.0, None, None
         if self._proxies.frozen and request.key in _LIFE:
-            return link, 0.0, lambda: None
+            return link, 0.0, None, lambda: None
         beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         source = self._source
         if beat_s:
             self._proxies.told("fetching", source, self._target, {})
-        return link, link.delay_s + beat_s, lambda: self._tell_request(source, request)
+        looks = self._proxies.looks if beat_s else None
+        return link, link.delay_s + beat_s, looks, lambda: self._tell_request(source, request)
 
-    def _answer(self, frame: bytes) -> tuple[Link | None, float, Callable[[], None] | None]:
+    def _answer(self, frame: bytes) -> Due:
         if self._source is None:
-            return None, 0.0, lambda: None
+            return None, 0.0, None, lambda: None
         link = self._proxies.link(self._target, self._source)
         if EVERYTHING in link.lost:
-            return link, 0.0, None
+            return link, 0.0, None, None
         (correlation,) = struct.unpack_from(">i", frame)
         request = None
         while self._kafka and self._asked and request is None:
@@ -384,13 +386,15 @@ class _Connection:
         if request is not None and request.key == EPOCH_END and not (link.cut or link.delay_s):
             # Before the follower can say what it makes of it.
             self._tell_answer(request, frame)
-            return link, 0.0, lambda: None
-        return link, link.delay_s, lambda: self._tell_answer(request, frame)
+            return link, 0.0, None, lambda: None
+        looks = request.looks if request is not None else None
+        return link, link.delay_s, looks, lambda: self._tell_answer(request, frame)
 
     def _tell_request(self, source: int, request: Request) -> None:
         if self._target == CONTROL or request.key != FETCH:
             return
         offset = _fetch_offset(request)
+        request.looks = self._proxies.looks
         self._proxies.told("fetch", source, self._target, {} if offset is None else {"offset": offset})
 
     def _tell_answer(self, request: Request | None, frame: bytes) -> None:

@@ -246,6 +246,25 @@ def test_a_fetch_waits_until_what_came_before_was_seen_and_acted_on(server: Serv
         receive(one)
 
 
+def test_the_answer_to_a_fetch_waits_until_the_fetch_was_seen_and_acted_on(server: Server, world: World) -> None:
+    world.proxies.looks = 4
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert wait(lambda: world.told)
+        assert is_silent(one)
+        world.proxies.looks = 5
+        assert is_silent(one)
+        world.proxies.cut(1, 2)
+        world.proxies.looks = 6
+        assert is_silent(one)
+        world.proxies.heal(1, 2)
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert is_silent(one)
+        world.proxies.looks = 8
+        receive(one)
+
+
 def test_fetches_are_told_when_they_pass(server: Server, world: World) -> None:
     with world.connect() as one:
         send(one, request(FETCH, client="ReplicaFetcherThread-0-1", body=struct.pack(">i", 3)))
