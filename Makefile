@@ -13,10 +13,10 @@ PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios rep
 
 venv: .venv/installed
 
-# Once, and again when a requirement changes.
+# Once, and again when a requirement changes. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r .ci/constraints.txt
 	$(PLAIN)
 	touch $@
 
