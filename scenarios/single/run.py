@@ -18,21 +18,18 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults.drawing import Limits
 from faults.injection import Injection
 from faults.plan import Plan
-from faults.power_loss import SPREAD_US
 from faults.promise import Promise, elects_uncleanly
-from faults.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Continuation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
+from scenarios.single.drawing import Batch, draw
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.rows import UNKNOWN, UNTOLD, Row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError
 from scenarios.single.verdict import as_expected, is_vacuous
-from scenarios.single.workload import draw_sends
 from scenarios.version import check_build
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
@@ -55,8 +52,6 @@ END_US: Final = 1 << 62
 """Nothing happens later: steps are recorded with their time in 64 bits, and some deadlines are "never" away."""
 CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
-FIRST_FAULT_US: Final = 5_000_000
-FIRST_BURST_US: Final = 1_000_000
 PAUSE_US: Final = 1_000_000
 """Between the end of a script and healing."""
 Watch = Callable[[Cluster], Callable[[Shown], None]]
@@ -338,10 +333,10 @@ class _Run:
     def _draw(self) -> None:
         """Get plan and batches, from the seed or from a recording, and let them come."""
         recorded = self.scenario.recorded
-        if recorded is None or recorded.sends is None:
-            self.plan, self.sends = self._drawn()
-        else:
-            self.sends = [Send(*send) for send in recorded.sends]
+        batches = None if recorded is None else recorded.sends
+        if batches is None:
+            self.plan, batches = self._drawn()
+        self.sends = [Send(*batch) for batch in batches]
         if recorded is not None:
             self.plan = recorded.plan
             if recorded.continued is not None:
@@ -356,20 +351,19 @@ class _Run:
         if not how.faults:
             self.injection.stop()
 
-    def _drawn(self) -> tuple[Plan, list[Send]]:
-        faults, workload = self.scenario.faults, self.scenario.workload
+    def _drawn(self) -> tuple[Plan, tuple[Batch, ...]]:
+        faults, config = self.scenario.faults, self.config
         assert faults is not None
-        window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
-        limits = Limits(faults, self.cluster.replicas, tuple(self.cluster.settings), window_us)
-        incidents = draw_incidents(self.streams, faults, window_us, integer(self.config, "sim.event.budget"))
-        plan = draw_plan(self.streams, limits, incidents)
-        if workload is None:
-            return plan, []
-        acks = acks_number(str(self.config["acks"]))
-        moments = [incident.at_us for incident in incidents]
-        window_us = (FIRST_BURST_US, faults.horizon_us)
-        budget = integer(self.config, "sim.record.budget")
-        return plan, draw_sends(self.streams, workload, window_us, acks, moments, budget)
+        return draw(
+            self.seed,
+            faults,
+            self.scenario.workload,
+            self.cluster.replicas,
+            tuple(self.cluster.settings),
+            acks_number(str(config["acks"])),
+            integer(config, "sim.event.budget"),
+            integer(config, "sim.record.budget"),
+        )
 
     def _heal(self) -> None:
         self.cluster.recorder.availability.end(self.kernel.now_us)

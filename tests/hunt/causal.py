@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scenarios.format.scenario import Scenario
+    from scenarios.single.drawing import Batch
     from sim.environment.network import Link
     from sim.history.trace import Shown
 
@@ -71,8 +72,13 @@ NEVER_US: Final = 1 << 62
 @contextmanager
 def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
     """Let runs follow another plan than the one that is drawn."""
-    original = vars(run_module)["draw_plan"]
-    with mock.patch.object(run_module, "draw_plan", lambda *words: change(original(*words))):
+    original = vars(run_module)["draw"]
+
+    def draw(*words: Any) -> tuple[Plan, tuple[Batch, ...]]:
+        plan, batches = original(*words)
+        return change(plan), batches
+
+    with mock.patch.object(run_module, "draw", draw):
         yield
 
 

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scenarios.format.scenario import Scenario
+    from scenarios.single.drawing import Batch
     from sim.kernel.message import Message
     from sim.kernel.scheduler import Handler
+
+    Batches = tuple[Batch, ...]
 
 CHUNK: Final = 20
 MARK: Final = 0.99
@@ -95,13 +98,17 @@ def said(value: Any) -> Any:
 
 
 def observe(
-    scenario: Scenario, mode: str, seed: int, plan: Callable[[Plan], Plan], sends: Callable[[list[Any]], list[Any]]
+    scenario: Scenario, mode: str, seed: int, plan: Callable[[Plan], Plan], sends: Callable[[Batches], Batches]
 ) -> tuple[Latencies, Latencies, Any]:
     """Run with another plan and other batches: latencies by what messages say, and by when they were sent."""
     by_said: Latencies = {}
     by_time: Latencies = {}
     count: Counter[Any] = Counter()
-    original, draw_plan, draw_sends = Channel.send, run_module.draw_plan, run_module.draw_sends  # type: ignore[attr-defined]
+    original, drawn = Channel.send, vars(run_module)["draw"]
+
+    def draw(*words: Any) -> tuple[Plan, Batches]:
+        faults, batches = drawn(*words)
+        return plan(faults), sends(batches)
 
     def send(channel: Channel[Any], handler: Handler, message: Message) -> None:
         link = channel._link
@@ -119,8 +126,7 @@ def observe(
 
     with (
         mock.patch.object(Channel, "send", send),
-        mock.patch.object(run_module, "draw_plan", lambda *words: plan(draw_plan(*words))),
-        mock.patch.object(run_module, "draw_sends", lambda *words: sends(draw_sends(*words))),
+        mock.patch.object(run_module, "draw", draw),
     ):
         run, error = run_module._execute(scenario, mode_named(mode), seed, {}, [])
     assert not error, error
@@ -133,13 +139,13 @@ def without(scenario: Scenario, mode: str, seed: int) -> Kept:
     """Take a fault, a batch and a broker out of a run, each drawn by its seed."""
     found = Kept()
     plans: list[Plan] = []
-    drawn: list[list[Any]] = []
+    drawn: list[Batches] = []
 
     def keep_plan(plan: Plan) -> Plan:
         plans.append(plan)
         return plan
 
-    def keep_sends(sends: list[Any]) -> list[Any]:
+    def keep_sends(sends: Batches) -> Batches:
         drawn.append(sends)
         return sends
 
@@ -164,7 +170,7 @@ def _runs(
         yield "fault", observe(scenario, mode, seed, lambda _: fewer, same)
     if batches:
         number = mixed(seed, 2) % batches
-        yield "batch", observe(scenario, mode, seed, same, lambda sends: [*sends[:number], *sends[number + 1 :]])
+        yield "batch", observe(scenario, mode, seed, same, lambda sends: (*sends[:number], *sends[number + 1 :]))
     factor, spare = config["default.replication.factor"], config["sim.spare.brokers"]
     last = min(scenario.brokers, factor + spare)
     if last > 1:

@@ -1,0 +1,59 @@
+"""What the seed of a drawn run decides besides its settings: what goes wrong, and what the producer sends.
+
+Nothing of it depends on the mode, so that runs pair.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from faults.drawing import FaultDraw, Limits
+from faults.plan import Plan
+from faults.power_loss import SPREAD_US
+from faults.swarm import draw_incidents, draw_plan
+from scenarios.format.scenario import Bursts
+from scenarios.single.workload import draw_sends
+from sim.kernel.streams import Streams
+
+FIRST_FAULT_US: Final = 5_000_000
+FIRST_BURST_US: Final = 1_000_000
+Batch = tuple[int, int, int, int]
+"""What is sent: first record, records, acks, when it is due in us."""
+
+
+@lru_cache(maxsize=1)  # Of a sweep, all modes of one seed are run one after the other.
+def draw(
+    seed: int,
+    faults: FaultDraw,
+    workload: Bursts | None,
+    brokers: tuple[int, ...],
+    all_brokers: tuple[int, ...],
+    acks: int,
+    event_budget: int,
+    record_budget: int,
+) -> tuple[Plan, tuple[Batch, ...]]:
+    """Draw the faults of a run, and its batches in order of time.
+
+    Args:
+        seed: of the run.
+        faults: what faults are drawn from.
+        workload: what batches are drawn from; None: there are none.
+        brokers: those with a replica.
+        all_brokers: those that may get one.
+        acks: acks of batches that are not turned to acks=1.
+        event_budget: ``sim.event.budget``.
+        record_budget: ``sim.record.budget``.
+
+    Raises:
+        BudgetError: more than a budget was drawn.
+    """
+    streams = Streams(seed)
+    window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
+    incidents = draw_incidents(streams, faults, window_us, event_budget)
+    plan = draw_plan(streams, Limits(faults, brokers, all_brokers, window_us), incidents)
+    if workload is None:
+        return plan, ()
+    moments = [incident.at_us for incident in incidents]
+    sends = draw_sends(streams, workload, (FIRST_BURST_US, faults.horizon_us), acks, moments, record_budget)
+    return plan, tuple([(send.first_id, send.count, send.acks, send.due_us) for send in sends])
