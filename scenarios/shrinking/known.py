@@ -55,6 +55,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ("unclean_registration", "transitions"): KnownBug("an unclean registration bumps no epoch", "KAFKA-18106"),
     ("reassignment_completes", "targets-in-isr"): KnownBug("a reassignment completes too soon", "KAFKA-15665"),
     ("producer_dedup", "yes"): KnownBug("retries are appended twice", "KIP-98"),
+    ("unknown_producer", "taken"): KnownBug("a producer that was forgotten is refused", "KAFKA-7190, KAFKA-8710"),
     ("producer_recovery", "epoch-bump"): KnownBug("a new producer id forgets what was sent", "KIP-360"),
 }
 """Rule and value -> the bug that the value repairs."""

@@ -336,13 +336,14 @@ class Storage:
         if checkpoint < known.log_start:  # What was deleted is not found again.
             log.log_start = max(log.log_start, log.below_end)
         reaches_start = log.reload()
-        if not clean and rules.overlap_recovery == "fails" and log.overlaps():
+        recovery_point = self.recovery_point_file.content or 0
+        if not clean and rules.overlap_recovery == "fails" and log.misindexed_segment(recovery_point) >= 0:
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
         epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
         if clean:
             self.recovery_point = log.leo
         else:
-            self.recovery_point = min(self.recovery_point_file.content or 0, log.leo)
+            self.recovery_point = min(recovery_point, log.leo)
             first = max((place for place, base in enumerate(segments) if base <= self.recovery_point), default=0)
             latest = epochs.epochs
             for batches in (log.below, log.batches):
@@ -355,7 +356,7 @@ class Storage:
         if not reaches_start:
             self._begin_anew(log)
             epochs.clear()
-        log.producers.load(log.log_start, log.leo, segments)
+        log.producers.load(log.log_start, log.leo, segments, keeps_all=rules.producer_snapshots == "kept")
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log

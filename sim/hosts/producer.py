@@ -191,7 +191,7 @@ class Producer(Client):
         if reply.error == NONE:
             self.succeeded()
             if sequences is not None:
-                sequences.completed(send)
+                sequences.completed(send, reply.base_offset)
             self.recorder.record(steps.Ack(reply))
             if send.done is not None:
                 send.done(reply.base_offset)
@@ -201,7 +201,7 @@ class Producer(Client):
             probe = probes.WRITES.get(reply.error)
             if probe is not None:
                 self.reached(probe)
-            if sequences is None or sequences.refused(send, reply.error):
+            if sequences is None or sequences.refused(send, reply.error, reply.base_offset):
                 self._requeue([send])
             self._paused = True
             # A refused sequence is another one next time, or its turn has come: no broker has to change for that.

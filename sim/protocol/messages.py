@@ -20,6 +20,7 @@ NOT_ENOUGH_REPLICAS: Final = "NOT_ENOUGH_REPLICAS"
 NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
 OUT_OF_ORDER_SEQUENCE_NUMBER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 INVALID_PRODUCER_EPOCH: Final = "INVALID_PRODUCER_EPOCH"
+UNKNOWN_PRODUCER_ID: Final = "UNKNOWN_PRODUCER_ID"
 OFFSET_OUT_OF_RANGE: Final = "OFFSET_OUT_OF_RANGE"
 OFFSET_NOT_AVAILABLE: Final = "OFFSET_NOT_AVAILABLE"
 FENCED_LEADER_EPOCH: Final = "FENCED_LEADER_EPOCH"
@@ -99,6 +100,8 @@ class ProduceRequest(Message):
 
 class ProduceReply(Message):
     """Answer to a produce request: an error, or the offset of the batch's first record.
+
+    With UNKNOWN_PRODUCER_ID it is the log start that comes instead.
 
     For checkers, and no field on the wire: when it was sent, and the persisted ISR if that was too small for a success.
     """

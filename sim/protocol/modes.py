@@ -152,6 +152,8 @@ _HW: Final = Rules(
     client_metadata="latest-received",
     consumer_validation="no",
     producer_dedup="no",
+    unknown_producer="refused",
+    producer_snapshots="kept",
     producer_recovery="new-producer-id",
     control_plane="zookeeper",
     stale_fetch="served",
@@ -211,6 +213,7 @@ _KIP320: Final = _KIP320_2_1.override(
         "list_offsets_fencing": "yes",
         "client_metadata": "newest-epoch",
         "consumer_validation": "yes",
+        "unknown_producer": "taken",
         "producer_recovery": "epoch-bump",
     }
 )
@@ -235,6 +238,7 @@ _KRAFT_3_5: Final = _KIP320.override(
         "isr_update": "alter-partition",
         "lag_at_reelection": "not-fetched",
         "unassigned_fetch": "refused",
+        "producer_snapshots": "of-segments",
         "reassignment_completes": "adding-in-isr",
     }
 )

@@ -396,6 +396,26 @@ class Rules:
             "KIP-98 (0.11), ProducerStateManager, ProducerAppendInfo",
         ),
     ]
+    unknown_producer: Annotated[
+        Literal["refused", "taken"],
+        RuleSpec(
+            "What a leader makes of an idempotent producer that its log does not hold. It refuses a sequence above 0 "
+            "with UNKNOWN_PRODUCER_ID, and forgets a producer whose last batch lies below the log start; or it takes "
+            "any sequence, and forgets nobody.",
+            "ProducerAppendInfo.checkSequence, ProducerStateManager.isProducerRetained to 2.3; KAFKA-7190 (2.4), "
+            "KAFKA-8710 (2.5), KIP-360",
+            DEDUPLICATES,
+        ),
+    ]
+    producer_snapshots: Annotated[
+        Literal["kept", "of-segments"],
+        RuleSpec(
+            "Which snapshots of its producers a log keeps when it is loaded: all; or those where a segment begins, and "
+            "the latest. After a truncation to a snapshot only the last batch of each producer is known.",
+            "Log.loadProducerState to 2.7; ProducerStateManager.removeStraySnapshots, KAFKA-9393 (2.8)",
+            DEDUPLICATES,
+        ),
+    ]
     producer_recovery: Annotated[
         Literal["new-producer-id", "epoch-bump"],
         RuleSpec(

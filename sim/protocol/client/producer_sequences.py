@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sim.protocol.batch import NO_SEQUENCE
-from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.protocol.batch import Sequence
     from sim.protocol.rules import Rules
 
-SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH)
+SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID)
 
 
 class Sequenced(Protocol):
@@ -57,7 +57,7 @@ class ProducerSequences:
         self.producer_epoch = 0
         self.in_flight: list[Sequenced] = []
         self._next = 0
-        self._last_acked = -1
+        self._last_acked = self._last_acked_offset = -1
         self._unresolved = -1
 
     def may_send(self, batch: Sequenced) -> bool:
@@ -84,20 +84,29 @@ class ProducerSequences:
         batch.rewritten = False
         return given_up
 
-    def completed(self, batch: Sequenced) -> None:
-        """A leader took a batch, now or before."""
+    def completed(self, batch: Sequenced, base_offset: int) -> None:
+        """A leader took a batch, now or before, and has it at an offset."""
         if self._is_current(batch):
             self._last_acked = max(self._last_acked, batch.sequence[2] + batch.count - 1)
+            self._last_acked_offset = max(self._last_acked_offset, base_offset + batch.count - 1)
             self._forget(batch)
 
-    def refused(self, batch: Sequenced, error: str) -> bool:
+    def refused(self, batch: Sequenced, error: str, log_start: int) -> bool:
         """A leader refused a batch; whether it is sent again (TransactionManager.canRetry).
 
         Only a refusal of the batch that is next in line shows a gap in the log. Before KIP-360 that batch fails, and
         with it all others that have yet to be sent again.
+
+        Args:
+            batch: which.
+            error: why.
+            log_start: of the leader that does not know the producer: if all that it acknowledged lies below, sequences
+                begin anew, and nothing fails.
         """
         if not self._is_current(batch):
             return False
+        if error == UNKNOWN_PRODUCER_ID:
+            return self._unknown(batch, log_start)
         base_sequence = batch.sequence[2]
         in_doubt = self._unresolved >= 0
         if error not in SEQUENCE_ERRORS or (
@@ -107,6 +116,15 @@ class ProducerSequences:
         if not self._bumps or not in_doubt or base_sequence == self._unresolved:
             self._start_anew()
         return self._bumps
+
+    def _unknown(self, batch: Sequenced, log_start: int) -> bool:
+        if batch.rewritten:
+            return True
+        if self._bumps or self._last_acked_offset >= log_start:
+            self._start_anew()
+            return self._bumps
+        self._count_anew()
+        return True
 
     def _expired(self, batch: Sequenced) -> None:
         """The producer gave a batch up: whether the log holds it is in doubt (markSequenceUnresolved)."""
@@ -131,10 +149,15 @@ class ProducerSequences:
             self.producer_id = self._new_id()
             self.producer_epoch = 0
             self.in_flight.clear()
+        self._unresolved = self._last_acked_offset = -1
+        self._count_anew()
+        self._changed(self.producer_id, self.producer_epoch)
+
+    def _count_anew(self) -> None:
+        """Batches in flight get sequences from 0 on (TransactionManager.startSequencesAtBeginning)."""
         self._next = 0
-        self._last_acked = self._unresolved = -1
+        self._last_acked = -1
         for batch in self.in_flight:
             batch.sequence = (self.producer_id, self.producer_epoch, self._next)
             batch.rewritten = True
             self._next += batch.count
-        self._changed(self.producer_id, self.producer_epoch)

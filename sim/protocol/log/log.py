@@ -7,9 +7,12 @@ in `sim.environment.storage`, which holds the same lists.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Final
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.log.producer_state import ProducerState
+
+NO_OFFSET: Final = -1
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -216,3 +219,28 @@ class Log:
     def overlaps(self) -> bool:
         """Whether a batch begins at or below the last offset of the one before it."""
         return any(batch.base_offset <= last for batch, last in zip(self.batches[1:], self.lasts, strict=False))
+
+    def misindexed_segment(self, recovery_point: int) -> int:
+        """Where recovery meets a batch that begins no later than the one before it.
+
+        That is what the offset index refuses, in which each batch of a segment is but the first, if it is larger than
+        ``index.interval.bytes`` (LogSegment.recover, OffsetIndex.append 0.10). Segments below the one that holds the
+        recovery point are not looked at.
+
+        Returns:
+            The place of the first segment with such a batch, -1 if there is none.
+        """
+        segments = self.segments
+        place, indexed = 0, NO_OFFSET
+        is_first = True
+        for batch in self.batches:
+            while place + 1 < len(segments) and segments[place + 1] <= batch.last_offset:
+                place += 1
+                indexed, is_first = NO_OFFSET, True
+            if is_first:
+                is_first = False
+            elif place + 1 == len(segments) or segments[place + 1] > recovery_point:
+                if batch.base_offset <= indexed:
+                    return place
+                indexed = batch.base_offset
+        return -1

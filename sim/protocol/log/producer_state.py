@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch, Sequence
@@ -73,13 +73,22 @@ class ProducerState:
             self.known_from = min(self.known_from, base)
         self.take_snapshot(end)
 
-    def load(self, log_start: int, leo: int, segments: list[int]) -> None:
-        """A process loads the log; of snapshots where no segment begins it keeps the last (removeStraySnapshots)."""
-        self.snapshots = [
-            offset
-            for offset in self.snapshots
-            if offset in segments or (offset > segments[-1] and offset == self.snapshots[-1])
-        ]
+    def load(self, log_start: int, leo: int, segments: list[int], *, keeps_all: bool) -> None:
+        """A process loads the log.
+
+        Args:
+            log_start: where it begins.
+            leo: where it ends.
+            segments: base offsets of its segments.
+            keeps_all: rule ``producer_snapshots`` is ``kept``; otherwise, of snapshots where no segment begins, the
+                last stays (removeStraySnapshots).
+        """
+        if not keeps_all:
+            self.snapshots = [
+                offset
+                for offset in self.snapshots
+                if offset in segments or (offset > segments[-1] and offset == self.snapshots[-1])
+            ]
         self.reload(log_start, leo)
 
 
@@ -104,25 +113,26 @@ def latest_batches(log: Log, producer_id: int) -> list[Batch]:
     return found
 
 
-def check(log: Log, sequence: Sequence, count: int) -> tuple[str, Batch | None]:
+def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) -> tuple[str, Batch | None]:
     """Judge a batch of an idempotent producer before it is appended.
 
     A repetition is looked for first (ProducerStateEntry.findDuplicateBatch), then epoch and sequence are checked
-    (ProducerAppendInfo.checkProducerEpoch, checkSequence). From a producer that the log does not know any sequence is
-    taken.
+    (ProducerAppendInfo.checkProducerEpoch, checkSequence).
 
     Args:
         log: the leader's.
         sequence: producer id, producer epoch and first sequence of the new batch.
         count: its number of records.
+        forgets_deleted: whether a producer whose last batch lies below the log start counts as unknown.
 
     Returns:
-        The error, `NONE` to append it; and the batch of which it is a repetition.
+        The error, `NONE` to append it; and the batch of which it is a repetition. UNKNOWN_PRODUCER_ID is one only with
+        rule ``unknown_producer=refused``.
     """
     producer_id, producer_epoch, base_sequence = sequence
     known = latest_batches(log, producer_id)
-    if not known:
-        return NONE, None
+    if not known or (forgets_deleted and known[0].last_offset < log.log_start):
+        return UNKNOWN_PRODUCER_ID if base_sequence else NONE, None
     newest = known[0]
     if producer_epoch < newest.producer_epoch:
         return INVALID_PRODUCER_EPOCH, None

@@ -19,6 +19,7 @@ from sim.protocol.messages import (
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_PRODUCER_ID,
     LeaderAndIsr,
     ProduceRequest,
 )
@@ -82,6 +83,7 @@ class Partition(ReadableReplica):
         "_hw_needs_min_isr",
         "_membership",
         "_refuses_unassigned",
+        "_takes_unknown",
         "broker",
         "checks_broker_epochs",
         "delayed",
@@ -127,6 +129,7 @@ class Partition(ReadableReplica):
         self._refuses_unassigned = rules.unassigned_fetch == "refused"
         self._forgets_refused = rules.refused_fetch == "forgets-leo"
         self._dedups = rules.producer_dedup == "yes"
+        self._takes_unknown = rules.unknown_producer == "taken"
 
     # Leadership.
 
@@ -224,8 +227,12 @@ class Partition(ReadableReplica):
         sequence = request.sequence
         if self._dedups and sequence[0] >= 0:
             self.note_epoch(self.leader_epoch)
-            error, known = producer_state.check(self.log, sequence, request.count)
-            if error or known is not None:
+            error, known = producer_state.check(
+                self.log, sequence, request.count, forgets_deleted=not self._takes_unknown
+            )
+            if error == UNKNOWN_PRODUCER_ID or self.log.below:
+                self.process.reached(branch(self.rules, "unknown_producer"))
+            if known is not None or (error and not (error == UNKNOWN_PRODUCER_ID and self._takes_unknown)):
                 self._answer_known(request, error, known)
                 return
         elif sequence[0] >= 0:
@@ -243,7 +250,7 @@ class Partition(ReadableReplica):
         reached(branch(self.rules, "producer_dedup"))
         if known is None:
             reached(probes.SEQUENCE_REFUSED)
-            self.process.answer_produce(request, error, -1)
+            self.process.answer_produce(request, error, self.log.log_start if error == UNKNOWN_PRODUCER_ID else -1)
             return
         reached(probes.DEDUP_HIT)
         if known.leader_epoch < self.leader_epoch:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.environment.storage import Storage, StorageSettings
+from sim.environment.storage import RecoveryError, Storage, StorageSettings
 from sim.protocol.batch import Batch
 from sim.protocol.log import producer_state
 from sim.protocol.log.log import UnexpectedAppendOffsetError
+from sim.protocol.messages import UNKNOWN_PRODUCER_ID
 from sim.protocol.replica.replica import Replica
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Operation, Seen, Subject
@@ -32,8 +33,12 @@ SETTINGS: Final = StorageSettings(NEVER, NEVER, 1, NEVER, NEVER, NEVER, NEVER, N
 class Driver:
     """The core's log, and the broker that it lives in."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, imitated: Collection[str], *, has_hw: bool) -> None:
         self._rules = rules
+        self._has_epochs = rules.follower_truncation != "high-watermark"
+        self._imitated = imitated
+        self._has_hw = has_hw
+        self._is_down = False
         self._storage = Storage(SETTINGS)
         self._rolls = False
         self._replica = self._load()
@@ -67,16 +72,20 @@ class Driver:
 
     def do(self, operation: Operation) -> list[Any]:
         """One operation, and what is to be seen after it."""
+        if self._is_down:
+            return []
         answer = self._answer(*operation)
+        if self._is_down:
+            return [answer]
         replica = self._replica
         log = replica.log
-        epochs = [[epoch, start] for epoch, start in replica.epochs.entries]
+        epochs = [[epoch, start] for epoch, start in replica.epochs.entries] if self._has_epochs else None
         batches = [
-            [batch.base_offset, batch.last_offset, batch.leader_epoch]
+            [batch.base_offset, batch.last_offset] + ([batch.leader_epoch] if self._has_epochs else [])
             for batch in log.batches
             if batch.last_offset >= log.log_start
         ]
-        return [answer, log.log_start, log.leo, replica.hw, epochs, batches]
+        return [answer, log.log_start, log.leo, replica.hw if self._has_hw else None, epochs, batches]
 
     def _answer(self, name: str, *values: Any) -> Any:
         replica = self._replica
@@ -107,7 +116,7 @@ class Driver:
                 self._storage.close_cleanly(replica.hw)
                 self._replica = self._load()
             case "crash":
-                self._crash(*values)
+                return self._crash(*values)
             case _:
                 raise ValueError(f"unknown operation {name!r}")
         return None
@@ -116,27 +125,66 @@ class Driver:
         replica = self._replica
         which = producer, producer_epoch, sequence
         replica.note_epoch(epoch)
-        error, known = producer_state.check(replica.log, which, count)
-        if error or known is not None:
+        takes_unknown = self._rules.unknown_producer == "taken"
+        error, known = producer_state.check(replica.log, which, count, forgets_deleted=not takes_unknown)
+        if known is not None or (error and not (takes_unknown and error == UNKNOWN_PRODUCER_ID)):
             return error or (known and known.base_offset)
         replica.append_new(0, count, epoch, which)
         return None
 
-    def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> None:
+    def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> str | None:
         storage = self._storage
+        if failure := self._failure(lost, recovery_point, start):
+            self._is_down = True
+            return failure
+        rolled = len(storage.log.segments) - 1
         storage.process_ended(self._replica.hw, 0)
         storage.corrupt_tail(lost)
         storage.recovery_point_file.content = recovery_point
         storage.log_start_file.content = start
         storage.hw_file.content = hw
-        self._replica = self._load()
+        place = storage.log.misindexed_segment(recovery_point)
+        if "rolled-segment-emptied" in self._imitated and 0 <= place < rolled:
+            self._empty(place)
+        knows_epochs = bool(storage.epoch_checkpoint.entries)
+        try:
+            self._replica = self._load()
+        except RecoveryError:
+            self._is_down = True
+            return "fails"
+        epochs = self._replica.epochs
+        if "epoch-zero-recovered" in self._imitated and not knows_epochs and epochs.epochs[:1] == [0]:
+            epochs.truncate_from_start(epochs.starts[1]) if epochs.starts[1:] else epochs.clear()
+        return None
+
+    def _empty(self, place: int) -> None:
+        """Recovery empties a segment that was rolled, and deletes those that follow."""
+        storage = self._storage
+        segments = storage.log.segments
+        kept = segments[: place + 1]
+        storage.corrupt_tail(sum(last >= segments[place] for last in storage.log.lasts))
+        segments[:] = kept
+
+    def _failure(self, lost: int, recovery_point: int, start: int) -> str | None:
+        """What is listed of logs of which something lies below their start."""
+        log = self._storage.log
+        first, holding = (sum(base <= offset for base in log.segments) for offset in (recovery_point, start))
+        if "recovery-below-log-start" in self._imitated and first < holding:
+            return "fails"
+        batches = [*log.below, *log.batches]
+        end = batches[-lost].base_offset if 0 < lost <= len(batches) else max(log.data_end, log.segments[-1])
+        if "end-below-log-start" in self._imitated and end < start:
+            return "ends below its start"
+        return None
 
 
 class Drawing:
     """Draws a case, following roughly what it leads to."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
+        self._has_epochs = release != "0.10.2.2"
+        self._overlaps = False
         self._epoch = 0
         self._ends = [0]
         self._hw = 0
@@ -154,6 +202,8 @@ class Drawing:
         rng = self._rng
         steps = (self._append, self._send, self._copy, self._hw_moves, self._truncate, self._start_moves, self._end)
         weights = rng.choice(((25, 20, 20, 10, 10, 5, 10), (10, 50, 3, 7, 10, 5, 15), (5, 55, 0, 5, 20, 0, 15)))
+        if not self._has_epochs:  # Nor producers, nor any log start but that of a segment.
+            weights = (30, 0, 25, 0, 15, 0, 20)
         for _ in range(rng.randint(2, 25)):
             rng.choices(steps, weights)[0]()
         return self.case
@@ -195,9 +245,10 @@ class Drawing:
         self._epoch += rng.choice((0, 0, 1))
         base = self._leo if rng.random() < 0.85 else max(0, self._leo + rng.choice((-2, -1, 1, 2)))
         count = rng.choice((1, 2, 3))
+        self._overlaps |= base < self._leo < base + count
         self.case.append(["copy", base, count, self._epoch if rng.random() < 0.95 else max(0, self._epoch - 1)])
-        if base >= self._leo:
-            self._ends.append(base + count)
+        if base >= self._leo or (self._overlaps and not self._has_epochs):
+            self._ends.append(max(self._leo, base + count))
 
     def _hw_moves(self) -> None:
         self._hw = self._rng.randint(min(self._start, self._leo), self._leo)
@@ -205,6 +256,8 @@ class Drawing:
 
     def _truncate(self) -> None:
         rng = self._rng
+        if self._overlaps and not self._has_epochs:
+            return
         if rng.random() < 0.1:
             offset = rng.randint(0, self._leo + 2)
             self.case.append(["truncate-fully", offset])
@@ -213,7 +266,7 @@ class Drawing:
             self._start = self._hw = offset
             return
         ends = self._ends[-3:] if rng.random() < 0.5 else self._ends
-        offset = rng.choice(ends) if rng.random() < 0.8 else rng.randint(0, self._leo + 1)
+        offset = rng.choice(ends) if rng.random() < 0.8 or not self._has_epochs else rng.randint(0, self._leo + 1)
         self.case.append(["truncate", offset])
         self._cut(offset)
         self._ends = [end for end in self._ends if end < offset] + [min(offset, self._leo)]
@@ -226,31 +279,33 @@ class Drawing:
     def _end(self) -> None:
         rng = self._rng
         if rng.random() < 0.5:
-            self.case.append(["restart"])
+            if self._has_epochs or not self._overlaps:
+                self.case.append(["restart"])
             return
         lost = min(rng.choice((0, 0, 1, 2)), sum(end > self._start for end in self._ends[:-1]))
         if lost:
             del self._ends[-lost:]
             self._cut(self._leo)
         recovery_point = rng.choice((0, self._leo, rng.choice(self._ends)))
-        self.case.append(["crash", lost, recovery_point, self._start, rng.choice((0, self._hw))])
+        start = self._start if self._has_epochs else 0
+        self.case.append(["crash", lost, recovery_point, start, rng.choice((0, self._hw))])
 
 
 def draw(rng: Random, release: str) -> Case:
     """See `Subject.draw`."""
-    return Drawing(rng).draw()
+    return Drawing(rng, release).draw()
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`."""
-    driver = Driver(rules)
+    driver = Driver(rules, imitated, has_hw=release in since("2.6.0"))
     return [driver.do(operation) for operation in case]
 
 
 SUBJECT: Final = Subject(
     "log",
     "highwater.LogSubject",
-    since("3.9.0"),
+    since("0.10.2.2"),
     draw,
     run,
     quick=250,

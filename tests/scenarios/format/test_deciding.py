@@ -67,6 +67,7 @@ RULES_DECIDE: Final = {
     "client_metadata": ("chaos", "hw", 2, "newest-epoch"),
     "consumer_validation": ("fsync-demo-other-order", "hw", 0, "yes"),
     "producer_dedup": ("chaos", "kip320", 5, "no"),
+    "unknown_producer": ("chaos", "kip101", 11, "taken"),
     "producer_recovery": ("chaos", "kip320", 2, "new-producer-id"),
     "control_plane": ("canary", "hw", 0, "kraft"),
     "stale_fetch": ("chaos", "hw", 66, "refused"),
@@ -102,12 +103,14 @@ KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
 """The same for keys that do not decide everywhere."""
 NEEDS: Final[dict[str, dict[str, Value]]] = {
     "producer_dedup": {"enable.idempotence": True, "acks": "all"},
+    "unknown_producer": {"enable.idempotence": True, "acks": "all"},
     "producer_recovery": {"enable.idempotence": True, "acks": "all"},
     "unclean.recovery.timeout.ms": {"unclean.leader.election.enable": True},
 }
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/conformance",
+    "producer_snapshots": "two restarts and a truncation to the first: tests/sim/protocol/log/test_producer_state.py",
     "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
     "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/conformance",
 }

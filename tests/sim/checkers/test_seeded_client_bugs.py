@@ -44,7 +44,7 @@ def takes_all_for_in_sync(original: Callable[..., None]) -> Callable[..., None]:
     return patched
 
 
-def appends_everything(*_: Any) -> tuple[str, None]:
+def appends_everything(*_: Any, **__: Any) -> tuple[str, None]:
     return NONE, None
 
 

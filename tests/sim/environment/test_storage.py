@@ -428,7 +428,8 @@ def test_epochs_of_a_lost_tail_are_dropped() -> None:
 ])  # fmt: skip
 def test_overlapping_offsets_fail_recovery_after_an_unclean_end(end: str, rule: str, fails: bool) -> None:
     machine = Machine(MODES["hw"].rules.override({"overlap_recovery": rule}))
-    machine.write(4)
+    machine.write(2)
+    machine.write(2)
     machine.replica.append_fetched(Batch(2, 6, 1, 50))
     getattr(machine, end)()
     if fails:

@@ -19,13 +19,16 @@ public final class LogSubject implements Subject {
             List<Object> seen = new ArrayList<>();
             for (Object each : operations) {
                 List<Object> shown = new ArrayList<>();
-                shown.add(answer(Subject.list(each)));
-                shown.addAll(log.state());
+                if (log != null)
+                    shown.add(answer(Subject.list(each)));
+                if (log != null)
+                    shown.addAll(log.state());
                 seen.add(shown);
             }
             return seen;
         } finally {
-            log.abandon();
+            if (log != null)
+                log.abandon();
             Folders.remove(folder);
         }
     }
@@ -58,9 +61,8 @@ public final class LogSubject implements Subject {
                 restart();
                 return null;
             case "crash":
-                crash(number(operation, 1), Subject.offset(operation.get(2)), Subject.offset(operation.get(3)),
+                return crash(number(operation, 1), Subject.offset(operation.get(2)), Subject.offset(operation.get(3)),
                     Subject.offset(operation.get(4)));
-                return null;
             default:
                 throw new IllegalStateException("unknown operation " + operation);
         }
@@ -73,15 +75,29 @@ public final class LogSubject implements Subject {
         log.highWatermark(highWatermark);
     }
 
-    /** The newest batches are lost, and checkpoint files say what they are told to, or nothing. */
-    private void crash(int lost, long recoveryPoint, long start, long highWatermark) throws Exception {
+    /**
+     * The newest batches are lost, and checkpoint files say what they are told to, or nothing. A log that cannot be
+     * loaded, or ends below its start, is not looked at any more.
+     */
+    private String crash(int lost, long recoveryPoint, long start, long highWatermark) throws Exception {
         List<long[]> batches = log.batches();
         log.abandon();
         int kept = Math.max(0, batches.size() - lost);
         if (kept < batches.size())
             cut(batches.get(kept)[0], batches.get(kept)[1]);
-        log = new Release(folder, clock, start, recoveryPoint, false);
+        log = null;
+        try {
+            log = new Release(folder, clock, start, recoveryPoint, false);
+        } catch (RuntimeException failed) {
+            return "fails";
+        }
+        if (log.end() < log.start()) {
+            log.abandon();
+            log = null;
+            return "ends below its start";
+        }
         log.highWatermark(highWatermark);
+        return null;
     }
 
     /** A segment ends at a position, and none follows it. */

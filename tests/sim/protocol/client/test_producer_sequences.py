@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from sim.hosts.producer import Send
 from sim.protocol.client.producer_sequences import ProducerSequences
-from sim.protocol.messages import NOT_LEADER_OR_FOLLOWER, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sim.protocol.messages import NOT_LEADER_OR_FOLLOWER, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 from sim.protocol.modes import MODES
 
 GAP = OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -48,11 +50,11 @@ def test_batches_are_sent_again_in_order_and_new_ones_behind_them() -> None:
     sender = Sender()
     one, two = sender.send(1, 1)
     for send in (two, one):
-        assert sender.sequences.refused(send, NOT_LEADER_OR_FOLLOWER)
+        assert sender.sequences.refused(send, NOT_LEADER_OR_FOLLOWER, -1)
     assert not sender.sequences.may_send(two)
     sender.again(one)
     assert not sender.sequences.may_send(two)
-    sender.sequences.completed(one)
+    sender.sequences.completed(one, 0)
     sender.again(two)
     assert (one.sequence, two.sequence) == ((7, 0, 0), (7, 0, 1))
     assert sender.changes == []
@@ -61,21 +63,21 @@ def test_batches_are_sent_again_in_order_and_new_ones_behind_them() -> None:
 def test_a_gap_before_a_batch_that_is_not_next_in_line_may_close() -> None:
     sender = Sender()
     _, two = sender.send(1, 1)
-    assert sender.sequences.refused(two, GAP)
+    assert sender.sequences.refused(two, GAP, -1)
     assert sender.changes == []
 
 
 def test_a_gap_before_the_next_batch_starts_a_new_epoch_for_all_in_flight() -> None:
     sender = Sender()
     one, two, three = sender.send(2, 1, 1)
-    sender.sequences.completed(one)
-    assert sender.sequences.refused(two, GAP)
+    sender.sequences.completed(one, 0)
+    assert sender.sequences.refused(two, GAP, -1)
     assert sender.changes == [(7, 1)]
     assert (two.sequence, three.sequence) == ((7, 1, 0), (7, 1, 1))
-    assert sender.sequences.refused(three, GAP)  # Of its former sequence: that says nothing about the new one.
+    assert sender.sequences.refused(three, GAP, -1)  # Of its former sequence: that says nothing about the new one.
     assert sender.changes == [(7, 1)]
     sender.again(two)
-    sender.sequences.completed(two)
+    sender.sequences.completed(two, 0)
     sender.again(three)
     assert sender.send(1)[0].sequence == (7, 1, 2)
 
@@ -83,12 +85,33 @@ def test_a_gap_before_the_next_batch_starts_a_new_epoch_for_all_in_flight() -> N
 def test_batch_fails_and_a_new_producer_id_begins_before_kip_360() -> None:
     sender = Sender("new-producer-id")
     one, two, three = sender.send(1, 1, 1)
-    sender.sequences.completed(one)
-    assert not sender.sequences.refused(two, GAP)
+    sender.sequences.completed(one, 0)
+    assert not sender.sequences.refused(two, GAP, -1)
     assert sender.changes == [(8, 0)]
-    assert not sender.sequences.refused(three, GAP)
+    assert not sender.sequences.refused(three, GAP, -1)
     assert sender.sequences.leave(three, given_up=False)
     assert sender.send(1)[0].sequence == (8, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "log_start", "again", "first"),
+    [
+        ("new-producer-id", 5, False, (8, 0, 0)),
+        ("new-producer-id", 6, True, (7, 0, 1)),
+        ("epoch-bump", 5, True, (7, 1, 1)),
+    ],
+)
+def test_who_is_unknown_begins_anew_and_fails_nothing_if_all_was_deleted(
+    recovery: str, log_start: int, again: bool, first: tuple[int, int, int]
+) -> None:
+    sender = Sender(recovery)
+    one, two = sender.send(1, 1)
+    sender.sequences.completed(one, 5)
+    assert sender.sequences.refused(two, UNKNOWN_PRODUCER_ID, log_start) == again
+    if again:  # A second answer about the former sequence says nothing.
+        assert sender.sequences.refused(two, UNKNOWN_PRODUCER_ID, log_start)
+        assert two.sequence == (*first[:2], 0)
+    assert sender.send(1)[0].sequence == first
 
 
 def test_new_batches_wait_after_one_was_given_up_until_the_others_are_answered() -> None:
@@ -97,7 +120,7 @@ def test_new_batches_wait_after_one_was_given_up_until_the_others_are_answered()
     new = Send(50, 1, -1, 0)
     assert sender.sequences.leave(one, given_up=True)
     assert not sender.sequences.may_send(new)
-    sender.sequences.completed(two)  # So the log held the first one.
+    sender.sequences.completed(two, 0)  # So the log held the first one.
     assert sender.sequences.may_send(new)
     assert sender.changes == []
 
@@ -115,8 +138,8 @@ def test_a_gap_behind_a_batch_that_was_given_up_starts_a_new_epoch() -> None:
     sender = Sender()
     one, two, three = sender.send(1, 1, 1)
     assert sender.sequences.leave(one, given_up=True)
-    assert sender.sequences.refused(three, GAP)
+    assert sender.sequences.refused(three, GAP, -1)
     assert sender.changes == []
-    assert sender.sequences.refused(two, GAP)
+    assert sender.sequences.refused(two, GAP, -1)
     assert sender.changes == [(7, 1)]
     assert (two.sequence, three.sequence) == ((7, 1, 0), (7, 1, 1))

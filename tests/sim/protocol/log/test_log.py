@@ -118,6 +118,26 @@ def test_truncation_into_a_batch_takes_all_of_it_and_leaves_the_leo_beyond_the_d
     assert log.leo == 10
 
 
+@pytest.mark.parametrize(
+    ("rolls", "base", "recovery_point", "place"),
+    [(False, 5, 0, 0), (False, 6, 0, -1), (True, 5, 0, -1), (True, 5, 9, -1)],
+)
+def test_recovery_of_0_10_meets_a_batch_that_begins_no_later_than_the_one_before(
+    rolls: bool, base: int, recovery_point: int, place: int
+) -> None:
+    log = Log(check_first_offset=False)
+    log.append_new(0, 5, 0)  # The first of a segment is in no index.
+    log.append_new(5, 5, 0)
+    if rolls:
+        log.roll(10)
+    log.append(Batch(base, 12, 0, 30))
+    assert log.misindexed_segment(recovery_point) == place
+    if not rolls and place == 0:
+        log.roll(13)
+        assert log.misindexed_segment(12) == 0
+        assert log.misindexed_segment(13) == -1
+
+
 def test_follower_takes_below_its_leo_what_the_checked_offset_allows() -> None:
     by_first, by_last = Log(), Log(check_first_offset=False)
     for log in (by_first, by_last):

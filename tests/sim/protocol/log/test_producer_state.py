@@ -5,7 +5,13 @@ import pytest
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.log.log import Log
 from sim.protocol.log.producer_state import RETAINED, check, latest_batches
-from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, ProduceRequest
+from sim.protocol.messages import (
+    INVALID_PRODUCER_EPOCH,
+    NONE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_PRODUCER_ID,
+    ProduceRequest,
+)
 from sim.protocol.modes import MODES
 from sim.protocol.replica.partition import Partition
 from tests.sim.protocol.recording import KIP101, Recorder, decision, partition
@@ -38,32 +44,33 @@ def test_the_last_five_batches_of_the_latest_epoch_are_known() -> None:
         ((1, 2, 4), INVALID_PRODUCER_EPOCH, None),
         ((1, 4, 0), NONE, None),
         ((1, 4, 4), OUT_OF_ORDER_SEQUENCE_NUMBER, None),
-        ((2, 0, 7), NONE, None),
+        ((2, 0, 0), NONE, None),
+        ((2, 0, 7), UNKNOWN_PRODUCER_ID, None),
     ],
 )
 def test_batch_is_appended_repeated_or_refused(sequence: tuple[int, int, int], error: str, repeats: int | None) -> None:
     one = log((1, 3, 0), (1, 3, 2))
-    assert check(one, sequence, 2) == (error, None if repeats is None else one.batches[repeats])
+    assert check(one, sequence, 2, forgets_deleted=False) == (error, None if repeats is None else one.batches[repeats])
 
 
 def test_a_repetition_has_the_same_length() -> None:
-    assert check(log((1, 0, 0), (1, 0, 2)), (1, 0, 0), 3) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert check(log((1, 0, 0), (1, 0, 2)), (1, 0, 0), 3, forgets_deleted=False) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 
 
 def test_repetition_beyond_five_batches_is_out_of_order() -> None:
     one = log(*((1, 0, 2 * number) for number in range(6)))
-    assert check(one, (1, 0, 2), 2) == (NONE, one.batches[1])
-    assert check(one, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert check(one, (1, 0, 2), 2, forgets_deleted=False) == (NONE, one.batches[1])
+    assert check(one, (1, 0, 0), 2, forgets_deleted=False) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 
 
 def test_a_snapshot_has_the_last_batch_of_each_producer() -> None:
     one = log((1, 0, 0), (2, 0, 0), (1, 0, 2), (1, 0, 4))
     one.producers.take_snapshot(6)
-    assert check(one, (1, 0, 0), 2) == (NONE, one.batches[0])
-    one.producers.load(0, 8, [0])
+    assert check(one, (1, 0, 0), 2, forgets_deleted=False) == (NONE, one.batches[0])
+    one.producers.load(0, 8, [0], keeps_all=False)
     assert [batch.base_sequence for batch in latest_batches(one, 1)] == [4, 2]
-    assert check(one, (1, 0, 0), 2) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
-    assert check(one, (2, 0, 0), 2) == (NONE, one.batches[1])
+    assert check(one, (1, 0, 0), 2, forgets_deleted=False) == (OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert check(one, (2, 0, 0), 2, forgets_deleted=False) == (NONE, one.batches[1])
 
 
 def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
@@ -79,8 +86,8 @@ def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
 def test_deleted_batches_are_known_until_the_log_is_read_again() -> None:
     one = log((1, 0, 0), (2, 0, 0), (1, 0, 2))
     one.advance_start(4)
-    assert check(one, (2, 0, 0), 2) == (NONE, one.below[1])
-    one.producers.load(4, 6, [0])
+    assert check(one, (2, 0, 0), 2, forgets_deleted=False) == (NONE, one.below[1])
+    one.producers.load(4, 6, [0], keeps_all=False)
     assert latest_batches(one, 2) == []
 
 
@@ -123,6 +130,41 @@ def test_a_gap_is_refused() -> None:
     send(one, 2)
     assert one.log.leo == 1
     assert host.of("answer") == [(12, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+
+
+@pytest.mark.parametrize(("rule", "answers"), [("refused", [(15, UNKNOWN_PRODUCER_ID, 0)]), ("taken", [(15, NONE, 0)])])
+def test_rule_decides_what_an_unknown_producer_may_begin_with(rule: str, answers: list[object]) -> None:
+    host = Recorder()
+    one = partition(host, KIP101.override({"unknown_producer": rule}))
+    one.become_leader(decision(), 0)
+    send(one, 5, acks=1)
+    assert host.of("answer") == answers
+    assert f"unknown_producer={rule}" in host.probes
+
+
+@pytest.mark.parametrize(("rule", "error"), [("refused", UNKNOWN_PRODUCER_ID), ("taken", OUT_OF_ORDER_SEQUENCE_NUMBER)])
+def test_rule_decides_whether_a_producer_is_known_whose_records_are_deleted(rule: str, error: str) -> None:
+    host = Recorder()
+    one = partition(host, KIP101.override({"unknown_producer": rule}))
+    one.become_leader(decision(), 0)
+    for sequence in (0, 1):
+        send(one, sequence, acks=1)
+    one.set_hw(2)
+    one.advance_log_start(2)
+    send(one, 3, acks=1)
+    assert host.of("answer")[2:] == [(13, error, 2 if rule == "refused" else -1)]
+    assert f"unknown_producer={rule}" in host.probes
+
+
+@pytest.mark.parametrize(("keeps_all", "known"), [(True, [2]), (False, [2, 0])])
+def test_rule_decides_which_snapshots_a_load_leaves(keeps_all: bool, known: list[int]) -> None:
+    one = log((1, 0, 0), (1, 0, 2))
+    one.producers.take_snapshot(4)
+    one.append_new(0, 2, 0, (1, 0, 4))
+    one.producers.take_snapshot(6)
+    one.producers.load(0, 6, [0], keeps_all=keeps_all)
+    one.truncate_to(4)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == known
 
 
 def test_truncated_batches_are_forgotten() -> None:

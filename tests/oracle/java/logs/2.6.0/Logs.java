@@ -60,9 +60,17 @@ final class Logs {
         return new LogConfig(all, Set$.MODULE$.<String>empty());
     }
 
-    static Log open(File folder, LogConfig config, long start, long recoveryPoint, boolean clean, Clock clock) {
-        return Log.apply(folder, config, start, recoveryPoint, AT_ONCE, new BrokerTopicStats(), clock,
-            Integer.MAX_VALUE, Integer.MAX_VALUE, new LogDirFailureChannel(1));
+    static Log open(File folder, LogConfig config, long start, long recoveryPoint, boolean clean, Clock clock)
+        throws Exception {
+        File marker = new File(folder.getParentFile(), Log.CleanShutdownFile());
+        if (clean)
+            marker.createNewFile();
+        try {
+            return Log.apply(folder, config, start, recoveryPoint, AT_ONCE, new BrokerTopicStats(), clock,
+                Integer.MAX_VALUE, Integer.MAX_VALUE, new LogDirFailureChannel(1));
+        } finally {
+            marker.delete();
+        }
     }
 
     /** One batch. */

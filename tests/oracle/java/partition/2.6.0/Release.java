@@ -60,7 +60,7 @@ final class Release implements PartitionStateStore {
     private int proposals;
     private boolean fails;
 
-    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) {
+    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) throws Exception {
         this.clock = clock;
         TopicPartition name = new TopicPartition("t", 0);
         log = Logs.open(folder, Logs.config(Map.of("min.insync.replicas", 1)), 0, 0, true, clock);
