@@ -54,6 +54,7 @@ class Driver:
     def __init__(self, rules: Rules, *, counts_batches: bool) -> None:
         self._leader = partition.Driver(rules, counts_batches=counts_batches)
         self._leader.do(["broker", LOCAL, "alive", 1])
+        self._asks_controller = rules.isr_update == "alter-partition"
         log = Log(check_first_offset=rules.append_check == "first-offset")
         epochs = EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election")
         self._replica = Replica("t", log, epochs, 0, rules, self)
@@ -112,8 +113,8 @@ class Driver:
         epochs = [[epoch, start] for epoch, start in self._replica.epochs.entries]
         batches = [[batch.base_offset, batch.last_offset, batch.leader_epoch] for batch in log.batches]
         shown = [self._requests, self._fetch_state(), log.log_start, log.leo, self._replica.hw, epochs, batches]
-        epoch = max(leader.partition_epoch, 0)
-        return [*shown, [leader.is_leader, leader.leader_epoch, epoch, leader.hw, leader.log.leo]]
+        epochs_of = [leader.leader_epoch] + ([max(leader.partition_epoch, 0)] if self._asks_controller else [])
+        return [*shown, [leader.is_leader, *epochs_of, leader.hw, leader.log.leo]]
 
     def _fetch_state(self) -> Any:
         fetch = self._fetcher.partitions.get("t")
@@ -199,6 +200,7 @@ class Driver:
         _, offset, leader_epoch, last_epoch = request.positions[0]
         self._meanwhile(["fetch", offset, leader_epoch, last_epoch])
         answer = self._leader.fetch(LOCAL, 1, offset, leader_epoch, last_epoch)
+        self._leader.host.write()
         self._arrives()
         result: FetchResult
         if isinstance(answer, str):
@@ -311,7 +313,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 SUBJECT: Final = Subject(
     "follower",
     "highwater.FollowerSubject",
-    since("3.9.0"),
+    since("2.6.0"),
     draw,
     run,
     quick=250,

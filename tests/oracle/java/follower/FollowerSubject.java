@@ -33,7 +33,7 @@ public final class FollowerSubject implements Subject {
                 List<Object> shown = new ArrayList<>();
                 shown.add(new ArrayList<>(requests));
                 shown.addAll(follower.state());
-                shown.add(leader.state().subList(0, 5));
+                shown.add(Follower.leading(leader));
                 seen.add(shown);
             }
             return seen;

@@ -246,4 +246,9 @@ final class Follower {
         shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), local.highWatermark(), epochs, batches));
         return shown;
     }
+
+    /** Whether it leads, its epochs, high watermark and log end offset. */
+    static List<Object> leading(Release leader) {
+        return leader.state().subList(0, 5);
+    }
 }
