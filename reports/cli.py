@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
+import select
 import signal
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
+from click.shell_completion import shell_complete
 
 from reports import exits
 from reports.console import Ui
@@ -16,7 +20,7 @@ from reports.options import SuggestingGroup, ui_options
 from sim.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import FrameType
 
 COMMANDS: Final = (
@@ -39,6 +43,10 @@ COMMANDS: Final = (
     "spark-package",
 )
 
+_STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
+"""By their numbers."""
+_COMPLETE: Final = "_HIGHWATER_COMPLETE"
+"""A shell that completes words puts into it what it asks for."""
 
 EPILOG: Final = """\b
 Exit codes:
@@ -90,24 +98,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _open_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     ui = Ui()
     try:
-        code = highwater.main(arguments, "highwater", obj=ui, standalone_mode=False) or exits.EXPECTED
+        code = _called(ui, sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except UserError as error:
         return _refused(ui, error.exit_code, *error.problems)
     except click.ClickException as error:
         return _refused(ui, exits.BAD_INPUT, error.format_message())
     except (KeyboardInterrupt, click.Abort):
-        ui.warn("interrupted")
+        ui.warn("\ninterrupted")  # After the terminal's ^C.
         return exits.INTERRUPTED
     except Exception as error:
-        return _failed(ui, error)
+        # Help that nobody reads to its end is no error.
+        return exits.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
     return code
+
+
+def _called(ui: Ui, words: Sequence[str]) -> int:
+    """What click's own ``main`` does, which takes any pipe that breaks, and any end of file, for the user's."""
+    if asked := os.environ.get(_COMPLETE):
+        return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
+    try:
+        with highwater.make_context("highwater", [*words], obj=ui) as context:
+            return highwater.invoke(context) or exits.EXPECTED
+    except click.exceptions.Exit as left:
+        return left.exit_code
+
+
+def _open_streams() -> None:
+    """See to it that there are stdin, stdout and stderr: who began this may have closed them.
+
+    Nothing that is opened later may get their numbers, and what is said goes nowhere.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    for name, mode in _STREAMS.items():
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _has_no_reader() -> bool:
+    """Whether nobody reads stdout any more; what was to be said then goes nowhere."""
+    handle, poll = sys.stdout.fileno(), select.poll()
+    poll.register(handle, 0)
+    gone = any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
+    return gone
 
 
 def _refused(ui: Ui, code: int, *problems: str) -> int:

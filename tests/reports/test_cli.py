@@ -135,13 +135,42 @@ def test_sigterm_is_ctrl_c(highwater: Callable[..., Call]) -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("words", [["modes", "show", "hw"], ["run", "--help"]])
+def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    words = [sys.executable, "-m", "reports.cli", "modes", "show", "hw"]
-    done = subprocess.run(words, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    command = [sys.executable, "-m", "reports.cli", *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code"), [(">&-", "modes list", 0), (">&-", "--help", 0), ("<&- >&- 2>&-", "modes lst", 2)]
+)
+def test_streams_that_are_closed_take_what_is_said(closed: str, words: str, code: int) -> None:
+    command = ["sh", "-c", f"exec {sys.executable} -m reports.entry {words} {closed}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_file_that_ends_too_soon_is_no_interrupt(
+    highwater: Callable[..., Call], failing: Callable[[BaseException], None]
+) -> None:
+    failing(EOFError("torn"))
+    call = highwater("-v", "modes", "list")
+    assert (call.code, call.err.splitlines()[-1]) == (70, "highwater: internal error: EOFError: torn")
+
+
+def test_shells_complete_words(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "_HIGHWATER_COMPLETE": "bash_complete",
+        "COMP_WORDS": "highwater tri",
+        "COMP_CWORD": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    call = highwater()
+    assert (call.code, call.out) == (0, "plain,triage\n")
 
 
 def test_quiet_is_taken_before_and_after_the_command(highwater: Callable[..., Call]) -> None:
@@ -183,6 +212,7 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
         (OSError(errno.ENOSPC, "No space left on device", "x"), 74, "highwater: x: No space left on device\n"),
         (OSError(errno.EDQUOT, "Disk quota exceeded"), 74, "highwater: Disk quota exceeded\n"),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 74, "highwater: x: Permission denied\n"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 74, "highwater: Broken pipe\n"),
     ],
 )
 def test_errors_are_told_as_what_they_are(
