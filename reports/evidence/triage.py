@@ -13,10 +13,9 @@ that the result is the same on any machine with any number of processes.
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.format.grid import words as point_words
@@ -27,7 +26,8 @@ from scenarios.shrinking.known import known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
-from sim.errors import InputError, did_you_mean
+from scenarios.sweep.workers import Workers
+from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -258,7 +258,11 @@ def _each(
     processes: int,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Any]:
-    """The results of all tasks in their order."""
+    """The results of all tasks in their order.
+
+    Raises:
+        UnavailableError: a process was killed.
+    """
     found = []
     if processes == 1 or len(tasks) < 2:
         prepare_process()
@@ -266,10 +270,14 @@ def _each(
             found.append(work(task))
             tell(len(found), len(tasks))
         return found
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=prepare_process) as pool:
-        for result in pool.map(work, tasks):
-            found.append(result)
-            tell(len(found), len(tasks))
+    with Workers(processes) as workers:
+        futures = [workers.pool.submit(work, task) for task in tasks]
+        try:
+            for future in futures:
+                found.append(future.result())
+                tell(len(found), len(tasks))
+        except BrokenProcessPool:
+            raise UnavailableError("a process was killed (out of memory?); fewer of them, --local, need less") from None
     return found
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Final
 
-from scenarios.single.run import prepare_process
 from scenarios.sweep import store
 from scenarios.sweep.units import rows_of
+from scenarios.sweep.workers import Workers
 from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.connection import Connection
 
     from scenarios.sweep.driver import Plan
     from scenarios.sweep.extent import Piece
@@ -31,9 +26,6 @@ POLL_SECONDS: Final = 0.2
 class LocalBackend:
     """A pool of worker processes.
 
-    Workers are spawned, so nothing of the driver's state leaks into a run. They end when their pipe to the driver
-    closes: at once when the sweep is stopped, and also when the driver is killed.
-
     Args:
         workers: how many processes.
     """
@@ -41,22 +33,14 @@ class LocalBackend:
     name = "local"
 
     def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
-        self._lifeline: Connection | None = None
+        self._number = workers
+        self._workers: Workers | None = None
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:  # noqa: ARG002 - what the driver can write to, so can they
         """Start the pool (the processes come with the first chunks); see `scenarios.sweep.driver.Backend`."""
         poll()
-        self._open()
-        return self._workers
-
-    def _open(self) -> ProcessPoolExecutor:
-        end, self._lifeline = multiprocessing.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(
-            self._workers, multiprocessing.get_context("spawn"), initializer=_begin_worker, initargs=(end,)
-        )
-        return self._pool
+        self._workers = Workers(self._number)
+        return self._number
 
     def run_waves(
         self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
@@ -70,10 +54,10 @@ class LocalBackend:
         killed = 0
 
         def begin(wave: _Begun) -> None:
-            assert self._pool is not None
+            assert self._workers is not None
             plan = wave.plan
             for index in wave.left:
-                task = self._pool.submit(
+                task = self._workers.pool.submit(
                     _run_chunk, sweep, folder, plan.wave, index, plan.chunks[index], plan.task_seconds
                 )
                 wave.tasks[task] = index
@@ -81,7 +65,7 @@ class LocalBackend:
         while True:
             try:
                 # Tasks of the next wave take the places of the last ones of this.
-                while len(begun) < 2 and (not begun or len(begun[-1].left) <= self._workers):
+                while len(begun) < 2 and (not begun or len(begun[-1].left) <= self._number):
                     if (plan := next(plans, None)) is None:
                         break
                     begun.append(_Begun(plan))
@@ -99,7 +83,7 @@ class LocalBackend:
                         "command goes on"
                     ) from None
                 self.close()
-                self._open()
+                self._workers = Workers(self._number)
                 for wave in begun:
                     wave.tasks.clear()
                     begin(wave)
@@ -110,23 +94,9 @@ class LocalBackend:
 
     def close(self) -> None:
         """End the workers, whatever they are doing."""
-        if self._lifeline is not None:
-            self._lifeline.close()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        self._lifeline = self._pool = None
-
-
-def _begin_worker(lifeline: Connection) -> None:
-    # A terminal sends SIGINT to all; the driver decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    prepare_process()
-
-
-def _end_with(lifeline: Connection) -> None:
-    lifeline.poll(None)
-    os._exit(1)
+        if self._workers is not None:
+            self._workers.close()
+        self._workers = None
 
 
 def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequence[Piece], seconds: float) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.evidence.triage import Failure, Looked, _buckets, failures, sample, triage
+from reports.evidence.triage import Failure, Looked, _buckets, _each, failures, sample, triage
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.known import KNOWN, known
 from scenarios.sweep.store import Store
+from sim.errors import UnavailableError
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
@@ -82,3 +85,17 @@ def test_a_kind_that_was_not_violated_is_refused(highwater: Callable[..., Call],
     call = highwater("triage", swept, "--kind", kind)
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert "was violated in no run" in call.err
+
+
+def test_a_process_that_is_killed_is_told() -> None:
+    with pytest.raises(UnavailableError, match="a process was killed"):
+        _each(os._exit, [1, 1], 2)
+
+
+def test_an_interrupt_ends_the_processes_at_once_and_silently(capfd: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_done: int, _all: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _each(time.sleep, [0, 600, 600, 600], 2, interrupt)
+    assert capfd.readouterr().err == ""

@@ -351,10 +351,10 @@ from tests import named
 def report(_):
     print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 
-if __name__ == "__main__":
-    sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
-    run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, wave_units=10, report=report)
+sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, wave_units=10, report=report)
 """
+"""A script as users of the library write them: no process may run it again."""
 
 
 def is_running(process: int) -> bool:

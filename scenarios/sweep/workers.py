@@ -1,0 +1,82 @@
+"""Processes of this machine that end with the one that began them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import TYPE_CHECKING, Self
+
+from scenarios.single.run import prepare_process
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from types import TracebackType
+
+
+class Workers:
+    """A pool of processes, a context manager.
+
+    Processes are spawned, so nothing of this process's state leaks into a run. They end when their pipe to it closes:
+    at once when the pool is closed, and also when this process is killed.
+
+    Args:
+        number: of processes at most; they come with what is submitted.
+
+    Attributes:
+        pool: takes functions of modules, and gives their results.
+    """
+
+    def __init__(self, number: int) -> None:
+        end, self._lifeline = multiprocessing.Pipe(duplex=False)
+        self.pool = ProcessPoolExecutor(number, _Context(), initializer=_begin, initargs=(end,))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        self._lifeline.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Process(SpawnProcess):
+    def start(self) -> None:
+        """Start without what would be done in the new process before anything of ours.
+
+        Python imports the script that runs here, under another name: one that asks for processes itself, as users of
+        the library write them, would do so again in each. And Ctrl-C, which a terminal sends to all, is for this
+        process.
+        """
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            sys.modules["__main__"] = script
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
+def _begin(lifeline: Connection) -> None:
+    # Whoever began this decides what a Ctrl-C means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    prepare_process()
+
+
+def _end_with(lifeline: Connection) -> None:
+    lifeline.poll(None)
+    os._exit(1)
