@@ -239,6 +239,26 @@ def read(path: Path, most: int) -> bytes:
     return content
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file that the user named; where there is no room for all of it, nothing of it stays.
+
+    Raises:
+        InputError: it is no file in a folder that exists.
+        StorageError: it cannot be written.
+    """
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                if path.is_file():
+                    path.unlink()
+                raise
+    except OSError as error:
+        raise of_os(error, f"{path} cannot be written") from None
+
+
 def parse_toml(text: str) -> Any:
     """Parse TOML; raises InputError if it is none, or has values that nothing here takes."""
     try:

@@ -67,10 +67,7 @@ def command(
     options.check_file("--output", file)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
-    try:
-        file.write_text(to_svg(shown) if form == "svg" else to_perfetto(shown), encoding="utf-8")
-    except OSError as error:
-        raise paths.of_os(error, f"{file} cannot be written") from None
+    paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown))
     ui.line(f"{shown.title[0]}")
     ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages drawn in {file}")
     return exits.EXPECTED

@@ -50,9 +50,6 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int) -> 
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:
         ui.warn(f"highwater: {shortcoming}")
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise paths.of_os(error, f"{output} cannot be written") from None
+    paths.write(output, text)
     ui.line(f"written to {output}")
     return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED

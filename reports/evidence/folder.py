@@ -170,10 +170,7 @@ def write_trace(file: Path, result: RunResult) -> None:
         InputError: it is no file.
         StorageError: the file cannot be written.
     """
-    try:
-        file.write_text(_lines(_trace(result)), encoding="utf-8")
-    except OSError as error:
-        raise paths.of_os(error, f"{file} cannot be written") from None
+    paths.write(file, _lines(_trace(result)))
 
 
 def _trace(result: RunResult) -> Iterator[str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,16 @@ def test_toml_that_nothing_takes(text: str, said: str) -> None:
 
 def test_the_largest_numbers_are_taken() -> None:
     assert paths.parse_json(b"[9223372036854775807, -9223372036854775808]") == [(1 << 63) - 1, -(1 << 63)]
+
+
+def test_half_a_file_does_not_stay(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    paths.write(file, "before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(StorageError, match=r"file cannot be written: File too large"):
+            paths.write(file, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
