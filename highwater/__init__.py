@@ -1,6 +1,7 @@
 """Highwater as a library: run, sweep, read, compare, shrink, explain and draw.
 
-What comes back shows itself in a notebook. Where the command line would end with a message, a `UserError` is raised.
+What comes back shows itself in a notebook. Where the command line would end with a message, a `UserError` is raised;
+where it would only say something on stderr, Python warns.
 """
 
 from __future__ import annotations

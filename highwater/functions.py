@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import options
+from scenarios import paths
 from sim.config import shown
+from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +59,7 @@ def sweep(
     seeds: str | range,
     output: str | Path,
     *,
-    modes: Iterable[str] = (),
+    modes: str | Iterable[str] = (),
     rules: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
@@ -65,9 +68,9 @@ def sweep(
 
     Args:
         scenarios: names or files.
-        seeds: a range, or as ``0..100``.
+        seeds: a range without gaps, or as ``0..100``.
         output: the sweep's folder.
-        modes: in which modes; none: those of each scenario's ``[expect]``.
+        modes: in which modes, also as ``hw,kip101``; none: those of each scenario's ``[expect]``.
         rules: rules to override.
         settings: settings to override; of a list or tuple of values, every combination is swept.
         processes: that do it.
@@ -75,26 +78,28 @@ def sweep(
     Raises:
         UserError: what the command line would refuse.
     """
-    from scenarios.format.grid import points
-    from scenarios.sweep.driver import Sweep, run_sweep
+    from reports.commands.sweep import asked
+    from scenarios.sweep.driver import run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
     from sim.protocol.modes import parse_overrides
 
-    first, end = options.seed_range(seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}")
-    lists = options.setting_lists(f"{key}={_word(value)}" for key, value in (settings or {}).items())
-    grid = {key: values for key, values in lists.items() if len(values) > 1}
-    fixed = {key: values[0] for key, values in lists.items() if key not in grid}
+    _check_number("processes", processes)
+    if isinstance(seeds, range) and seeds.step != 1:
+        raise InputError(f"seeds {seeds} is not valid: a sweep runs every seed of a range")
     names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-    chosen = tuple(options.scenario(name, fixed, later=grid) for name in dict.fromkeys(names))
-    for scenario in chosen:
-        for point in points(grid):
-            options.check_settings(scenario, point)
-    by_scenario = {scenario.name: options.modes(scenario, tuple(modes)) for scenario in chosen}
+    if not names:
+        raise InputError("a scenario is missing")
+    lists = options.setting_lists(f"{key}={_word(value)}" for key, value in (settings or {}).items())
     overrides = parse_overrides(f"{name}={value}" for name, value in (rules or {}).items())
-    summary = run_sweep(
-        Sweep(chosen, by_scenario, first, end, overrides, grid), open_folder(str(output)), LocalBackend(processes)
+    found = asked(
+        names,
+        modes.split(",") if isinstance(modes, str) else tuple(modes),
+        seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}",
+        overrides,
+        lists,
     )
+    summary = run_sweep(found, open_folder(str(output)), LocalBackend(processes))
     return Swept(str(output), dict(summary))
 
 
@@ -107,11 +112,21 @@ def rows(folder: str | Path, columns: Sequence[str] | None = None, scenario: str
         scenario: only the rows of this one.
 
     Raises:
-        UserError: it is no sweep's folder.
+        UserError: it is no sweep's folder, or has no such column or scenario.
     """
+    from scenarios.single.rows import names
     from scenarios.sweep.store import Store
 
-    return Store(os.fspath(folder)).table(columns, scenario)
+    store = Store(os.fspath(folder))
+    there, scenarios = names(store.grid), list(store.sweep.modes)
+    for column in columns or ():
+        if column not in there:
+            raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
+    if scenario is not None and scenario not in scenarios:
+        raise InputError(f"{store.folder.shown} holds no scenario {scenario!r}{did_you_mean(scenario, scenarios)}")
+    found = store.table(columns, scenario)
+    _warn(store.shortcomings())
+    return found
 
 
 def compare(folder: str | Path, by: str = "mode", kind: str | None = None) -> Comparisons:
@@ -130,7 +145,9 @@ def compare(folder: str | Path, by: str = "mode", kind: str | None = None) -> Co
     from scenarios.sweep.store import Store
 
     kinds = None if kind is None else [sentences.check_kind(kind)]
-    found = tuple(comparing.of_store(Store(os.fspath(folder)), by, kinds))
+    store = Store(os.fspath(folder))
+    found = tuple(comparing.of_store(store, by, kinds))
+    _warn(store.shortcomings())
     return Comparisons(found, tuple(sentences.first(one, kind) for one in found))
 
 
@@ -151,9 +168,12 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     from scenarios.sweep.store import Store
 
     options.check_file("file", Path(file))
+    _check_number("most", 1 if most is None else most)
+    _check_number("processes", processes)
     store = Store(os.fspath(folder))
     text = page(store, None if most is None else triage(store, most, processes=processes))
-    Path(file).write_text(text, encoding="utf-8")
+    _warn(store.shortcomings())
+    paths.write(Path(file), text)
 
 
 def shrink(
@@ -263,7 +283,19 @@ def _origin(
     laid = options.settings(f"{key}={_word(value)}" for key, value in (settings or {}).items())
     number = None if seed is None else str(seed)
     origin = replay.origin(os.fspath(source), number, scenario, overrides, laid, strict=strict)
+    _warn(origin.warnings)
     return origin, origin.only_mode(mode)
+
+
+def _warn(texts: Iterable[str]) -> None:
+    """What the command line says on stderr."""
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
+
+
+def _check_number(name: str, number: int) -> None:
+    if number < 1:
+        raise InputError(f"{name} = {number} is not valid: at least 1 is needed")
 
 
 def _word(value: Any) -> str:

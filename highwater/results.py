@@ -52,10 +52,12 @@ class Drawing:
     svg: str
 
     def save(self, file: Path | str) -> None:
-        """Write it to a file."""
+        """Write it to a file; raises UserError if it cannot be written."""
         from pathlib import Path
 
-        Path(file).write_text(self.svg, encoding="utf-8")
+        from scenarios import paths
+
+        paths.write(Path(file), self.svg)
 
     def _repr_svg_(self) -> str:
         return self.svg

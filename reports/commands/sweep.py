@@ -16,9 +16,11 @@ from sim.config import shown
 from sim.errors import InputError, parse_pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
-    from scenarios.sweep.driver import Backend
+    from scenarios.sweep.driver import Backend, Sweep
     from scenarios.sweep.folder import Folder
     from sim.config import Value
 
@@ -90,25 +92,16 @@ def command(
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
     from reports.progress import SweepProgress
-    from scenarios.format.grid import points
     from scenarios.single.rows import SCHEMA_VERSION
-    from scenarios.sweep.driver import GO_ON, Interrupted, Sweep, run_sweep
+    from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
 
-    first, end = options.seed_range(seeds)
-    grid = {key: values for key, values in settings.items() if len(values) > 1}
-    fixed = {key: values[0] for key, values in settings.items() if key not in grid}
     named = modes.split(",") if modes else ()
-    chosen = _scenarios(scenarios, fixed, grid, strict=strict)
-    by_scenario = {scenario.name: options.modes(scenario, named, everyone=all_modes) for scenario in chosen}
-    _check_size(end - first, grid, sum(map(len, by_scenario.values())))
-    for scenario, point in product(chosen, points(grid)):
-        options.check_settings(scenario, point)
+    sweep = asked(scenarios, named, seeds, rules, settings, everyone=all_modes, strict=strict)
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds)
     folder = open_folder(output, spark_conf)
     length = _task_seconds(task_seconds, master)
-    sweep = Sweep(chosen, by_scenario, first, end, rules, grid)
     try:
         with SweepProgress(ui) as progress:
             summary = run_sweep(
@@ -121,7 +114,7 @@ def command(
         ui.json({"schema_version": SCHEMA_VERSION, **summary})
     else:
         _show(ui, folder, summary)
-        if summary["failing"] and any(scenario.drawn for scenario in chosen):
+        if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
             told = f"highwater triage {folder.shown} puts them in buckets by cause"
             ui.line(f"Why: {told}, and highwater explain tells of one")
@@ -130,8 +123,37 @@ def command(
     return int(summary["exit_code"])
 
 
+def asked(
+    scenarios: Sequence[str],
+    modes: Sequence[str],
+    seeds: str,
+    rules: Mapping[str, str],
+    settings: Mapping[str, tuple[Value, ...]],
+    *,
+    everyone: bool = False,
+    strict: bool = False,
+) -> Sweep:
+    """The sweep that words ask for, with all of them checked.
+
+    Raises:
+        InputError: what is wrong with them.
+    """
+    from scenarios.format.grid import points
+    from scenarios.sweep.driver import Sweep
+
+    first, end = options.seed_range(seeds)
+    grid = {key: values for key, values in settings.items() if len(values) > 1}
+    fixed = {key: values[0] for key, values in settings.items() if key not in grid}
+    chosen = _scenarios(scenarios, fixed, grid, strict=strict)
+    by_scenario = {scenario.name: options.modes(scenario, modes, everyone=everyone) for scenario in chosen}
+    _check_size(end - first, grid, sum(map(len, by_scenario.values())))
+    for scenario, point in product(chosen, points(grid)):
+        options.check_settings(scenario, point)
+    return Sweep(chosen, by_scenario, first, end, rules, grid)
+
+
 def _scenarios(
-    names: tuple[str, ...], settings: dict[str, Value], grid: dict[str, tuple[Value, ...]], *, strict: bool
+    names: Sequence[str], settings: dict[str, Value], grid: dict[str, tuple[Value, ...]], *, strict: bool
 ) -> tuple[Scenario, ...]:
     chosen = tuple(options.scenario(name, settings, strict=strict, later=grid) for name in dict.fromkeys(names))
     found = [scenario.name for scenario in chosen]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -91,6 +92,54 @@ def test_names_are_escaped(swept: hw.Swept) -> None:
 def test_bad_input_is_an_error_that_names_it(words: tuple[str, ...], told: str) -> None:
     with pytest.raises(hw.InputError, match=told):
         hw.run(*words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "changes", "told"),
+    [
+        ([], {}, "a scenario is missing"),
+        ("canary", {"seeds": range(0, 10, 2)}, "every seed"),
+        ("canary", {"seeds": "0..9999999999999"}, "at most"),
+        ("canary", {"processes": 0}, "processes = 0"),
+        ("canary", {"modes": "hw,kip102"}, "unknown mode 'kip102'"),
+        (["canary", "canary.toml"], {}, "two scenarios are called 'canary'"),
+    ],
+)
+def test_a_sweep_refuses_what_the_command_line_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenarios: str | list[str], changes: dict[str, Any], told: str
+) -> None:
+    monkeypatch.chdir(ROOT / "scenarios" / "files")
+    words: dict[str, Any] = {"seeds": "0..5", "modes": "hw", **changes}
+    with pytest.raises(hw.InputError, match=told):
+        hw.sweep(scenarios, output=tmp_path / "out", **words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_sweep_does_not_hold_is_refused(swept: hw.Swept) -> None:
+    with pytest.raises(hw.InputError, match="unknown column 'digst'; did you mean 'digest'"):
+        hw.rows(swept.folder, ["digst"])
+    with pytest.raises(hw.InputError, match="holds no scenario 'powr'; did you mean 'power'"):
+        hw.rows(swept.folder, scenario="powr")
+    with pytest.raises(hw.InputError, match="most = 0"):
+        hw.report(swept.folder, "report.html", most=0)
+
+
+def test_rows_that_are_missing_are_told(swept: hw.Swept, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(swept.folder, folder)
+    for part in folder.rglob("part-*.parquet"):
+        part.write_bytes(b"")
+    with pytest.warns(UserWarning) as told:
+        assert hw.rows(folder).num_rows == 0
+    assert "the wave does not count" in str(told[0].message)
+    assert "40 of 40 runs are missing" in str(told[-1].message)
+
+
+def test_a_file_that_cannot_be_written_is_told(swept: hw.Swept) -> None:
+    with pytest.raises(hw.UserError, match="/dev/full cannot be written"):
+        hw.Drawing("<svg/>").save("/dev/full")
+    with pytest.raises(hw.UserError, match="/dev/full cannot be written"):
+        hw.report(swept.folder, "/dev/full")
 
 
 def test_a_seed_that_does_not_fail_is_refused() -> None:
