@@ -42,12 +42,15 @@ def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) ->
     ]
     if not elsewhere:
         return count
-    present = {record for batch in batches for record in batch.ids()} | history.records.deleted
+    present = {record for batch in batches for record in batch.ids()}
+    deleted = history.records.deleted
     gone: list[tuple[steps.Ack, frozenset[int]]] = []
     for ack in elsewhere:
-        missing = frozenset(range(ack.first_id, ack.first_id + ack.count)) - present
+        below = max(log_start - ack.base_offset, 0)
+        expected = frozenset(range(ack.first_id + below, ack.first_id + ack.count))
+        missing = expected - present - deleted
         if not missing:
-            count.relocated += ack.count
+            count.relocated += len(expected & present)
         elif ack.acks == -1:
             count.lost += len(missing)
             gone.append((ack, missing))
