@@ -102,10 +102,12 @@ def _on(comparison: Comparison) -> str:
     fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
     where = " with ".join(filter(None, [comparison.scenario, ", ".join(fixed)]))
     least = min((group.runs for group in comparison.groups), default=0)
-    if len(comparison.groups) > 1 and comparison.pairs:
-        return f"On the same {comparison.common_seeds:,} seeds of {where},"
     most = max((group.runs for group in comparison.groups), default=0)
-    return f"On {f'{least:,} to ' if least != most else ''}{most:,} runs of {where},"
+    several = len(comparison.groups) > 1 and bool(comparison.pairs)
+    if several and least == most == comparison.common_seeds:
+        return f"On the same {most:,} seeds of {where},"
+    common = f" ({comparison.common_seeds:,} seeds in common)" if several else ""
+    return f"On {f'{least:,} to ' if least != most else ''}{most:,} runs of {where}{common},"
 
 
 def _named(comparison: Comparison, group: Group) -> str:
