@@ -269,7 +269,8 @@ def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
 
 def _by_damage(result: dict[str, Any]) -> list[tuple[object, ...]]:
     unclean, lossy = result["inside_unclean"], result["inside_lossy"]
-    return [] if unclean is None else [(*_key(result), unclean, lossy, result["runs"])]
+    decided = result["runs"] - result["verdicts"]["error"]
+    return [] if unclean is None else [(*_key(result), unclean, lossy, decided)]
 
 
 def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:

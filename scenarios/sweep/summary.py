@@ -53,7 +53,10 @@ _FAILING: Final = (
 
 
 class _Counts:
-    """Counts of one scenario in one mode; each is a number of runs, but for rounds: these are truncations."""
+    """Counts of one scenario in one mode; each is a number of runs, but for rounds: these are truncations.
+
+    Runs with verdict ``error`` decide nothing: they are in `runs`, `verdicts` and `unexpected`, and in nothing else.
+    """
 
     def __init__(self) -> None:
         self.runs = 0
@@ -67,18 +70,25 @@ class _Counts:
         self.vacuous = 0
         self.unexpected = 0
 
+    @property
+    def decided(self) -> int:
+        """Runs that did not end with an error: n of every rate."""
+        return self.runs - self.verdicts["error"]
+
     def add(self, group: dict[str, Any]) -> None:
         """Take equal rows, of which there are ``count_all``."""
         number = group["count_all"]
         self.runs += number
         self.verdicts[group["verdict"]] += number
+        self.unexpected += number * (not group["expected"])
+        if group["verdict"] == "error":
+            return
         self.kinds.update(dict.fromkeys(filter(None, group["violations"].split(",")), number))
         self.kinds_inside.update(dict.fromkeys(filter(None, group["violations_inside"].split(",")), number))
         self.warnings.update(dict.fromkeys(filter(None, group["warnings"].split(",")), number))
         self.inside += number * group["inside"]
         self.by_damage.update({name: number * group[name] for name in BY_DAMAGE if group[name] != UNKNOWN})
         self.vacuous += number * group["vacuous"]
-        self.unexpected += number * (not group["expected"])
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -88,15 +98,15 @@ class _Counts:
                 kind: {
                     "n": number,
                     "inside": self.kinds_inside[kind],
-                    "rate": _share(number, self.runs),
-                    "runs_inside_share": _share(self.inside, self.runs),
+                    "rate": _share(number, self.decided),
+                    "runs_inside_share": _share(self.inside, self.decided),
                 }
                 for kind, number in sorted(self.kinds.items())
             },
             "warnings": dict(sorted(self.warnings.items())),
             "rounds": {name.removeprefix("rounds_"): self.rounds[name] for name in ROUNDS},
             "inside": self.inside,
-            "inside_share": _share(self.inside, self.runs),
+            "inside_share": _share(self.inside, self.decided),
             **{name: self.by_damage.get(name) for name in BY_DAMAGE},
             "vacuous": self.vacuous,
             "unexpected": self.unexpected,
@@ -133,7 +143,8 @@ class Summary:
         columns: tuple[list[Any], list[Any]] = rows["mode"].to_pylist(), rows["coverage"].to_pylist()
         for mode, column in zip(*columns, strict=True):
             self._reached[mode].add(column)
-        sums = rows.group_by(list(self._key), use_threads=False).aggregate([(name, "sum") for name in ROUNDS])
+        decided = rows.filter(pc.field("verdict") != "error")
+        sums = decided.group_by(list(self._key), use_threads=False).aggregate([(name, "sum") for name in ROUNDS])
         for total in sums.to_pylist():
             self._of(total).rounds.update({name: total[f"{name}_sum"] for name in ROUNDS})
         self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
@@ -232,7 +243,7 @@ class Summary:
 
     def _reasons(self, scenario: Scenario) -> Iterator[str]:
         counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.names(scenario)]
-        runs, vacuous = sum(one.runs for one in counts), sum(one.vacuous for one in counts)
+        runs, vacuous = sum(one.decided for one in counts), sum(one.vacuous for one in counts)
         exhausted = sum(one.verdicts["exhausted"] for one in counts)
         name = " ".join((scenario.name, *scenario.overrides))
         if scenario.drawn and vacuous > VACUOUS_MAX * runs:

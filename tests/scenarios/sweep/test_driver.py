@@ -479,6 +479,16 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_runs_that_ended_with_an_error_are_in_no_rate() -> None:
+    failed = row(**{**LOST, "verdict": "error"}, expected=False, vacuous=True, count_all=5)
+    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted.add(table([row(count_all=9), row(**LOST, inside=False, count_all=1), failed]))
+    (found,) = counted.to_json()["results"]
+    assert (found["runs"], found["verdicts"]["error"], found["unexpected"]) == (15, 5, 5)
+    assert found["kinds"]["divergence"] == {"n": 1, "inside": 1, "rate": 0.1, "runs_inside_share": 0.9}
+    assert (found["inside"], found["inside_share"], found["vacuous"]) == (9, 0.9, 0)
+
+
 def test_the_list_of_failing_runs_is_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "FAILING_MAX", 15)
     whole = run_sweep(CANARY, tmp_path, Here(), chunks=1)
