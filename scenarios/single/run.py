@@ -368,6 +368,7 @@ class _Run:
     def _heal(self) -> None:
         self.cluster.recorder.availability.end(self.kernel.now_us)
         self.cluster.control.release()
+        self.injection.stop()
         self.injection.heal()
         self.convergence.begin()
         deadline_us = convergence_deadline_us(self.config, self.cluster.control.session_us) + self.scenario.settle_us

@@ -254,6 +254,20 @@ def test_any_run_of_elr_chaos_is_recorded_and_run_again(tmp_path: Path) -> None:
     assert followers >= 10
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"at_us": 6_001_000},
+        {"at_us": 5_999_000, "delays_us": [2_000]},
+        {"trigger": {"moment": "ack", "occurrence": 99, "after_us": 0, "until_us": 6_001_000}},
+    ],
+)
+def test_nothing_strikes_a_healed_cluster(data: dict[str, Any], tmp_path: Path, late: dict[str, Any]) -> None:
+    data.update(horizon_us=6_000_000, plan={**data["plan"], "faults": [fault("kill", **late)]}, sends=[], kinds=[])
+    result = run(recording.read(written(tmp_path, data)).scenario, "hw", 0, RULES)
+    assert (result.faults, result.row["verdict"]) == ([], "ok")
+
+
 def test_a_run_of_another_scenario_is_refused(data: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a run of power, not of chaos"):
         recording.read(written(tmp_path, data), load("chaos"))
