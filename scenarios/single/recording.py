@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from faults.kinds import KINDS
 from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
 from faults.plan import SCHEMA_VERSION as PLAN_VERSION
+from faults.reassignment import Reassignment
 from scenarios import paths
 from scenarios.format import fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario
@@ -306,6 +307,9 @@ def _strikes(fault: Any, brokers: int) -> Any:
     problem = KINDS[fault.kind].problem(tuple(fault.targets), fault.value)
     if problem:
         raise InputError(problem)
+    replicas = fault.replicas
+    if fault.kind == Reassignment.name and (not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)):
+        raise InputError(f"replicas: {replicas}: brokers are needed, each of them once")
     delays_us, targets = fault.delays_us, fault.targets
     many = targets == [FOLLOWERS]  # The last delay is that of all others.
     if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
