@@ -124,11 +124,12 @@ class Claim:
         while not self._over.wait(RENEW_SECONDS):
             # A storage that fails for a moment must not end the sweep; the next write to it will tell.
             with contextlib.suppress(OSError):
-                if self._gone():
+                if self.is_lost():
                     return
                 self._write("working")
 
-    def _gone(self) -> bool:
+    def is_lost(self) -> bool:
+        """Whether another driver has taken the claim away."""
         if self._lost is None and self._file not in self._folder.files(CLAIMS):
             self._lost = f"{self._folder.shown}: another driver has taken over while this one stood still"
         return self._lost is not None
@@ -139,7 +140,7 @@ class Claim:
         Raises:
             UnavailableError: it was.
         """
-        if self._gone():
+        if self.is_lost():
             raise UnavailableError(str(self._lost))
 
     def end(self) -> None:

@@ -383,7 +383,7 @@ class _Job:
         # A wave that was planned and has no manifest is none.
         for wave in self._planned:
             clear(self._folder, wave_path(wave))
-        if self._begun:
+        if self._begun and not self._claim.is_lost():  # Whoever has taken over writes its own.
             self._write_summary(exit_code)
 
     def close(self) -> None:

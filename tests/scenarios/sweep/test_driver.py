@@ -238,6 +238,8 @@ def test_a_driver_whose_claim_was_taken_stops(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="another driver has taken over"):
         run_sweep(CANARY, tmp_path, Here(take))
     assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+    # What the other one has written stays.
+    assert (read_summary(tmp_path)["complete"], read_summary(tmp_path)["runs"]) == (True, 40)
 
 
 def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Path) -> None:
