@@ -25,6 +25,7 @@ NAME_MAX: Final = 100
 """Characters of a name, so that a path made of several stays below every file system's limit."""
 DEPTH_MAX: Final = 100
 """Tables and lists within one another."""
+INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
@@ -269,10 +270,10 @@ def parse_toml(text: str) -> Any:
         raise InputError(f"not TOML: {error}") from None
 
 
-def parse_json(content: bytes) -> Any:
-    """Parse JSON; raises InputError if it is none, or has values that nothing here takes."""
+def parse_json(content: bytes, most: int = INT_MAX) -> Any:
+    """Parse JSON; raises InputError if it is none, or has values that nothing here takes: numbers above `most`, say."""
     try:
-        return _checked(json.loads(content))
+        return _checked(json.loads(content), most)
     except RecursionError:
         raise InputError(_TOO_DEEP) from None
     except ValueError:
@@ -282,7 +283,7 @@ def parse_json(content: bytes) -> Any:
 _TOO_DEEP: Final = f"more than {DEPTH_MAX} tables or lists are within one another"
 
 
-def _checked(data: Any) -> Any:
+def _checked(data: Any, most: int = INT_MAX) -> Any:
     """Refuse what no file of ours holds, and what would fail far from here: depth, long numbers, broken text."""
     left: list[tuple[Any, str, int]] = [(data, "", 0)]
     while left:
@@ -299,7 +300,7 @@ def _checked(data: Any) -> Any:
             _check_text(value, where)
         elif isinstance(value, float) and not abs(value) < float("inf"):
             raise InputError(f"{where}: {value} is no number")
-        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        elif isinstance(value, int) and not -INT_MAX - 1 <= value <= most:
             raise InputError(f"{where}: a number is beyond 64 bits")
     return data
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 VERSION_KEY: Final = "highwater.schema_version"
 RESULTS: Final = "results"
+SEED_END: Final = 1 << 63
+"""The end of a range of seeds, which is none of them, may be one more than 64 bits hold."""
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
 """What ``run.json`` says of a sweep that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
@@ -76,7 +78,7 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     """
     path = f"{folder.shown}/{name}"
     try:
-        data = parse_json(folder.read(name))
+        data = parse_json(folder.read(name), SEED_END)
     except OSError as error:
         raise of_os(error, f"cannot read {path} (is {folder.shown} the folder of a sweep?)") from None
     except InputError as error:

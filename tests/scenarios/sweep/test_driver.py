@@ -197,6 +197,13 @@ def test_more_seeds_extend_a_sweep(tmp_path: Path) -> None:
     assert run_sweep(CANARY, tmp_path, Here(failing_in(0, AssertionError())))["runs"] == 60
 
 
+def test_the_last_seeds_can_be_read_again(tmp_path: Path) -> None:
+    last = replace(CANARY, first_seed=2**63 - 2, end_seed=2**63 - 1)
+    run_sweep(last, tmp_path, Here())
+    assert run_sweep(replace(last, end_seed=2**63), tmp_path, Here())["complete"]
+    assert store.read_rows(tmp_path, ["seed"])["seed"] == [2**63 - 2, 2**63 - 1]
+
+
 def test_an_incomplete_range_beside_a_complete_one_is_not_forgotten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="enough"):
         run_sweep(replace(CANARY, end_seed=80), tmp_path, Here(failing_in(5, InputError("enough"))))
