@@ -167,7 +167,7 @@ class Actor:
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
         self.observer: Observer = Observer(self.cluster, self._observe)
-        self.clients: Clients = Clients(self.cluster, self.observer, self.config)
+        self.clients: Clients = Clients(self.cluster, self.observer, self.config, rules.mode)
         self.administrator: Administrator = Administrator(self.cluster)
         self._scripted: Any = None
         self.expiring: int | None = None

@@ -21,6 +21,7 @@ _SESSION_S: Final = 20.0
 _ELECT_LEADERS: Final = (2, 4)
 _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
+_IDEMPOTENT: Final = (1, 0)
 
 Params = "Mapping[str, Any]"
 
@@ -209,6 +210,8 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
     found = []
     if scenario.control == "scripted" and release.kraft:
         found.append(f"control = scripted has no counterpart in {release.name}: only ZooKeeper's releases take it")
+    if scenario.config.get("enable.idempotence") and release.number < _IDEMPOTENT:
+        found.append(f"enable.idempotence has no counterpart in {release.name}: it takes brokers from 1.0 on")
     if scenario.broker_modes:
         found.append("brokers of several releases in one cluster have no counterpart")
     for line in lines:

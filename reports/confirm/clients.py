@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.confirm import files, wire
 from reports.confirm.cluster import TOPIC
 from sim.config import integer
+from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from reports.confirm.cluster import Cluster
     from reports.confirm.observer import Observer
     from sim.config import Value
+    from sim.protocol.batch import Sequence
+    from sim.protocol.rules import Rules
 
 CONSUMER: Final = 1002
 _FETCH_BYTES: Final = 1 << 20
@@ -25,6 +30,8 @@ _ANSWER_S: Final = 6.0
 _OUT_OF_RANGE: Final = 1
 _GZIP: Final = 1
 _ADMIN_S: Final = 15.0
+_SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
+"""Error codes that an idempotent producer takes as said of its sequences."""
 _ELECTION_MS: Final = 1_000
 """A broker that misses the news of the new leader answers when this is over (seen with 2.6.0). Followers' fetches wait
 meanwhile, so it is less than `proxy.UNSEEN_S`.
@@ -42,6 +49,8 @@ class Send:
         acks: -1, 0 or 1.
         offset: where it was acknowledged; None: not yet.
         by: who acknowledged it.
+        sequence: what an idempotent producer gave it.
+        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`.
     """
 
     name: str
@@ -50,6 +59,8 @@ class Send:
     acks: int
     offset: int | None = None
     by: int = 0
+    sequence: Sequence = NO_SEQUENCE
+    rewritten: bool = False
 
 
 class Clients:
@@ -59,12 +70,15 @@ class Clients:
         cluster: whose partition it is.
         observer: is told what they hear.
         config: the scenario's settings.
+        rules: what an idempotent producer makes of an answer.
     """
 
-    def __init__(self, cluster: Cluster, observer: Observer, config: Mapping[str, Value]) -> None:
+    def __init__(self, cluster: Cluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
         self._cluster = cluster
         self._observer = observer
         self._config = config
+        self._rules = rules
+        self._sequences: ProducerSequences | None = None
         self._closed = threading.Event()
         self._reading = threading.Event()
         self._leader = 0
@@ -98,22 +112,61 @@ class Clients:
             leader = self._leader or self._cluster.leader
             if leader:
                 self._leader = leader
-                try:
-                    with self._turn:
-                        told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
-                    problem = ""
-                except wire.RETRIABLE as error:
-                    told, problem = None, str(error)
-                answer = told.responses[0].partition_responses[0] if told is not None else None
-                if answer is not None and answer.error_code == 0:
-                    send.offset, send.by = answer.base_offset, leader
-                    fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
-                    self._observer.tell("ack", **fields, acks=send.acks)
-                    return
-                problem = problem or f"error {answer.error_code}"  # type: ignore[union-attr]
-                self._observer.tell("refused", record=send.first_id, by=leader, problem=problem)
-                self._leader = 0
+                with self._turn:
+                    if self._is_over(send, leader):
+                        return
             self._closed.wait(_RETRY_S)
+        if self._sequences is not None:
+            with self._turn:
+                self._sequences.leave(send, given_up=True)
+
+    def _is_over(self, send: Send, leader: int) -> bool:
+        """Send a batch to a leader, if its sequence is next; whether it is not to be sent again."""
+        sequences = None
+        try:
+            if self._config["enable.idempotence"]:
+                sequences = self._sequences = self._sequences or ProducerSequences(
+                    self._rules, self._new_producer_id, lambda _id, _epoch: None
+                )
+                if not sequences.may_send(send):
+                    return False
+                if sequences.leave(send, given_up=False):
+                    return True
+            told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
+        except wire.RETRIABLE as failure:
+            self._refused(send, str(failure))
+            return False
+        if told is None:
+            return True  # Nobody answers to acks=0.
+        answer = told.responses[0].partition_responses[0]
+        if answer.error_code:
+            self._refused(send, f"error {answer.error_code}")
+            error = _SEQUENCE_ERRORS.get(answer.error_code, "")
+            return sequences is not None and not sequences.refused(send, error, answer.log_start_offset)
+        send.offset, send.by = answer.base_offset, leader
+        if sequences is not None:
+            sequences.completed(send, answer.base_offset)
+        fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
+        self._observer.tell("ack", **fields, acks=send.acks)
+        return True
+
+    def _refused(self, send: Send, problem: str) -> None:
+        self._observer.tell("refused", record=send.first_id, by=self._leader, problem=problem)
+        self._leader = 0
+
+    def _new_producer_id(self) -> int:
+        """A producer id that no other producer has; its epoch is 0.
+
+        Raises:
+            OSError: the broker does not give one now.
+        """
+        from kafka.protocol.producer import InitProducerIdRequest
+
+        request = InitProducerIdRequest(version=0, transactional_id=None, transaction_timeout_ms=60_000)
+        told = wire.ask(self._cluster.node(self._leader).client_port, request, _ANSWER_S)
+        if told.error_code:
+            raise OSError(f"error {told.error_code}")
+        return int(told.producer_id)
 
     def _request(self, send: Send) -> Any:
         from kafka.protocol.producer import ProduceRequest
@@ -121,7 +174,15 @@ class Clients:
 
         # Without batches in the format, compressed records are what is appended as a whole.
         whole = _GZIP if self._old and send.count > 1 else 0
-        builder = MemoryRecordsBuilder(magic=1 if self._old else 2, compression_type=whole, batch_size=1 << 20)
+        producer_id, producer_epoch, base_sequence = send.sequence
+        builder = MemoryRecordsBuilder(
+            magic=1 if self._old else 2,
+            compression_type=whole,
+            batch_size=1 << 20,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
         size = min(64, integer(self._config, "sim.record.bytes"))
         for record in range(send.first_id, send.first_id + send.count):
             builder.append(
@@ -131,7 +192,7 @@ class Clients:
         topic = ProduceRequest.TopicProduceData
         partition = topic.PartitionProduceData(index=0, records=bytes(builder.buffer()))
         return ProduceRequest(
-            version=2 if self._old else 3,
+            version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
             transactional_id=None,
             acks=send.acks,
             timeout_ms=int(_ANSWER_S * 1000) - 1000,
@@ -260,7 +321,7 @@ class Administrator:
             time.sleep(_RETRY_S)
         raise TimeoutError(f"no broker answered {type(request).__name__}")
 
-    def create_topic(self, replicas: Sequence[int], controller: int) -> None:
+    def create_topic(self, replicas: Iterable[int], controller: int) -> None:
         """Create the partition with its replicas.
 
         Raises:
@@ -309,7 +370,7 @@ class Administrator:
             first=self._first(),
         )
 
-    def reassign(self, replicas: Sequence[int] | None) -> None:
+    def reassign(self, replicas: Iterable[int] | None) -> None:
         """Give the partition other replicas; None takes the present change back."""
         from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 

@@ -23,10 +23,10 @@ def test_steps_that_can_be_seen_are_steps() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_what_has_no_counterpart_is_named_before_anything_starts(name: str) -> None:
-    scenario = load(name)
+    scenario = replace(load(name), control="real", broker_modes={}, config={})
     for release in (OLD, NEWEST):
         for line in scenario.script:
-            told = actions.missing(replace(scenario, control="real", broker_modes={}), [line], release)
+            told = actions.missing(scenario, [line], release)
             assert bool(told) == (line.do not in actions.ACTIONS or release.number < actions.SINCE.get(line.do, ()))
 
 
@@ -50,6 +50,12 @@ def test_a_script_that_decides_needs_zookeeper() -> None:
     scenario = load("kip101-scenario-1")
     assert actions.missing(scenario, scenario.script, OLD) == []
     assert "only ZooKeeper's releases" in actions.missing(scenario, scenario.script, NEWEST)[0]
+
+
+def test_an_idempotent_producer_needs_brokers_that_know_it() -> None:
+    scenario = load("idempotent-retry")
+    assert actions.missing(scenario, scenario.script, NEWEST) == []
+    assert "enable.idempotence has no counterpart in 0.10.2.2" in actions.missing(scenario, scenario.script, OLD)[0]
 
 
 def test_brokers_of_several_releases() -> None:
