@@ -50,7 +50,7 @@ def command(
 
     origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
     number = origin.seed
-    names = mode.split(",") if mode else [one.name for one in origin.modes]
+    names = [one.name for one in origin.modes] if mode is None else mode.split(",")
     modes = options.modes(origin.scenario, names, own=origin.modes)
     expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
     for warning in origin.warnings:

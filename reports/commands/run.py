@@ -68,12 +68,15 @@ def command(
     if len(names) > 1 and (plan or trace):
         raise InputError(f"{'--plan' if plan else '--trace'} is of one run; choose one scenario: {', '.join(names)}")
     origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
+    chosen = []
+    for origin in origins:
+        wanted = mode if mode is not None or all_modes else origin.mode
+        names_wanted = () if wanted is None else wanted.split(",")
+        chosen.append((origin, options.modes(origin.scenario, names_wanted, everyone=all_modes)))
     runs: list[RunResult] = []
-    for place, origin in enumerate(origins):
+    for place, (origin, modes) in enumerate(chosen):
         if place and not as_json:
             ui.line()
-        wanted = mode or (None if all_modes else origin.mode)
-        modes = options.modes(origin.scenario, wanted.split(",") if wanted else (), everyone=all_modes)
         runs += _run(ui, origin, modes, seed, rules, settings, trace, as_json=as_json)
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if as_json:

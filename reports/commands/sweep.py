@@ -96,7 +96,7 @@ def command(
     from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
 
-    named = modes.split(",") if modes else ()
+    named = () if modes is None else modes.split(",")
     sweep = asked(scenarios, named, seeds, rules, settings, everyone=all_modes, strict=strict)
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds)

@@ -67,7 +67,7 @@ class Origin:
         Raises:
             InputError: there are several, or it is unknown.
         """
-        modes = options.modes(self.scenario, name.split(",") if name else self._names, own=self.modes)
+        modes = options.modes(self.scenario, self._names if name is None else name.split(","), own=self.modes)
         if len(modes) > 1:
             raise InputError(f"{self.word} runs in several modes; choose one with --mode: {', '.join(self._names)}")
         return modes[0]
@@ -147,7 +147,7 @@ def origin(
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = options.scenario(word, settings, strict=strict)
-    number = _needed(word, seed or (None if scenario.drawn else "0"))
+    number = _needed(word, "0" if seed is None and not scenario.drawn else seed)
     return Origin(word, scenario, number, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
 
 
@@ -184,7 +184,7 @@ def of_plan(
 
     found = recording.read(file, None if word is None else options.scenario(word, settings, strict=strict))
     scenario = found.scenario
-    number = _needed(str(file), seed or (None if found.seed is None else str(found.seed)))
+    number = _needed(str(file), str(found.seed) if seed is None and found.seed is not None else seed)
     if found.mode is not None:
         options.check_settings(scenario, settings)
         scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
@@ -246,7 +246,8 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
 def _chosen(folder: str, name: str | None, scenarios: Mapping[str, object]) -> str:
     if name is None and len(scenarios) > 1:
         raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
-    name = name or next(iter(scenarios))
+    if name is None:
+        name = next(iter(scenarios))
     if name not in scenarios:
         raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
     return name

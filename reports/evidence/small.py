@@ -49,7 +49,7 @@ def find(
             raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
         origin = replay.of_plan(plan, source, seed, rules, settings, strict=strict)
     elif source is None:
-        raise InputError("what to shrink is missing: a sweep's folder, a scenario, or a recorded run: --plan FILE")
+        raise InputError("a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE")
     else:
         origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
     return origin, origin.only_mode(mode)

@@ -300,3 +300,31 @@ def test_a_run_that_is_given_up_is_3(highwater: Callable[..., Call]) -> None:
     line = next(line for line in call.out.splitlines() if line.startswith("Replay: highwater "))
     assert line.partition(" --expect-digest ")[0].endswith("--set sim.event.budget=400")
     assert highwater(*words, "--json").json["exit_code"] == 3
+
+
+def test_a_mode_that_a_later_scenario_cannot_have_is_refused_before_the_first_runs(
+    highwater: Callable[..., Call],
+) -> None:
+    call = highwater("run", "canary", "mixed-versions", "--mode", "kraft")
+    assert (call.code, call.out) == (2, "")
+    assert call.err.startswith("highwater: mixed-versions does not run in kraft")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "canary", "--mode", ""), "unknown mode ''"),
+        (("sweep", "canary", "--modes", "", "--seeds", "0..2", "--output", "out", "--local", "1"), "unknown mode ''"),
+        (("replay", "canary", "--mode", ""), "unknown mode ''"),
+        (("replay", "canary", "--seed", ""), "seed '' is not valid"),
+        (("draw", "canary", "--mode", ""), "unknown mode ''"),
+    ],
+)
+def test_an_empty_word_is_no_word_left_out(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = highwater(*words)
+    assert (call.code, call.out) == (2, "")
+    assert call.err.startswith(f"highwater: {said}")
+    assert list(tmp_path.iterdir()) == []

@@ -84,7 +84,7 @@ def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "what to shrink is missing"),
+        ((), "a failed run is missing"),
         (("sessions", "--mode", "kip320"), "choose one with --seed N"),
         (("sessions", "--seed", "50090"), "choose one with --mode"),
         (("sessions", "--mode", "kip320", "--seed", "50091"), "sessions, mode kip320, seed 50091 violates nothing"),
