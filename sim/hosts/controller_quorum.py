@@ -202,8 +202,7 @@ class ControllerQuorum(ControlPlane):
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """An administrator who preferred any leader to none got one that nothing speaks for."""
-        candidates = before.isr or (before.elr if isinstance(before, PartitionRegistration) else ())
-        if self._forced and leader not in candidates:
+        if self._forced and leader not in _candidates(before):
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
 
@@ -443,8 +442,16 @@ class ControllerQuorum(ControlPlane):
         return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
 
     def cancel_reassignment(self) -> bool:
-        """See `ControlPlane.cancel_reassignment`."""
-        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.cancel_reassignment(self._topic)
+        """See `ControlPlane.cancel_reassignment`: unclean if nobody who could be elected is in the ISR then."""
+        if self.frozen or self.state.partition_epoch < 0:
+            return False
+        before = _candidates(self.state)
+        if self.active.cancel_reassignment(self._topic):
+            return False
+        after = self.state.isr
+        if after and set(before).isdisjoint(after):
+            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, after[0]))
+        return True
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`."""
@@ -455,3 +462,8 @@ class ControllerQuorum(ControlPlane):
         self.active.set(key, value)
         if key == MIN_ISR:
             self.min_isr_changed(int(value))
+
+
+def _candidates(state: LeaderAndIsr) -> tuple[int, ...]:
+    """Who can be elected cleanly."""
+    return state.isr or (state.elr if isinstance(state, PartitionRegistration) else ())

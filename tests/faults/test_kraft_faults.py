@@ -160,6 +160,28 @@ def test_an_operator_elects_who_is_there_and_that_ends_the_promise(kind: str, le
     assert premises(world.cluster.recorder.history).unclean_election
 
 
+@pytest.mark.parametrize("unclean", [True, False])
+def test_a_cancellation_that_gives_up_the_whole_isr_ends_the_promise(unclean: bool) -> None:
+    config: dict[str, int | str] = {"default.replication.factor": 2, "unclean.recovery.strategy": "Balanced"}
+    config["unclean.leader.election.enable"] = unclean
+    world = World("elr-recovery", brokers=4, config=config).ready()
+    cluster = world.cluster
+    cluster.kill(4)
+    assert cluster.control.reassign((3, 4))
+    world.run(30)
+    cluster.kill(1)
+    cluster.kill(2)
+    world.run(30)
+    record = world.write(1)
+    assert not premises(cluster.recorder.history).unclean_election
+    assert cluster.control.cancel_reassignment() is unclean
+    cluster.start(1)
+    cluster.start(2)
+    world.run(60)
+    assert (record in world.logs[0]) is not unclean
+    assert premises(cluster.recorder.history).unclean_election is unclean
+
+
 def test_leader_that_leads_already_is_left_alone() -> None:
     world = kraft()
     assert not strike(world, election("unclean"))
