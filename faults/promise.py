@@ -40,6 +40,7 @@ from sim.history.ends import End, Ends, Regained
 from sim.history.findings import Violation
 from sim.history.history import History
 from sim.history.membership import Membership
+from sim.hosts.settings import heeds_unclean_election
 from sim.protocol.modes import Promised
 from sim.protocol.rules import Rules
 
@@ -49,10 +50,9 @@ UNKNOWN = -1
 
 def elects_uncleanly(config: Mapping[str, Value], rules: Rules) -> bool:
     """Whether the configuration lets replicas lead that are known to lack records."""
-    strategy = config["unclean.recovery.strategy"]
-    if rules.unclean_recovery != "election" and strategy != "default":
-        return strategy == "Aggressive"
-    return bool(config["unclean.leader.election.enable"])
+    if heeds_unclean_election(config, rules):
+        return bool(config["unclean.leader.election.enable"])
+    return config["unclean.recovery.strategy"] == "Aggressive"
 
 
 class Premises(steps.Listener):

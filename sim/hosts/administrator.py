@@ -28,16 +28,18 @@ class Administrator:
         control: the control plane.
         recorder: where what matters to promises is noted.
         min_isr: ``min.insync.replicas`` in the beginning.
+        heeds_unclean: see `sim.hosts.settings.heeds_unclean_election`.
     """
 
-    def __init__(self, control: ControlPlane, recorder: Recorder, min_isr: int) -> None:
+    def __init__(self, control: ControlPlane, recorder: Recorder, min_isr: int, *, heeds_unclean: bool) -> None:
+        self._heeds_unclean = heeds_unclean
         self._control = control
         self._recorder = recorder
         self._min_isrs = [min_isr]
 
     def set_config(self, key: str, value: Value) -> None:
         """Change a dynamic setting."""
-        if (key == "unclean.leader.election.enable" and value) or value == "Aggressive":
+        if key == "unclean.leader.election.enable" and value and self._heeds_unclean:
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
             self._recorder.record(steps.Fact(steps.ELR_OFF, 0))

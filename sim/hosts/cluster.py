@@ -23,7 +23,7 @@ from sim.hosts.control_planes import control_plane
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Machines
 from sim.hosts.producer import Producer
-from sim.hosts.settings import broker_settings, client_settings
+from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
 from sim.hosts.supervisor import Supervisor
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
@@ -112,7 +112,10 @@ class Cluster:
         replicas = tuple(range(1, replication_factor + 1))
         setup = Setup(TOPIC, replicas, len(self.settings), client_rules, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)
-        self.administrator = Administrator(self.control, self.recorder, integer(config, MIN_ISR))
+        heeds_unclean = heeds_unclean_election(config, client_rules)
+        self.administrator = Administrator(
+            self.control, self.recorder, integer(config, MIN_ISR), heeds_unclean=heeds_unclean
+        )
         self.control.ended = self._session_ended
         self._first = first
         self._access = Access(

@@ -9,6 +9,7 @@ from functools import lru_cache
 from sim.config import KEYS, NEVER, Value, integer
 from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state import RETAINED
+from sim.protocol.rules import Rules
 
 
 def _us(config: Mapping[str, Value], key: str) -> int:
@@ -147,6 +148,11 @@ def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
         balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
         unclean_check_us=_us(config, "unclean.leader.election.interval.ms"),
     )
+
+
+def heeds_unclean_election(config: Mapping[str, Value], rules: Rules) -> bool:
+    """Whether ``unclean.leader.election.enable`` decides; else ``unclean.recovery.strategy`` does, if it is set."""
+    return rules.unclean_recovery == "election" or config["unclean.recovery.strategy"] == "default"
 
 
 def convergence_deadline_us(config: Mapping[str, Value], session_us: int) -> int:

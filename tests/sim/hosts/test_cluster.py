@@ -177,6 +177,13 @@ def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     assert premises(scripted.recorder.history).unclean_election
 
 
+def test_unclean_election_is_switched_on_in_vain_where_a_recovery_strategy_is_set() -> None:
+    for strategy, ends_the_promise in (("Balanced", False), ("default", True)):
+        cluster = World("elr-recovery", config={"unclean.recovery.strategy": strategy}).ready().cluster
+        cluster.administrator.set_config("unclean.leader.election.enable", True)
+        assert premises(cluster.recorder.history).unclean_election is ends_the_promise
+
+
 def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> None:
     world = World().ready()
     cluster = world.cluster
