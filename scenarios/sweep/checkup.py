@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ASIDE: Final = "set-aside"
 """Where files go that no sweep wrote; nothing of other people is removed."""
 FOREIGN: Final = "is none of the sweep's"
+DOUBLE: Final = "holds rows that other waves hold, too"
+"""They count once here, and twice to whoever reads the folder as it is."""
 _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
 
 
@@ -41,7 +43,7 @@ class Finding:
     Attributes:
         where: file or folder, relative to the sweep's.
         what: what is wrong with it.
-        wave: the wave that is run again for it, empty if none is.
+        wave: the wave that is dropped for it, empty if none is; what is missing then is run again.
         foreign: whether the file is none of the sweep's.
     """
 
@@ -149,6 +151,10 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
                 yield Finding(store.damage[wave].where, store.damage[wave].what, wave=wave)
             elif wave in counted:
                 yield from wrong[wave]
+                if counted[wave].beside:
+                    yield Finding(wave_path(wave), DOUBLE, wave=wave)
+            elif manifest.NAME in names:
+                yield Finding(wave_path(wave), DOUBLE, wave=wave)
             elif store.mark not in names and wave[5:13] not in working:
                 yield Finding(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 

@@ -343,9 +343,9 @@ class Store:
         overlap = False
         for name, covers, parts in found:
             new = Extent(covers).minus(covered)
+            beside = Extent(covers).minus(new)
+            overlap |= bool(beside)
             if new:
-                beside = Extent(covers).minus(new)
-                overlap |= bool(beside)
                 covered = covered.plus(new.pieces())
                 counted.append(Wave(self.folder, name, covers, parts, beside))
         return counted, overlap

@@ -73,6 +73,14 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
     def alien(out: Path) -> None:
         shutil.copy(next((FIXTURES / "store-v4").rglob("part-*")), here(out) / double)
 
+    def again(out: Path) -> None:
+        """Another driver did the same seeds, cut otherwise."""
+        other = out.with_name("other")
+        run_sweep(CANARY, other, Here(), wave_units=(6, 4, 12)[at % 3])
+        for done in (other / "results").iterdir():
+            done.rename(out / "results" / done.name)
+        shutil.rmtree(other)
+
     return {
         "part missing": (lambda out: part(out).unlink(), ".parquet", "is missing"),
         "part truncated": (lambda out: part(out).write_bytes(b"PAR1"), ".parquet", "has 4 bytes in place of"),
@@ -88,6 +96,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
             manifest,
             "is of wave=",
         ),
+        "waves done twice": (again, "", "holds rows that other waves hold, too"),
         "manifest missing": (lambda out: (here(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
         "manifest truncated": (lambda out: (here(out) / manifest).write_text("{"), manifest, "is torn or was changed"),
         "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),

@@ -146,6 +146,18 @@ def test_waves_that_overlap_count_once(output: Path, tmp_path: Path) -> None:
     assert sorted(rows["seed"]) == [seed for seed in range(6) if again.covered.has(0, seed)]
 
 
+def test_a_sound_double_takes_the_place_of_a_damaged_wave(output: Path, tmp_path: Path) -> None:
+    other = swept(tmp_path / "other", chunks=2, wave_units=2)
+    for wave in waves_of(other):
+        shutil.copytree(wave, output / "results" / wave.name)
+    damaged = store.Store(output).waves[0]
+    part = output / "results" / damaged.name / next(iter(damaged.parts))
+    part.write_bytes(part.read_bytes()[::-1])
+    found = store.Store(output)
+    assert found.rows() == store.read_rows(other)
+    assert len(found.shortcomings()) == 1
+
+
 def test_rows_of_one_scenario() -> None:
     fixture = FIXTURES / "store-v3"
     every, power = store.read_rows(fixture), store.read_rows(fixture, scenario="power")
