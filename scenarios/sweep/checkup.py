@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.rows import key
@@ -193,6 +194,13 @@ def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
             yield Finding("summary.json", f"tells of {found['runs']} of {asked} runs")
 
 
+def _aside(folder: Folder, where: str) -> str:
+    """Where a file goes, beside what went there from the same place before."""
+    place = f"{ASIDE}/{where}"
+    taken = folder.files(ASIDE)
+    return next(name for name in chain((place,), (f"{place}.{number}" for number in count(2))) if name not in taken)
+
+
 def repair(
     folder: Folder,
     found: Checkup,
@@ -226,7 +234,7 @@ def repair(
         write_json(folder, "run.json", run)
         for finding in found.findings:
             if finding.foreign:
-                folder.move(finding.where, f"{ASIDE}/{finding.where}")
+                folder.move(finding.where, _aside(folder, finding.where))
         for wave in {finding.wave for finding in found.findings if finding.wave}:
             clear(folder, wave_path(wave))
         claim.take_over(folder, claim.dead(folder, held.name))

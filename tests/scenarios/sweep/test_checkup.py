@@ -148,7 +148,12 @@ def test_foreign_files_are_set_aside(output: Path) -> None:
     place = wave(output).name
     folder = open_folder(output)
     checkup.repair(folder, checkup.check(folder), Here())
-    assert (output / "set-aside" / "results" / place / "thesis.txt").read_text() == "all of it"
+    aside = output / "set-aside" / "results"
+    assert (aside / place / "thesis.txt").read_text() == "all of it"
+    for text in ("first", "second"):
+        (output / "results" / "notes.txt").write_text(text)
+        checkup.repair(folder, checkup.check(folder), Here())
+    assert [path.read_text() for path in sorted(aside.glob("notes*"))] == ["first", "second"]
 
 
 @pytest.mark.parametrize("version", range(1, 5))
