@@ -183,15 +183,29 @@ def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Findi
 
 
 def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
-    for name in ("summary.json", "violations.jsonl"):
-        if name not in files:
-            yield Finding(name, "is missing")
-    if "summary.json" in files:
+    folder, listed = store.folder, None
+    if "summary.json" not in files:
+        yield Finding("summary.json", "is missing")
+    else:
+        found = read_json(folder, "summary.json") if _readable(folder, "summary.json") else {}
+        runs, listed = found.get("runs"), found.get("failing_listed")
         asked = store.sweep.count(store.asked.pieces())
-        if not _readable(store.folder, "summary.json"):
+        if not isinstance(runs, int) or not isinstance(listed, int):
             yield Finding("summary.json", "is torn")
-        elif (found := read_json(store.folder, "summary.json"))["runs"] != asked or not found["complete"]:
-            yield Finding("summary.json", f"tells of {found['runs']} of {asked} runs")
+        elif runs != asked or not found.get("complete"):
+            yield Finding("summary.json", f"tells of {runs} of {asked} runs")
+    if "violations.jsonl" not in files:
+        yield Finding("violations.jsonl", "is missing")
+    elif listed not in (None, there := _lines(folder, "violations.jsonl")):
+        yield Finding("violations.jsonl", f"lists {there} of {listed} runs")
+
+
+def _lines(folder: Folder, name: str) -> int:
+    """How many lines of a file are JSON objects; none of them, if it cannot be read."""
+    try:
+        return sum(isinstance(json.loads(line), dict) for line in folder.read(name).splitlines())
+    except (OSError, ValueError, RecursionError):
+        return 0
 
 
 def _aside(folder: Folder, where: str) -> str:

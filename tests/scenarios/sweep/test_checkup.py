@@ -108,6 +108,13 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "summary missing": (lambda out: (out / "summary.json").unlink(), "summary.json", "is missing"),
         "summary truncated": (lambda out: (out / "summary.json").write_text("{"), "summary.json", "is torn"),
         "summary of less": (lambda out: change(out / "summary.json", runs=4), "summary.json", "tells of 4 of 12 runs"),
+        "summary of nothing": (lambda out: change(out / "summary.json", runs=None), "summary.json", "is torn"),
+        "list torn": (lambda out: (out / "violations.jsonl").write_text("{"), "violations.jsonl", "lists 0 of 12 runs"),
+        "list of less": (
+            lambda out: (out / "violations.jsonl").write_text("{}\n"),
+            "violations.jsonl",
+            "lists 1 of 12",
+        ),
         "list missing": (lambda out: (out / "violations.jsonl").unlink(), "violations.jsonl", "is missing"),
     }
 
