@@ -17,6 +17,7 @@ from scenarios.sweep.extent import Extent, merged
 from scenarios.sweep.folder import clear
 from scenarios.sweep.manifest import DamageError, digest_of
 from scenarios.sweep.store import IDENTITY, RESULTS, Store, is_part, pieces_in, read_json, wave_path, write_json
+from scenarios.sweep.stored import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from scenarios.version import code_version
 from sim.errors import InputError
@@ -119,6 +120,12 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
             read_json(folder, "run.json")  # Says what is wrong.
         return _joined(most), "is missing or torn"
     there = read_json(folder, "run.json")
+    try:
+        check_run("run.json", there)
+    except InputError:
+        if not most:
+            raise
+        return _joined(most), "is not what a sweep wrote"
     own = kinds.get(json.dumps({key: there.get(key) for key in IDENTITY}), [])
     if most and not own:
         return _joined(most), "is of another sweep than the waves"

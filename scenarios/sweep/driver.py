@@ -28,6 +28,7 @@ from scenarios.sweep.store import (
     wave_path,
     write_json,
 )
+from scenarios.sweep.stored import check_run
 from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep
 from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
@@ -412,7 +413,7 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
     except OSError as error:
         raise _unusable(folder, error) from None
     if "run.json" in files:
-        there = read_json(folder, "run.json")
+        there = check_run(f"{folder.shown}/run.json", read_json(folder, "run.json"))
         if problems := list(differences(there, run)):
             raise InputError(*(f"{folder.shown} holds another sweep: {problem}" for problem in problems))
         return there

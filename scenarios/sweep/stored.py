@@ -17,6 +17,8 @@ def _seeds(value: list[Any], _: object) -> list[Any]:
     ranges = [value] if value and type(value[0]) is int else value
     if not ranges or not all(type(one) is list and list(map(type, one)) == [int, int] for one in ranges):
         raise ValueError("ranges of two whole numbers are needed")
+    if any(first >= end for first, end in ranges):
+        raise ValueError("a range is empty")
     return value
 
 

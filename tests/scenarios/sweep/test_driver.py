@@ -184,6 +184,12 @@ def test_another_sweep_is_refused(tmp_path: Path) -> None:
     assert read_summary(tmp_path)["complete"]
 
 
+def test_a_sweep_that_nobody_can_read_is_refused(tmp_path: Path) -> None:
+    store.write_json(open_folder(tmp_path), "run.json", {"seeds": [["0", 4]]})
+    with pytest.raises(InputError, match=r"run.json: 'scenarios' is missing"):
+        run_sweep(CANARY, tmp_path, Here())
+
+
 def test_more_seeds_extend_a_sweep(tmp_path: Path) -> None:
     run_sweep(CANARY, tmp_path, Here(), chunks=1)
     more, apart = Here(), Here()

@@ -62,6 +62,7 @@ def test_scenario_in_a_store_is_checked_like_a_file(change: dict[str, Any], said
         ({"seeds": []}, "run.json: seeds = []: ranges of two whole numbers are needed"),
         ({"seeds": [1, "2"]}, "run.json: seeds = [1, '2']: ranges of two whole numbers are needed"),
         ({"seeds": [[1, 2], [3]]}, "ranges of two whole numbers are needed"),
+        ({"seeds": [[0, 2], [4, 4]]}, "run.json: seeds = [[0, 2], [4, 4]]: a range is empty"),
         ({"rules": {"isr_join": 1}}, "run.json: rules.isr_join = 1: input should be a valid string"),
         ({"grid": {"acks": [1]}}, "run.json: grid: acks = 1: a value of another type is needed"),
         ({"grid": {"ack": ["1"]}}, "run.json: grid: unknown configuration key 'ack'; did you mean 'acks'?"),
