@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from faults.kinds import KINDS
 from faults.plan import Fault, Plan
-from scenarios.format.scenario import Continuation, Recorded, Scenario
+from scenarios.format.scenario import Continuation, Expectation, Recorded, Scenario
 from scenarios.single import run as single
 from sim.config import refusals
 
@@ -84,6 +84,11 @@ class Case:
     def continued(self, after_us: int, number: int, *, faults: bool = False) -> Case:
         """As it was until then, and then under other latencies: see `scenarios.format.scenario.Continuation`."""
         return self._recording(continued=Continuation(after_us, number, faults))
+
+    def expecting(self, kinds: tuple[str, ...]) -> Case:
+        """With these violations expected."""
+        recorded = replace(self.recorded, kinds=kinds)
+        return self.with_scenario(expect={self.mode.name: Expectation("violates", kinds)}, recorded=recorded)
 
     def with_scenario(self, **changes: Any) -> Case:
         """With other fields of the scenario."""

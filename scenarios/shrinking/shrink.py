@@ -87,8 +87,9 @@ def shrink(
         whole = False
         trials.has_time = True
         besides = shrinker.settle()
+    kinds = tuple(trials.row(shrinker.case)["violations"].split(","))
     return Shrunk(
-        case=shrinker.case,
+        case=shrinker.case.expecting(kinds),
         symptom=symptom,
         cause=keeper.cause,
         asked=keeper.asked,

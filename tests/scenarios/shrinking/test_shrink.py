@@ -47,8 +47,9 @@ def test_a_failure_becomes_small_and_stays_what_it_is(
         assert not keeper.holds(found.case.with_faults(found.case.faults[:place] + found.case.faults[place + 1 :]))
     for place in range(len(found.case.sends)):
         assert not keeper.holds(found.case.with_sends(found.case.sends[:place] + found.case.sends[place + 1 :]))
-    # Its plan runs by itself.
+    # It is as it expects itself to be, and its plan runs by itself.
     result = found.case.run()
+    assert result.row["expected"]
     file = tmp_path / "plan.json"
     file.write_text(recording.to_text(recording.to_json(found.case.scenario, result)))
     again = recording.read(file)
