@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import MISSING, replace
 from dataclasses import Field as DataclassField
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
 from faults.drawing import SHARES, FaultDraw
 from faults.kinds import KINDS, LINKS
@@ -94,7 +95,10 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 Words = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
 Permille = Annotated[int, Field(ge=0, le=1_000)]
+Ms = Annotated[int, Field(ge=0, le=(1 << 62) // 1_000)]
+"""A time that has room in 64 bits as us, too."""
 Pair = Annotated[list[Natural], _check(fields.pair)]
+MsPair = Annotated[list[Ms], _check(fields.pair)]
 PermillePair = Annotated[list[Permille], _check(fields.pair)]
 Broker = Annotated[int, _check(fields.broker)]
 Replica = Annotated[int, _check(fields.replica)]
@@ -118,7 +122,7 @@ PARAMS: Final[dict[str, Any]] = {
     "replicas": Replicas,
     "endpoint": Annotated[Any, _check(fields.endpoint)],
     "offset": Natural,
-    "ms": Natural,
+    "ms": Ms,
     "election": Annotated[str, _word("election", ELECTIONS)],
     "permille": Permille,
     "flag": bool,
@@ -155,7 +159,7 @@ def _drawn(name: str) -> Any:
     return _DRAWN.get(name) or next(kind for unit, kind in _UNITS.items() if name.endswith(unit))
 
 
-_UNITS: Final[dict[str, Any]] = {"_us": Pair, "_permille": PermillePair, "_percent": Percent}
+_UNITS: Final[dict[str, Any]] = {"_us": MsPair, "_permille": PermillePair, "_percent": Percent}
 _DRAWN: Final[dict[str, Any]] = {
     "horizon_us": Annotated[int, Field(ge=FIRST_HORIZON_MS)],
     "count": Pair,
@@ -211,6 +215,12 @@ class _Line(Table):
     after_ms: Natural = 0
     after_us: Natural = 0
     rules: RuleValues = {}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (getattr(self, "from", None) is None) != (getattr(self, "to", None) is None):
+            raise PydanticCustomError("said", "a link has two ends, 'from' and 'to'")
+        return self
 
 
 def _line(do: str, action: Action) -> type[_Line]:

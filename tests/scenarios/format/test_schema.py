@@ -321,6 +321,11 @@ def test_every_kind_of_parameter_has_a_type() -> None:
             'do = "kill"\nbroker = 1\nrestart = 5',
             "script 2 (kill): unknown key 'restart'; did you mean 'restart_ms'?",
         ),
+        ('do = "heal"\nfrom = 1', "script 2 (heal): a link has two ends, 'from' and 'to'"),
+        (
+            'do = "slow"\nfrom = 1\nto = 2\nby_ms = 9223372036854775',
+            "script 2 (slow): by_ms = 9223372036854775: input should be less than or equal to 4611686018427387",
+        ),
         ('do = "isr"\nisr = [1, 1]', "script 2 (isr): isr = [1, 1]: a broker is named twice"),
         ('do = "isr"\nisr = [4]', "script 2 (isr): isr = 4: the replicas are on brokers 1 to 3"),
         ('do = "elect"\nbroker = 4\nisr = [1]', "script 2 (elect): broker = 4: a leader is one of 0 to 3"),
