@@ -39,6 +39,9 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
         "kraft/isr_validation.py",
         "kraft/metadata.py",
     ),
+    "partition": ("replica/partition.py", "replica/followers.py", "replica/isr.py"),
+    "log": ("log/log.py", "log/producer_state.py", "replica/replica.py", "../environment/storage.py:recover"),
+    "follower": ("replica/fetcher.py", "replica/truncation.py"),
     "zk-election": tuple(
         f"zookeeper/election.py:{name}" for name in ("offline", "preferred", "reassigned", "controlled_shutdown")
     ),

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.epochs import UNDEFINED_EPOCH, EpochCache, EpochCheckpoint
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     AGREES,
@@ -32,7 +33,7 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.replica.fetcher import Fetcher
-from sim.protocol.replica.partition_fetch import FETCHES, ReplicaState
+from sim.protocol.replica.partition_fetch import FETCHES, TRUNCATING, ReplicaState
 from sim.protocol.replica.replica import Replica
 from tests.oracle.releases import since
 from tests.oracle.subject import Case, Operation, Seen, Subject
@@ -51,7 +52,8 @@ REPLICAS: Final = [1, LOCAL]
 class Driver:
     """The core's fetcher, its log, and the leader."""
 
-    def __init__(self, rules: Rules, *, counts_batches: bool) -> None:
+    def __init__(self, rules: Rules, imitated: Collection[str], *, counts_batches: bool) -> None:
+        self._asks_always = "empty-cache-asks" in imitated
         self._leader = partition.Driver(rules, counts_batches=counts_batches)
         self._leader.do(["broker", LOCAL, "alive", 1])
         self._asks_controller = rules.isr_update == "alter-partition"
@@ -59,6 +61,7 @@ class Driver:
         epochs = EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election")
         self._replica = Replica("t", log, epochs, 0, rules, self)
         self._fetcher = Fetcher(1, rules, self, backoff_us=0)
+        self._died = self._halted = False
         self._requests: list[list[Any]] = []
         self._before: Case = []
         self._after: Case = []
@@ -79,12 +82,14 @@ class Driver:
 
     def reached(self, probe: int) -> None:
         """See `ReplicaHost`."""
+        self._died |= probe == probes.FETCHER_DIES
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost`."""
 
     def halt(self, reason: str) -> None:
         """See `FetcherHost`."""
+        self._halted = self._died = True
 
     def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
         """See `FetcherHost`."""
@@ -112,9 +117,12 @@ class Driver:
         log, leader = self._replica.log, self._leader.partition
         epochs = [[epoch, start] for epoch, start in self._replica.epochs.entries]
         batches = [[batch.base_offset, batch.last_offset, batch.leader_epoch] for batch in log.batches]
-        shown = [self._requests, self._fetch_state(), log.log_start, log.leo, self._replica.hw, epochs, batches]
         epochs_of = [leader.leader_epoch] + ([max(leader.partition_epoch, 0)] if self._asks_controller else [])
-        return [*shown, [leader.is_leader, *epochs_of, leader.hw, leader.log.leo]]
+        leading = [leader.is_leader, *epochs_of, leader.hw, leader.log.leo]
+        if self._halted:
+            return [self._requests, "halted", leading]
+        shown = [self._requests, self._fetch_state(), log.log_start, log.leo, self._replica.hw, epochs, batches]
+        return [*shown, leading]
 
     def _fetch_state(self) -> Any:
         fetch = self._fetcher.partitions.get("t")
@@ -157,11 +165,15 @@ class Driver:
         """Kafka's fetcher sends nothing before its next round, the core's at once."""
         self._fetcher.dead, dead = True, self._fetcher.dead
         act()
-        self._fetcher.dead = dead
+        self._fetcher.dead = dead or self._died
 
     def _work(self) -> None:
         """One round: truncate, then fetch, as AbstractFetcherThread.doWork."""
         fetcher = self._fetcher
+        if self._asks_of_nothing():
+            ask = ("t", NO_EPOCH, UNDEFINED_EPOCH)
+            epoch = fetcher.partitions["t"].leader_epoch
+            fetcher.in_flight = self.send_epoch_end(fetcher, [ask], [epoch], with_epoch=False)
         fetcher.step(0)
         if isinstance(request := fetcher.in_flight, EpochEndRequest):
             (_, leader_epoch, epoch) = request.asks[0]
@@ -171,10 +183,11 @@ class Driver:
             )
             self._arrives()
             self._quietly(lambda: fetcher.on_epoch_end_reply(EpochEndReply(request, [("t", error, found, end)]), 0))
-            fetcher.step(0)
+            if not self._asks_of_nothing():
+                fetcher.step(0)
         if isinstance(request := fetcher.in_flight, FetchRequest):
             self._fetch(request)
-        while self._is_out_of_range():
+        while self._is_out_of_range() and not self._died:
             fetcher.step(0)
             request = fetcher.in_flight
             assert isinstance(request, ListOffsetsRequest)
@@ -184,6 +197,16 @@ class Driver:
             reply = ListOffsetsReply(request, error, offset, 0)
             self._quietly(lambda reply=reply: fetcher.on_list_offsets_reply(reply, 0))
         fetcher.in_flight = None
+
+    def _asks_of_nothing(self) -> bool:
+        """Whether a question for an epoch's end comes next though there is no epoch."""
+        fetch = self._fetcher.partitions.get("t")
+        return (
+            self._asks_always
+            and fetch is not None
+            and fetch.state is TRUNCATING
+            and fetch.replica.epochs.latest is None
+        )
 
     def _meanwhile(self, request: list[Any]) -> None:
         self._requests.append(request)
@@ -306,14 +329,14 @@ def draw(rng: Random, release: str) -> Case:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`; what a leader takes of a fetch into a batch is known (`fetch-inside-batch`)."""
-    driver = Driver(rules, counts_batches=release in since("4.1.0"))
+    driver = Driver(rules, imitated, counts_batches=release in since("4.1.0"))
     return [driver.do(operation) for operation in case]
 
 
 SUBJECT: Final = Subject(
     "follower",
     "highwater.FollowerSubject",
-    since("2.6.0"),
+    since("1.1.1"),
     draw,
     run,
     quick=250,
