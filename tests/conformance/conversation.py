@@ -264,12 +264,18 @@ class Conversation:
         else:
             self.fetcher.on_fetch_reply(FetchReply(request, results), self.now_us)
 
-    def answer_diverging(self, name: str, diverging: tuple[int, int]) -> None:
-        """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent."""
+    def answer_diverging(self, name: str, diverging: tuple[int, int], hw: int = 0) -> None:
+        """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent.
+
+        Args:
+            name: of the partition.
+            diverging: the epoch and its end offset.
+            hw: the leader's.
+        """
         self.truncation_step()
         request = self.fetcher.in_flight
         assert isinstance(request, FetchRequest)
-        result: FetchResult = (name, NONE, [], 0, 0, request.leader_epochs[0], diverging)
+        result: FetchResult = (name, NONE, [], hw, 0, request.leader_epochs[0], diverging)
         self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
         self.truncation_step()
 

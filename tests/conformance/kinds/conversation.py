@@ -164,7 +164,7 @@ class Rounds:
 
     def diverge(self, op: Fields) -> None:
         """The leader answers the fetch under way with a diverging epoch; then the next one is sent."""
-        self.talk.answer_diverging(self.name, (op["epoch"], op["end_offset"]))
+        self.talk.answer_diverging(self.name, (op["epoch"], op["end_offset"]), op.get("leader_hw", 0))
 
     def round_while(self, op: Fields, change: Any) -> None:
         """One round, in which something happens before the reply to the epoch request arrives."""
@@ -257,6 +257,7 @@ KIND = Kind(
         "round": Rounds.round,
         "rounds": Rounds.rounds,
         "run_until_quiet": lambda state, _: state.talk.run_until_quiet(),
+        "fetch_is_sent": lambda state, _: state.talk.truncation_step(),
         "diverging_epoch_in_fetch_response": Rounds.diverge,
         "leader_epoch_becomes": Rounds.set_leader_epoch,
         "leader_log_replaced": Rounds.replace_leader_log,

@@ -101,10 +101,15 @@ class Machine:
         raise AssertionError("an unreadable log was loaded")
 
     def reopen(self, op: Fields) -> Seen:
-        """A process starts after a crash that lost nothing, with a recovery point as given."""
+        """A process starts after a crash that lost nothing, with a recovery point as given, and a log start.
+
+        What is not readable is as many batches as given, the newest.
+        """
         storage = self.storage
         storage.clean_shutdown = op["clean_shutdown"]
         storage.recovery_point_file.content = op.get("recovery_point", storage.recovery_point)
+        storage.log_start_file.content = op.get("log_start")
+        storage.corrupt_tail(op.get("unreadable_at_the_end", 0))
         log, epochs, hw = storage.recover(self.rules)
         return Seen(
             leo=log.leo,
