@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -116,7 +117,7 @@ def command(
         _show(ui, folder, summary)
         if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
-            told = f"highwater triage {folder.shown} puts them in buckets by cause"
+            told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
             ui.line(f"Why: {told}, and highwater explain tells of one")
     for reason in summary["inconclusive"]:
         ui.warn(f"highwater: inconclusive: {reason}")

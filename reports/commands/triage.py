@@ -57,7 +57,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
                 ui.line(side, style="bold")
                 headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
                 ui.table(headers, map(_row, buckets), numbers=["failures", "share", "smallest"])
-        _show_smallest(ui, found.buckets, folder)
+        _show_smallest(ui, found.buckets, folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
             ui.line(f"not looked at: {line}")
     return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
@@ -68,8 +68,7 @@ def _row(bucket: Bucket) -> tuple[object, ...]:
     return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
 
 
-def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...], folder: str) -> None:
-    several = len({bucket.scenario for bucket in buckets}) > 1
+def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...], folder: str, *, several: bool) -> None:
     for bucket in buckets:
         if bucket.small is not None:
             ui.line()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -213,18 +214,21 @@ def _coverage(store: Store) -> coverage_table.CoverageReport | None:
 
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
     """What to type, and what it gives."""
-    run, here = store.run, store.folder.shown
+    run, here = store.run, shlex.quote(store.folder.shown)
     scenarios = store.sweep.scenarios
     words = ["highwater", "sweep", *(scenario.source or scenario.name for scenario in scenarios)]
     if len({tuple(store.sweep.names(scenario)) for scenario in scenarios}) == 1:  # Else they are those of [expect].
-        words.append(f"--modes {','.join(_modes(store))}")
-    words += [f"--rule {rule}={value}" for rule, value in run["rules"].items()]
-    words += [f"--set {word}" for word in dict.fromkeys(word for one in scenarios for word in one.overrides)]
-    words += [f"--set {key}={','.join(map(shown, values))}" for key, values in store.grid.items()]
+        words += ["--modes", ",".join(_modes(store))]
+    for rule, value in run["rules"].items():
+        words += ["--rule", f"{rule}={value}"]
+    for word in dict.fromkeys(word for one in scenarios for word in one.overrides):
+        words += ["--set", word]
+    for key, values in store.grid.items():
+        words += ["--set", f"{key}={','.join(map(shown, values))}"]
     words += ["--strict"] if any(scenario.strict for scenario in scenarios) else []
     for seeds in _seeds(store).split(", "):
         said = f"every row of these seeds, on any machine, with code {run['code_version']}"
-        yield " ".join([*words, f"--seeds {seeds}", f"--output {here}"]), said
+        yield f"{shlex.join([*words, '--seeds', seeds])} --output {here}", said
     yield f"highwater compare {here}", "every rate, interval and p"
     for key in store.grid:
         yield f"highwater compare {here} --by {key}", f"the values of {key} on the same seeds"

@@ -75,6 +75,9 @@ def test_triage_is_shown_and_told_as_json(highwater: Callable[..., Call], swept:
     call = highwater("triage", swept, "--most", 2)
     assert call.code == 0
     assert " buckets; looked at " in call.out
+    told = [line for line in call.out.splitlines() if line.startswith("highwater explain ")]
+    assert told
+    assert all(" --scenario power --mode " in line for line in told)  # Buckets are of power alone, the sweep is not.
     data = highwater("triage", swept, "--most", 2, "--json").json
     assert data["schema_version"] == 1
     assert data["inside"]["looked_at"] + data["outside"]["looked_at"] == 2

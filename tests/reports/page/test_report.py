@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,13 +109,13 @@ def test_the_sweep_that_it_names_is_the_one_that_was_done(
         "acks=all",
         "--strict",
     ]
-    first, second = tmp_path / "first", tmp_path / "second"
+    first, second = tmp_path / "the first", tmp_path / "second"
     for seeds in ("30..33", "40..42"):
         assert highwater(*words, "--seeds", seeds, "--local", 1, "--output", first, "-q").code in (0, 1, 3)
-    told = re.findall(rf"highwater (sweep .*?--output {re.escape(str(first))})", reported(first).text)
+    told = re.findall(rf"highwater (sweep .*?--output {re.escape(shlex.quote(str(first)))})", reported(first).text)
     assert len(told) == 2
     for line in told:
-        again = line.replace(str(first), str(second)).split()
+        again = shlex.split(line.replace(str(first), str(second)))
         assert highwater(*again, "--local", 1, "-q").code in (0, 1, 3)
     assert read_rows(first) == read_rows(second)
 
