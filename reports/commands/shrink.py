@@ -58,6 +58,7 @@ def command(
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
     place = origin.place(output, origin.seed, chosen.name, small.PART)
+    evidence.check(place)
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, seconds, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)

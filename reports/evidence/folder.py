@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from reports.evidence.story import history
 from scenarios import paths
 from scenarios.single import rows
 from sim.config import shown
-from sim.errors import InputError
+from sim.errors import InputError, StorageError
 from sim.history import trace
 from sim.history.metrics import integral_ms
 
@@ -73,6 +74,23 @@ class Place:
         return self.root.joinpath(*self.parts)
 
 
+def check(place: Place) -> None:
+    """Say before any time is spent on it what `prepare` would refuse, as far as it can be known; nothing changes.
+
+    Raises:
+        InputError: it holds something else than a replay, or what is no folder is in its way.
+        StorageError: it cannot be written.
+    """
+    there = next(path for path in (place.path, *place.path.parents) if os.path.lexists(path))
+    if not there.is_dir():
+        raise InputError(f"{place.path} cannot be written: {there} is no folder")
+    if not os.access(there, os.W_OK):
+        raise StorageError(f"{place.path} cannot be written: {there} is not to be written to")
+    if there == place.path:
+        with paths.directory(place.root, *place.parts) as folder:
+            _check_replay(place, folder)
+
+
 def prepare(place: Place) -> None:
     """Make an empty folder for a replay; the files of an earlier replay in it go, and nothing else ever does.
 
@@ -81,12 +99,15 @@ def prepare(place: Place) -> None:
         StorageError: it cannot be made or emptied.
     """
     with paths.directory(place.root, *place.parts, create=True) as folder:
-        there = folder.names()
-        there, foreign = folder.names(), next(_foreign(folder), None)
-        if foreign or (there and not folder.is_file(ROW)):
-            what = f" ({foreign})" if foreign else ""
-            raise InputError(f"{place.path} holds something else than a replay{what}; choose another --output")
+        _check_replay(place, folder)
         _clear(folder)
+
+
+def _check_replay(place: Place, folder: Directory) -> None:
+    there, foreign = folder.names(), next(_foreign(folder), None)
+    if foreign or (there and not folder.is_file(ROW)):
+        what = f" ({foreign})" if foreign else ""
+        raise InputError(f"{place.path} holds something else than a replay{what}; choose another --output")
 
 
 def _foreign(folder: Directory, above: str = "") -> Iterator[str]:

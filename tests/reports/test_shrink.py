@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,3 +216,18 @@ def test_a_stall_is_shrunk_and_explained(highwater: Callable[..., Call], tmp_pat
 def test_who_does_not_stall_waits_for_nobody(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary", "--mode", "hw", "--json")
     assert call.json["runs"][0]["waits_for"] == []
+
+
+@pytest.mark.parametrize("command", ["shrink", "explain"])
+@pytest.mark.parametrize("there", ["file", "shrunk", "shrunk/50090-kip320", "shrunk/50090-kip320/mine.txt"])
+def test_a_folder_that_cannot_take_it_is_refused_before_anything_is_shrunk(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: str
+) -> None:
+    file = tmp_path / there
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("mine")
+    monkeypatch.setattr("reports.evidence.small.shrunk", lambda *_: pytest.fail("it was shrunk"))
+    call = highwater(command, *SEED, "--output", file if there == "file" else tmp_path)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert re.search(rf" is no folder$|something else than a replay \({file.name}\)", call.err, re.MULTILINE)
+    assert file.read_text() == "mine"
