@@ -11,7 +11,6 @@ from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
-from pydantic_core import PydanticCustomError
 
 from faults.drawing import SHARES, FaultDraw
 from faults.kinds import KINDS, LINKS
@@ -217,10 +216,16 @@ class _Line(Table):
     rules: RuleValues = {}
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if (getattr(self, "from", None) is None) != (getattr(self, "to", None) is None):
-            raise PydanticCustomError("said", "a link has two ends, 'from' and 'to'")
+    def _is_whole(self, info: ValidationInfo) -> Self:
+        checked(_two_ends)(self, info)
         return self
+
+
+def _two_ends(line: object, _: fields.Facts) -> object:
+    """A line of a link names both of its ends, or all links by none."""
+    if (getattr(line, "from", None) is None) != (getattr(line, "to", None) is None):
+        raise InputError("a link has two ends, 'from' and 'to'")
+    return line
 
 
 def _line(do: str, action: Action) -> type[_Line]:
