@@ -17,11 +17,11 @@ class ControllerPause(Kind):
     strikes: ClassVar[Targets] = THE_CONTROLLER
     lasts: ClassVar[Lasting | None] = STALLED
 
-    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Pause it; False while there is no controller."""
-        return cluster.control.pause_controller(target, cluster.pause)
+        return cluster.control.pause_controller(target, lambda broker: cluster.pause(broker, fault))
 
-    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Let it go on; that of a quorum finds that another one is active."""
         if target > 0:
-            cluster.resume(target)
+            cluster.resume(target, fault)

@@ -18,10 +18,10 @@ class Cut(OfLink):
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Cut the link; False if both ends turned out to be the same broker."""
         for source, destination in directions(fault):
-            cluster.links.cut(source, destination)
+            cluster.links.cut(source, destination, fault)
         return bool(directions(fault))
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
         """Take the cut back, unless all cuts were healed meanwhile."""
         for source, destination in directions(fault):
-            cluster.links.heal(source, destination)
+            cluster.links.heal(source, destination, fault)

@@ -27,13 +27,13 @@ class Duplicate(Kind):
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Let what the producer and other brokers, one of them the controller, send to it arrive twice."""
         for source in _senders(cluster, target):
-            cluster.links.worsen(STEP, source, target, fault.value)
+            cluster.links.worsen(STEP, source, target, fault.value, fault)
         return True
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Take that back, unless all links were healed meanwhile."""
         for source in _senders(cluster, target):
-            cluster.links.mend(STEP, source, target, fault.value)
+            cluster.links.mend(STEP, source, target, fault.value, fault)
 
 
 def _senders(cluster: Cluster, target: int) -> list[int]:

@@ -21,13 +21,13 @@ class OfLink(Kind):
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002 - one fault, not one per node
         """Make the link worse; False if both ends turned out to be the same broker."""
         for source, destination in directions(fault):
-            cluster.links.worsen(self.name, source, destination, fault.value)
+            cluster.links.worsen(self.name, source, destination, fault.value, fault)
         return bool(directions(fault))
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
         """Take that back, unless all links were healed meanwhile."""
         for source, destination in directions(fault):
-            cluster.links.mend(self.name, source, destination, fault.value)
+            cluster.links.mend(self.name, source, destination, fault.value, fault)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Two brokers (one may be whoever leads then), or a broker and the control plane; one way or both."""

@@ -17,10 +17,10 @@ class Pause(Kind):
     strikes: ClassVar[Targets] = PROCESS
     lasts: ClassVar[Lasting | None] = STALLED
 
-    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Pause one broker (0: the control plane); False if no process runs."""
-        return cluster.pause(target)
+        return cluster.pause(target, fault)
 
-    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Let it go on, unless it ended."""
-        cluster.resume(target)
+        cluster.resume(target, fault)

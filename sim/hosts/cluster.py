@@ -106,6 +106,7 @@ class Cluster:
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
+        self._pauses: list[tuple[int, object]] = []
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
         replication_factor = integer(config, "default.replication.factor")
         note_settings(self.recorder, config, replication_factor)
@@ -197,17 +198,27 @@ class Cluster:
         """End a process at once; its page cache stays. False if none runs."""
         return self.end(broker, "kill")
 
-    def pause(self, node: int) -> bool:
-        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up."""
+    def pause(self, node: int, by: object = None) -> bool:
+        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up.
+
+        Args:
+            node: whose.
+            by: what does it, and is told `resume`.
+        """
         process = self._process(node)
         if process is None:
             return False
+        self._pauses.append((node, by))
         self.network.pause(process)
         self.recorder.record(steps.Pause(steps.PAUSE, node))
         return True
 
-    def resume(self, node: int) -> bool:
-        """Take one pause back; False if there is none (any more)."""
+    def resume(self, node: int, by: object = None) -> bool:
+        """Take the newest pause back, or the one by something; False if there is none (any more)."""
+        found = next((one for one in reversed(self._pauses) if one[0] == node and by in (None, one[1])), None)
+        if found is None:
+            return False
+        self._pauses.remove(found)
         process = self._process(node)
         if process is None or not process.frozen:
             return False

@@ -1,6 +1,7 @@
 """What is wrong with the links of a cluster, and how it is put right.
 
-Verbs come in pairs: `cut` and `heal`, `worsen` and `mend`, and `heal_all` for all of these.
+Verbs come in pairs: `cut` and `heal`, `worsen` and `mend`, and `heal_all` for all of these. Whoever does something says
+`by` what, so that only that is taken back.
 """
 
 from __future__ import annotations
@@ -21,33 +22,33 @@ class Links:
     def __init__(self, network: Network, recorder: Recorder) -> None:
         self._network = network
         self._recorder = recorder
-        self._cuts: list[tuple[int, int]] = []
-        self._worse: list[tuple[str, int, int, int]] = []
+        self._cuts: list[tuple[int, int, object]] = []
+        self._worse: list[tuple[str, int, int, int, object]] = []
 
-    def cut(self, source: int, target: int) -> None:
+    def cut(self, source: int, target: int, by: object = None) -> None:
         """Nothing arrives from `source` at `target` any more."""
         self._network.cut(source, target)
-        self._cuts.append((source, target))
+        self._cuts.append((source, target, by))
         self._recorder.record(steps.Link("cut", source, target))
 
-    def heal(self, source: int, target: int) -> bool:
+    def heal(self, source: int, target: int, by: object = None) -> bool:
         """Take one cut back; False if there is none (any more)."""
-        if (source, target) not in self._cuts:
+        if (source, target, by) not in self._cuts:
             return False
-        self._cuts.remove((source, target))
+        self._cuts.remove((source, target, by))
         self._network.heal(source, target)
         self._recorder.record(steps.Link("heal", source, target))
         return True
 
-    def worsen(self, step: str, source: int, target: int, value: int) -> None:
+    def worsen(self, step: str, source: int, target: int, value: int, by: object = None) -> None:
         """Make a directed link ``slow`` (by so many us), ``lossy`` or ``resent`` (so many of a thousand)."""
         self._change(step, source, target, value)
-        self._worse.append((step, source, target, value))
+        self._worse.append((step, source, target, value, by))
         self._recorder.record(steps.Link(step, source, target, value))
 
-    def mend(self, step: str, source: int, target: int, value: int) -> bool:
+    def mend(self, step: str, source: int, target: int, value: int, by: object = None) -> bool:
         """Take that back; False if it was done."""
-        entry = (step, source, target, value)
+        entry = (step, source, target, value, by)
         if entry not in self._worse:
             return False
         self._worse.remove(entry)
@@ -65,11 +66,11 @@ class Links:
 
         Without nodes, no message is lost any more.
         """
-        for step, source, target, value in list(self._worse):
+        for step, source, target, value, by in list(self._worse):
             if not ends or {source, target} == set(ends):
-                self.mend(step, source, target, value)
+                self.mend(step, source, target, value, by)
         if not ends:
             self._network.lose(0)
-        for source, target in list(self._cuts):
+        for source, target, by in list(self._cuts):
             if not ends or {source, target} == set(ends):
-                self.heal(source, target)
+                self.heal(source, target, by)

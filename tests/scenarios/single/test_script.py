@@ -157,6 +157,21 @@ def test_one_link_can_be_healed() -> None:
     assert sorted((step["source"], step["target"]) for step in world.of("heal")) == [(1, 2), (2, 1), (2, 1)]
 
 
+def test_what_is_taken_back_sooner_ends_nothing_that_comes_later() -> None:
+    world = World().ready()
+    begin_us = world.cluster.kernel.now_us
+    lines = [
+        (do("cut", from_=1, to=2, for_ms=2_000), do("heal", after_us=500_000)),
+        (do("slow", from_=1, to=3, by_ms=1, for_ms=2_000), do("heal", after_us=500_000, from_=1, to=3)),
+        (do("pause", node=3, for_ms=2_000), do("resume", after_us=500_000, node=3)),
+    ]
+    play(world, *(line for once, back in lines for line in (once, back, once)), seconds=6)
+    for number, (begins, ends) in enumerate((("cut", "heal"), ("slow", "heal"), ("pause", "resume"))):
+        again_us = begin_us + 500_000 * (number + 1)
+        assert world.of(begins)[-1]["t"] == again_us
+        assert world.of(ends, t=again_us + 2_000_000)
+
+
 def test_a_script_can_be_the_control_plane_and_the_operator() -> None:
     world = World(scripted=True).ready()
     play(

@@ -109,11 +109,12 @@ def test_faults_at_the_time_of_a_step_of_a_round(moment: str, target: int, way: 
         small = world(elision=elision)
         cluster = small.cluster
         at_us = moments(small, FOLLOWER)[moment]
-        strikes, ends = {
+        ways: dict[str, tuple[Callable[[int], object], Callable[[int], object]]] = {
             "pause": (cluster.pause, cluster.resume),
             "stall": (cluster.machines.stall_disk, cluster.machines.unstall_disk),
             "kill": (cluster.kill, lambda _: None),
-        }[way]
+        }
+        strikes, ends = ways[way]
         cluster.kernel.call_at(at_us + 3_000_000, cluster.control.life, ends, target)
         found.append(then(small, at_us, lambda strikes=strikes: strikes(target)))  # type: ignore[misc]
     assert found[0] == found[1]
