@@ -172,6 +172,21 @@ def test_a_pause_that_found_nobody_ends_no_other() -> None:
     assert not world.cluster.running[2].frozen
 
 
+def test_a_pause_of_a_process_that_ended_ends_no_other() -> None:
+    world = World().ready()
+    injection = strike(world, Fault("pause", 0, (2,), 40 * SECOND_US))
+    world.run(1)
+    world.cluster.kill(2)
+    world.run(20)
+    world.cluster.start(2)
+    world.run()
+    injection.strike(Fault("pause", 0, (2,), 60 * SECOND_US))
+    world.run(30)
+    assert world.cluster.running[2].frozen
+    world.run(40)
+    assert not world.cluster.running[2].frozen
+
+
 def test_a_leader_whose_disk_stalls_keeps_its_session_and_goes_on_after_its_time() -> None:
     world = World().ready()
     injection = strike(world, Fault("disk-stall", 0, (LEADER,), 25 * SECOND_US))
