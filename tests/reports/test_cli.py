@@ -16,7 +16,7 @@ from reports import cli, crash
 from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.reports.conftest import Call
 
@@ -182,9 +182,8 @@ def test_no_ansi_off_a_terminal(highwater: Callable[..., Call]) -> None:
     assert "\x1b" in highwater("modes", "show", "hw", "--color", "always").out
 
 
-def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., Call]) -> None:
-    """Whatever commands and options there will be."""
-    tried = 0
+def every_command() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The words of each command and group, whatever there will be."""
     left: list[tuple[tuple[str, ...], click.Command]] = [((), cli.highwater)]
     while left:
         words, command = left.pop()
@@ -194,6 +193,12 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
                 below = command.get_command(context, name)
                 assert below is not None
                 left.append(((*words, name), below))
+        yield words, command
+
+
+def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., Call]) -> None:
+    tried = 0
+    for words, command in every_command():
         for option in command.params:
             if isinstance(option, click.Option) and not (option.is_flag or option.multiple):
                 call = highwater(*words, option.opts[0], "1", option.opts[0], "1")
@@ -201,6 +206,19 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
                 assert (call.code, call.err) == (2, f"highwater: {named} is given twice, and takes one value\n")
                 tried += 1
     assert tried > 20
+
+
+def test_commands_take_json_but_for_those_that_the_first_page_names() -> None:
+    without = {
+        " ".join(words)
+        for words, command in every_command()
+        if not isinstance(command, click.Group) and not any("--json" in option.opts for option in command.params)
+    }
+    said = re.search(
+        r"`--json` prints .*?, but for (.*?), which make files", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    assert said is not None
+    assert without == {*re.findall(r"`(.*?)`", said[1])}
 
 
 @pytest.mark.parametrize(
