@@ -226,9 +226,7 @@ def parse(key: str, value: object) -> Value:
         if word not in ("true", "false"):
             raise InputError(f"{key} = {value!r} is not valid; one of: true, false")
         return word == "true"
-    if value == "never":
-        return NEVER
-    number = _integer(value)
+    number = NEVER if value == "never" else _integer(value)
     if number is None or not spec.minimum <= number <= spec.maximum:
         most = "" if spec.maximum == NEVER else f" and at most {spec.maximum}"
         raise InputError(f"{key} = {value!r} is not valid: a whole number of at least {spec.minimum}{most} is needed")

@@ -33,6 +33,7 @@ def test_values_are_read_in_the_type_of_their_key(key: str, given: object, value
         ("min.insync.replicas", "two", "a whole number"),
         ("min.insync.replicas", 2.0, "a whole number"),
         ("sim.network.loss.permille", 1_001, "at most 1000"),
+        ("sim.event.budget", "never", "at most 10000000"),
         ("unclean.leader.election.enable", 1, "one of: true, false"),
         ("acks", "most", "'most' is not valid"),
         ("acks", True, "is not valid"),
