@@ -22,8 +22,8 @@ class MinIsrChange(Kind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Set it; False if it is so already."""
-        return cluster.administrator.change_min_isr(fault.value)
+        return cluster.administrator.change_min_isr(fault.value, fault)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
         """Set it to what it would be without this change."""
-        cluster.administrator.restore_min_isr(fault.value)
+        cluster.administrator.restore_min_isr(fault.value, fault)

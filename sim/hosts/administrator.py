@@ -35,7 +35,7 @@ class Administrator:
         self._heeds_unclean = heeds_unclean
         self._control = control
         self._recorder = recorder
-        self._min_isrs = [min_isr]
+        self._min_isrs: list[tuple[int, object]] = [(min_isr, None)]
 
     def set_config(self, key: str, value: Value) -> None:
         """Change a dynamic setting."""
@@ -43,24 +43,37 @@ class Administrator:
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
             self._recorder.record(steps.Fact(steps.ELR_OFF, 0))
+        if key == MIN_ISR:
+            assert isinstance(value, int)
+            self._min_isrs = [(value, None)]
         self._control.set_config(key, value)
 
-    def change_min_isr(self, value: int) -> bool:
-        """Set ``min.insync.replicas`` for a while; False if that is its value."""
+    def change_min_isr(self, value: int, by: object = None) -> bool:
+        """Set ``min.insync.replicas`` for a while; False if that is its value.
+
+        Args:
+            value: what it is then.
+            by: what does it, and is told `restore_min_isr`.
+        """
         changes = self._min_isrs
-        if value == changes[-1]:
+        if value == changes[-1][0]:
             return False
-        changes.append(value)
-        self.set_config(MIN_ISR, value)
+        changes.append((value, by))
+        self._control.set_config(MIN_ISR, value)
         return True
 
-    def restore_min_isr(self, value: int) -> None:
-        """Take the newest such change to that value back."""
+    def restore_min_isr(self, value: int, by: object = None) -> None:
+        """Take such a change to that value back, unless it was set for good since."""
         changes = self._min_isrs
-        before = changes[-1]
-        changes.pop(len(changes) - 1 - changes[::-1].index(value))
-        if changes[-1] != before:
-            self.set_config(MIN_ISR, changes[-1])
+        if (value, by) not in changes[1:]:
+            return
+        before, _ = changes[-1]
+        changes.reverse()
+        changes.remove((value, by))
+        changes.reverse()
+        now, _ = changes[-1]
+        if now != before:
+            self._control.set_config(MIN_ISR, now)
 
     def delete_records(self, partition: Partition, before: int) -> bool:
         """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not."""

@@ -119,6 +119,19 @@ def test_changes_that_overlap_end_in_any_order() -> None:
     assert replayed(world, 1) == 1
 
 
+@pytest.mark.parametrize(("value", "after"), [(1, 2), (3, 3)])
+def test_a_value_that_is_set_for_good_is_what_a_change_goes_by(value: int, after: int) -> None:
+    world = kraft()
+    administrator = world.cluster.administrator
+    administrator.set_config("min.insync.replicas", 2)
+    assert strike(world, Fault("min-isr-change", 0, (0,), SECOND_US, value=value))
+    assert replayed(world, 1) == value
+    if after == value:
+        administrator.set_config("min.insync.replicas", after)
+    world.run(3)
+    assert replayed(world, 1) == after
+
+
 def test_healing_takes_it_back() -> None:
     world = kraft()
     injection = Injection(world.cluster)

@@ -73,7 +73,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         "sessions": [broker for broker in brokers if control.holds(broker)],
         "ISR": sorted(control.state.isr),
         "replicas": sorted(control.state.replicas),
-        "min ISR": (cluster.administrator._min_isrs, control._min_isr),
+        "min ISR": ([value for value, _ in cluster.administrator._min_isrs], control._min_isr),
         "late": [broker for broker, by_us in control.log._late_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],
