@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")
@@ -161,6 +162,15 @@ class LocalFolder(Folder):
                 place.rmdir()
 
 
+@contextlib.contextmanager
+def _failing() -> Iterator[None]:
+    """Some storages' failures come as pyarrow's own errors."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise OSError(next(iter(str(error).splitlines()), "it fails")) from None
+
+
 class RemoteFolder(Folder):
     """See `Folder`.
 
@@ -180,22 +190,24 @@ class RemoteFolder(Folder):
 
     def read(self, name: str) -> bytes:
         """See `Folder`."""
-        with self._system.open_input_file(f"{self._path}/{name}") as file:
+        with _failing(), self._system.open_input_file(f"{self._path}/{name}") as file:
             content: bytes = file.read()
             return content
 
     def write(self, name: str, content: bytes) -> None:
         """See `Folder`."""
         path = f"{self._path}/{name}"
-        if not isinstance(self._system, pafs.S3FileSystem):
-            self._system.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._system.open_output_stream(path) as file:
-            file.write(content)
+        with _failing():
+            if not isinstance(self._system, pafs.S3FileSystem):
+                self._system.create_dir(path.rpartition("/")[0], recursive=True)
+            with self._system.open_output_stream(path) as file:
+                file.write(content)
 
     def files(self, under: str = "") -> dict[str, Entry]:
         """See `Folder`."""
         place = f"{self._path}/{under}".rstrip("/")
-        infos = self._system.get_file_info(pafs.FileSelector(place, allow_not_found=True, recursive=True))
+        with _failing():
+            infos = self._system.get_file_info(pafs.FileSelector(place, allow_not_found=True, recursive=True))
         found = {
             info.path.removeprefix(f"{self._path}/"): Entry(info.size, (info.mtime_ns or 0) / 1e9)
             for info in infos
@@ -205,14 +217,14 @@ class RemoteFolder(Folder):
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _failing():
             self._system.delete_file(f"{self._path}/{name}")
 
     def prune(self, name: str) -> None:
         """See `Folder`."""
         # Objects of size 0 that stand for folders, which some clients make, and real folders elsewhere.
         if not self.files(name):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), _failing():
                 self._system.delete_dir(f"{self._path}/{name}".rstrip("/"))
 
     def move(self, name: str, to: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
@@ -105,3 +106,17 @@ def test_name_that_is_no_place(place: str, said: str) -> None:
         open_folder(place)
     assert said in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+def test_any_failure_of_a_storage_is_one_of_the_system() -> None:
+    class Failing:
+        def __getattr__(self, name: str) -> object:
+            def fail(*_: object, **__: object) -> None:
+                raise pa.ArrowException("no token")
+
+            return fail
+
+    folder = RemoteFolder(Failing(), "x", "abfss://c@h/x", "abfss://c@h/x")  # type: ignore[arg-type]
+    for call in (lambda: folder.read("a"), lambda: folder.write("a", b""), folder.files, lambda: folder.remove("a")):
+        with pytest.raises(OSError, match="no token"):
+            call()
