@@ -56,6 +56,7 @@ class Driver:
         self._asks_always = "empty-cache-asks" in imitated
         self._leader = partition.Driver(rules, counts_batches=counts_batches)
         self._leader.do(["broker", LOCAL, "alive", 1])
+        self._has_epochs = rules.follower_truncation != "high-watermark"
         self._asks_controller = rules.isr_update == "alter-partition"
         log = Log(check_first_offset=rules.append_check == "first-offset")
         epochs = EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election")
@@ -115,8 +116,11 @@ class Driver:
         self._requests = []
         self._act(operation)
         log, leader = self._replica.log, self._leader.partition
-        epochs = [[epoch, start] for epoch, start in self._replica.epochs.entries]
-        batches = [[batch.base_offset, batch.last_offset, batch.leader_epoch] for batch in log.batches]
+        epochs = [[epoch, start] for epoch, start in self._replica.epochs.entries] if self._has_epochs else None
+        batches = [
+            [batch.base_offset, batch.last_offset] + ([batch.leader_epoch] if self._has_epochs else [])
+            for batch in log.batches
+        ]
         epochs_of = [leader.leader_epoch] + ([max(leader.partition_epoch, 0)] if self._asks_controller else [])
         leading = [leader.is_leader, *epochs_of, leader.hw, leader.log.leo]
         if self._halted:
@@ -243,8 +247,9 @@ class Driver:
 class Drawing:
     """Draws a case, following roughly what it leads to."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
+        self._deletes = release != "0.10.2.2"
         self._epoch = 0
         self._leo = 0
         self._follower_leo = 0
@@ -266,7 +271,7 @@ class Drawing:
         self._apart("own")
         self._epoch += 1
         case.append(self._lead())
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and self._deletes:
             case.append(["delete", rng.randint(1, 12)])
         case.append(["follow", self._epoch])
         for _ in range(rng.randint(2, 12)):
@@ -303,7 +308,7 @@ class Drawing:
         if roll < 0.2:
             return [["append", rng.choice((1, 2))]]
         if roll < 0.3:
-            return [["delete", rng.randint(0, 12)]]
+            return [["delete", rng.randint(0, 12)]] if self._deletes else []
         if roll < 0.4:
             return [["leave"], ["follow", self._epoch]]
         if roll < 0.5:
@@ -324,7 +329,7 @@ class Drawing:
 
 def draw(rng: Random, release: str) -> Case:
     """See `Subject.draw`."""
-    return Drawing(rng).draw()
+    return Drawing(rng, release).draw()
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
@@ -336,10 +341,10 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 SUBJECT: Final = Subject(
     "follower",
     "highwater.FollowerSubject",
-    since("1.1.1"),
+    since("0.10.2.2"),
     draw,
     run,
-    quick=250,
+    quick=120,
     usual=2_000,
     deep=20_000,
     uses=("logs", "partition"),

@@ -1,6 +1,7 @@
 package highwater;
 
 import java.io.File;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -67,6 +68,17 @@ final class Logs {
         } finally {
             marker.delete();
         }
+    }
+
+    /** Batches, each by its first and last offset. */
+    static MemoryRecords records(List<Object> batches) {
+        ByteBuffer all = ByteBuffer.allocate(4096 * (1 + batches.size()));
+        for (Object each : batches) {
+            long base = Subject.offset(Subject.list(each).get(0)), last = Subject.offset(Subject.list(each).get(1));
+            all.put(batch(base, (int) (last - base + 1)).buffer());
+        }
+        all.flip();
+        return MemoryRecords.readableRecords(all);
     }
 
     /** One batch. */
