@@ -67,9 +67,12 @@ class Ui:
             rows: cells; None is shown as ``-``.
             numbers: titles of the columns that are aligned to the right.
         """
+        from rich.console import ConsoleDimensions
+
         console, table = self._console(sys.stdout), _table(headers, rows, numbers)
         needed = console.measure(table, options=console.options.update(max_width=UNLIMITED)).minimum
-        console.width = max(console.width, needed)  # Rather a line that the terminal wraps than a word cut short.
+        # Rather a line that the terminal wraps than a word cut short. (On a dumb one, rich heeds no width alone.)
+        console.size = ConsoleDimensions(max(console.width, needed), console.height)
         console.print(table)
 
     def json(self, data: object) -> None:
@@ -86,7 +89,10 @@ class Ui:
         """Say something that must be heard, on stderr."""
         from rich.text import Text
 
-        self.stderr().print(Text(plain(text)), soft_wrap=True)
+        try:
+            self.stderr().print(Text(plain(text)), soft_wrap=True)
+        except OSError:
+            _to_nowhere(sys.stderr)  # A full disk behind it: nobody can be told, and the result is none the worse.
 
     def stderr(self) -> Console:
         """The console for progress."""
@@ -98,7 +104,7 @@ class Ui:
         class Quietened(Console):
             def on_broken_pipe(self) -> None:
                 """Go on without a reader (``| head``): the exit code still tells the verdict."""
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                _to_nowhere(stream)
 
         terminal = self._colored(stream)
         return Quietened(
@@ -117,6 +123,12 @@ class Ui:
         if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
             return False
         return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def _to_nowhere(stream: IO[str]) -> None:
+    handle = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(handle, stream.fileno())
+    os.close(handle)
 
 
 def plain(text: str) -> str:

@@ -249,6 +249,17 @@ def test_a_full_disk_behind_stdout_is_74(words: list[str]) -> None:
     assert (done.returncode, done.stderr) == (74, "highwater: No space left on device\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["modes", "lst"], 2), (["run", "canary", "--mode", "hw", "--set", "controller.quorum.fetch.timeout.ms=1000"], 0)],
+)
+def test_a_full_disk_behind_stderr_changes_nothing(words: list[str], code: int) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "reports.entry", *words]
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, text=True)
+    assert (done.returncode, "digest" in done.stdout) == (code, code == 0)
+
+
 def test_tracebacks_are_kept_in_the_users_folder_without_secrets_and_are_few(
     highwater: Callable[..., Call],
     failing: Callable[[BaseException], None],

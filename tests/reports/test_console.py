@@ -68,6 +68,15 @@ def test_a_narrow_terminal_cuts_no_words(capsys: pytest.CaptureFixture[str], mon
     assert out.split() == [*words, *words[:2], *["long"] * 20]
 
 
+def test_a_dumb_terminal_cuts_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    monkeypatch.setattr("sys.stdout", stream)
+    words = [f"column-{number:02}" for number in range(20)]
+    Ui().table(words, [words])
+    assert stream.getvalue().split() == words * 2
+
+
 def test_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     data = {"text": "[red]" + "x" * 300, "control": "\x1b"}
     Ui().json(data)
