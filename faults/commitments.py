@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sim.history import steps
 from sim.history.membership import Membership
+from sim.protocol.batch import Batch
 
 
 class Commitments(steps.Listener):
@@ -19,19 +20,21 @@ class Commitments(steps.Listener):
         membership: what is told of each step before.
 
     Attributes:
-        at_us: first id -> when the batch counts as committed.
-        min_isr: first id -> the leader's own effective ``min.insync.replicas``, where it was smaller than the control
+        at_us: first id -> when the batch counts as committed, in the first of its copies.
+        copies: batch -> when this copy of it counts as committed.
+        min_isr: batch -> the leader's own effective ``min.insync.replicas``, where it was smaller than the control
             plane's.
-        isr: first id -> the ISR that the leader went by, where another one was persisted.
+        isr: batch -> the ISR that the leader went by, where another one was persisted.
         min_isrs: (time, effective ``min.insync.replicas``), as the control plane has it.
     """
 
-    __slots__ = ("_deposed", "_leader", "_membership", "at_us", "isr", "min_isr", "min_isrs")
+    __slots__ = ("_deposed", "_leader", "_membership", "at_us", "copies", "isr", "min_isr", "min_isrs")
 
     def __init__(self, membership: Membership) -> None:
         self.at_us: dict[int, int] = {}
-        self.min_isr: dict[int, int] = {}
-        self.isr: dict[int, tuple[int, ...]] = {}
+        self.copies: dict[Batch, int] = {}
+        self.min_isr: dict[Batch, int] = {}
+        self.isr: dict[Batch, tuple[int, ...]] = {}
         self.min_isrs: list[tuple[int, int]] = []
         self._membership = membership
         self._leader = 0
@@ -69,10 +72,10 @@ class Commitments(steps.Listener):
         smaller = bool(self.min_isrs) and step.min_isr < self.min_isrs[-1][1]
         another = step.isr != self._membership.isr
         for batch in step.committed:
-            first = batch.first_id
-            if first not in self.at_us:
-                self.at_us[first] = at_us
+            if batch not in self.copies:
+                self.copies[batch] = at_us
+                self.at_us.setdefault(batch.first_id, at_us)
                 if smaller:
-                    self.min_isr[first] = step.min_isr
+                    self.min_isr[batch] = step.min_isr
                 if another:
-                    self.isr[first] = step.isr
+                    self.isr[batch] = step.isr

@@ -8,7 +8,9 @@ the assigned replicas are damaged, by the smallest effective value since the com
 
 What happens to replicas once a record is gone from the last log excuses nothing: it was lost by what came before. An
 end before the commit counts, too, if the broker was in the persisted ISR when the record was committed, or in the one
-that the leader went by: the commit rested upon it, since the leader had heard of its LEO and not of its end.
+that the leader went by: the commit rested upon it, since the leader had heard of its LEO and not of its end. An end
+before the record was made does not. Of a batch that was appended twice each copy is judged from its own commit on, by
+its own offsets.
 """
 
 from __future__ import annotations
@@ -40,21 +42,24 @@ class _Logs(steps.Listener):
 
     Attributes:
         leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
+        made_us: batch -> when it entered a log first.
         gone_us: first id -> when a log lost that batch last, by an end or a truncation.
         dropped_us: when a replica was deleted last.
         assignments: (time, replicas), where a control plane tells of changes.
     """
 
-    __slots__ = ("assignments", "dropped_us", "gone_us", "leos")
+    __slots__ = ("assignments", "dropped_us", "gone_us", "leos", "made_us")
 
     def __init__(self) -> None:
         self.leos: dict[int, list[tuple[int, int]]] = {}
+        self.made_us: dict[Batch, int] = {}
         self.gone_us: dict[int, int] = {}
         self.dropped_us = 0
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
 
     def on_append(self, step: steps.Append) -> None:
         """See `Append`."""
+        self.made_us.setdefault(step.batch, step.at_us)
         self._leo(step, step.batch.last_offset + 1)
 
     def on_truncate(self, step: steps.Truncate) -> None:
@@ -136,12 +141,13 @@ class Damage:
 
     def _is_excused(self, batch: Batch, logs: _Logs, ends: list[tuple[int, End]]) -> bool:
         commitments, first = self._commitments, batch.first_id
-        committed_us = commitments.at_us[first]
+        committed_us = commitments.copies[batch]
         gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
-        isr = (*self._at(committed_us), *commitments.isr.get(first, ()))
+        isr = (*self._at(committed_us), *commitments.isr.get(batch, ()))
+        made_us = logs.made_us.get(batch, 0)
         spans = []
         for number, end in ends:
-            if end.at_us < committed_us and end.broker not in isr:
+            if end.at_us < made_us or (end.at_us < committed_us and end.broker not in isr):
                 continue
             back_us = self._back(number, end, logs, batch.last_offset)
             if back_us > committed_us and end.at_us <= gone_us:
@@ -151,7 +157,7 @@ class Damage:
         all_changes = (*commitments.min_isrs, *logs.assignments)
         changes = [since for since, _ in all_changes if committed_us < since <= gone_us]
         return any(
-            self._damaged(spans, logs, now_us) >= self._smallest(first, committed_us, now_us)
+            self._damaged(spans, logs, now_us) >= self._smallest(batch, committed_us, now_us)
             for now_us in (*(begin for begin, _, _ in spans), *changes)
         )
 
@@ -160,12 +166,12 @@ class Damage:
         damaged = {broker for begin, end, broker in spans if begin <= now_us < end}
         return len(damaged if replicas is None else damaged & set(replicas))
 
-    def _smallest(self, first_id: int, committed_us: int, now_us: int) -> int:
+    def _smallest(self, batch: Batch, committed_us: int, now_us: int) -> int:
         """The smallest effective min ISR from the commit until now, that of the leader that committed it included."""
         history = self._commitments.min_isrs
         at_first = next((size for since, size in reversed(history) if since <= committed_us), 1)
         later = [size for since, size in history if committed_us < since <= now_us]
-        return min([at_first, *later, self._commitments.min_isr.get(first_id, at_first)])
+        return min([at_first, *later, self._commitments.min_isr.get(batch, at_first)])
 
     def _at(self, now_us: int) -> tuple[int, ...]:
         """The persisted ISR."""

@@ -13,7 +13,7 @@ from sim.history.findings import Violation
 from sim.history.history import History
 from sim.protocol.batch import Batch
 from sim.protocol.modes import mode
-from tests.sim.checkers.histories import ack, commit, replica, tell
+from tests.sim.checkers.histories import ack, commit, commitments, log, replica, tell
 from tests.sim.protocol.recording import Recorder, partition
 
 if TYPE_CHECKING:
@@ -158,6 +158,31 @@ def test_an_end_before_the_commit_counts_if_the_commit_rested_upon_it() -> None:
     assert Story().end(1, 5, lossy=True).end(2, 20, lossy=True).inside == (0, 0)
     assert Story().end(1, 5, lossy=True).isr(6, 2, 3).end(2, 20, lossy=True).inside == (1, 1)
     assert Story().end(1, 3, lossy=True).rejoins(1, 5).end(2, 20, lossy=True).inside == (1, 1)
+
+
+def test_a_copy_of_a_batch_is_judged_from_its_own_commit_on() -> None:
+    story = Story(committed_us=40).end(1, 20).rejoins(1, 22).end(2, 30).rejoins(2, 32)
+    story.until(40)
+    for broker in (1, 2):
+        story.reaches(broker, 45, 10)
+    copy = Batch(8, 9, 1, RECORD.first_id)
+    commit(story.history, [copy], 50, isr=ALL)
+    assert story.inside == (1, 1)
+    assert story.end(1, 60).end(2, 61).inside == (0, 1)
+
+
+def test_an_end_before_the_record_was_made_excuses_nothing_though_its_commit_is_that_of_a_deposed_leader() -> None:
+    story = Story().end(1, 20).rejoins(1, 22).end(2, 30).rejoins(2, 32)
+    late = Batch(8, 9, 0, 20)
+    for leader, at_us in ((1, 33), (3, 40)):
+        story.happens(steps.Elected(leader, at_us), at_us)
+    for broker in (1, 2):
+        story.happens(steps.Append(broker, log(late), late), 45)
+    commit(story.history, [late], 50, leader=1, isr=ALL)
+    ack(story.history, 20, 2, 8, 50)
+    assert commitments(story.history).at_us[20] == 40
+    assert story.inside == (1, 1)
+    assert story.end(1, 60).end(2, 61).inside == (0, 1)
 
 
 def test_the_smallest_min_isr_since_the_commit_decides() -> None:
