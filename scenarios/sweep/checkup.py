@@ -111,7 +111,7 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for path in files:
         if path.startswith(f"{RESULTS}/") and path.endswith(f"/{manifest.NAME}"):
-            with suppress(DamageError):
+            with suppress(DamageError, FileNotFoundError):
                 run = manifest.from_bytes(path, folder.read(path)).run
                 kinds.setdefault(json.dumps({key: run.get(key) for key in IDENTITY}), []).append(run)
     most = max(kinds.values(), key=len, default=[])
@@ -174,7 +174,9 @@ def _strange(store: Store, wave: str, names: list[str], parts: Mapping[str, str 
         own = is_part(name) if parts is None else name in parts
         if not own and name not in ("_SUCCESS", manifest.NAME) and not name.startswith("."):
             path = f"{wave_path(wave)}/{name}"
-            twin = known.get(digest_of(store.folder.read(path)))
+            twin = None
+            with suppress(FileNotFoundError):
+                twin = known.get(digest_of(store.folder.read(path)))
             yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, foreign=True)
 
 

@@ -104,7 +104,7 @@ class LocalFolder(Folder):
         handle = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+                raise FileNotFoundError(errno.ENOENT, "it is no regular file", str(self._path / name))
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:

@@ -352,8 +352,8 @@ class Store:
 
     def _by_manifest(self, files: Mapping[str, Entry]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
         for path in files:
-            if path.endswith(f"/{manifest.NAME}"):
-                wave = path.split("/")[1]
+            wave, _, name = path.removeprefix(f"{RESULTS}/").partition("/")
+            if name == manifest.NAME:
                 try:
                     listed = self.manifest(wave, files)
                 except DamageError as error:
@@ -368,7 +368,10 @@ class Store:
             DamageError: it is no manifest, of something else, or a part is missing or of another size.
         """
         path = f"{wave_path(wave)}/{manifest.NAME}"
-        listed = manifest.from_bytes(path, self.folder.read(path))
+        try:
+            listed = manifest.from_bytes(path, self.folder.read(path))
+        except FileNotFoundError:
+            raise DamageError(path, "is missing") from None
         if listed.wave != wave:
             raise DamageError(path, f"is of {listed.wave}")
         if any(differences(self.run, listed.run)):

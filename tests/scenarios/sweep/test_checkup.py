@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,11 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
+def replace_by_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
 def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
@@ -90,6 +96,10 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "part of another wave": (borrowed, ".parquet", ""),
         "foreign part": (alien, double, foreign),
         "foreign file": (lambda out: (here(out) / "notes.txt").touch(), "notes.txt", foreign),
+        "foreign link": (lambda out: (here(out) / "link").symlink_to("nowhere"), "link", foreign),
+        "foreign pipe": (lambda out: os.mkfifo(here(out) / double), double, foreign),
+        "manifest beside waves": (lambda out: (out / "results" / manifest).touch(), manifest, foreign),
+        "manifest replaced": (lambda out: replace_by_link(here(out) / manifest), manifest, "is missing"),
         "foreign file beside waves": (lambda out: (out / "results" / "notes.txt").touch(), "notes.txt", foreign),
         "wave doubled": (
             lambda out: shutil.copytree(here(out), out / "results" / "wave=00000000-00009"),
