@@ -2,11 +2,12 @@
 
 Broker 1 leads, broker 2 follows. Operations: ``lead epoch in-sync`` (whether the follower is in the ISR), ``resign
 epoch`` (another one leads), ``append count`` (the leader's clients), ``relay count epoch`` (broker 1 copies from
-another leader), ``delete offset`` (the leader's log start moves), ``own count epoch`` and ``hw offset`` (the
-follower's log as it is before), ``follow epoch``, ``leave``, and ``work before after``: one round of the fetcher,
-truncation and fetch, with the operations that happen before its first request is answered, and before that answer
-arrives. To be seen are the requests, the state of the fetcher, the follower's log start, LEO, HW, leader epochs and
-batches, and the leader's epochs, HW and LEO.
+another leader), ``cut offset`` (broker 1 truncates its log to where the batch with that offset begins), ``delete
+offset`` (the leader's log start moves), ``own count epoch`` and ``hw offset`` (the follower's log as it is before),
+``follow epoch``, ``leave``, and ``work before after``: one round of the fetcher, truncation and fetch, with the
+operations that happen before its first request is answered, and before that answer arrives. To be seen are the
+requests, the state of the fetcher, the follower's log start, LEO, HW, leader epochs and batches, and the leader's
+epochs, HW and LEO.
 """
 
 from __future__ import annotations
@@ -147,6 +148,10 @@ class Driver:
                 self._leader.do(["append", values[0], False])
             case "relay":
                 self._leader.do(["copy", *values])
+            case "cut":
+                log = self._leader.partition.log
+                holding = (one for one in (*log.below, *log.batches) if one.base_offset <= values[0] <= one.last_offset)
+                self._leader.partition.truncate_to(next((one.base_offset for one in holding), values[0]))
             case "delete":
                 self._leader.partition.advance_log_start(values[0])
             case "own":
@@ -207,6 +212,7 @@ class Driver:
         fetch = self._fetcher.partitions.get("t")
         return (
             self._asks_always
+            and not self._died
             and fetch is not None
             and fetch.state is TRUNCATING
             and fetch.replica.epochs.latest is None
@@ -250,6 +256,7 @@ class Drawing:
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
         self._deletes = release != "0.10.2.2"
+        self._cuts = release not in since("2.6.0")
         self._epoch = 0
         self._leo = 0
         self._follower_leo = 0
@@ -304,6 +311,9 @@ class Drawing:
     def _around(self) -> Case:
         """The leader, or the follower, or both hear of something else."""
         rng = self._rng
+        if self._cuts and rng.random() < 0.1:
+            self._epoch += 2
+            return [["resign", self._epoch - 1], ["cut", rng.randint(0, 12)], self._lead()]
         roll = rng.random()
         if roll < 0.2:
             return [["append", rng.choice((1, 2))]]

@@ -60,6 +60,9 @@ public final class FollowerSubject implements Subject {
             case "relay":
                 leader.copy(number(operation, 1), number(operation, 2));
                 return;
+            case "cut":
+                leader.truncate(Subject.offset(operation.get(1)));
+                return;
             case "delete":
                 leader.deleteBefore(Subject.offset(operation.get(1)));
                 return;

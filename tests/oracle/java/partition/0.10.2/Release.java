@@ -123,8 +123,14 @@ final class Release {
         throw new UnsupportedOperationException();
     }
 
+    /** To where the batch begins that holds the offset. */
     void truncate(long offset) {
+        for (LogSegment segment : JavaConverters.asJavaIterableConverter(log.logSegments()).asJava())
+            for (LogEntry batch : segment.log().shallowEntries())
+                if (batch.firstOffset() <= offset && offset <= batch.offset())
+                    offset = batch.firstOffset();
         log.truncateTo(offset);
+        highWatermark();
     }
 
     Object fetch(int follower, long brokerEpoch, long offset, long leaderEpoch, long lastEpoch) {
@@ -174,12 +180,17 @@ final class Release {
     }
 
     List<Object> state() {
+        return Arrays.asList(partition.leaderReplicaIfLocal().nonEmpty(), partition.getLeaderEpoch(), highWatermark(),
+            log.logEndOffset());
+    }
+
+    /** Kafka leaves it above the end of a log that was truncated, until the next fetch. */
+    private long highWatermark() {
         long known = replica.highWatermark().messageOffset();
         long within = Math.max(log.logStartOffset(), Math.min(known, log.logEndOffset()));
         if (known != within)
             replica.highWatermark_$eq(new LogOffsetMetadata(within, LogOffsetMetadata.UnknownOffsetMetadata().segmentBaseOffset(),
                 LogOffsetMetadata.UnknownOffsetMetadata().relativePositionInSegment()));
-        return Arrays.asList(partition.leaderReplicaIfLocal().nonEmpty(), partition.getLeaderEpoch(), within,
-            log.logEndOffset());
+        return within;
     }
 }

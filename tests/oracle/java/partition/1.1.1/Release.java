@@ -6,9 +6,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
+import kafka.log.LogSegment;
 import kafka.server.FetchPartitionData;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.requests.EpochEndOffset;
 import org.apache.kafka.common.requests.FetchRequest;
@@ -81,7 +83,12 @@ final class Release {
         broker.replica.maybeIncrementLogStartOffset(Math.min(offset, broker.highWatermark()));
     }
 
+    /** To where the batch begins that holds the offset. */
     void truncate(long offset) {
+        for (LogSegment segment : JavaConverters.asJavaIterableConverter(broker.log.logSegments()).asJava())
+            for (FileChannelRecordBatch batch : segment.log().batches())
+                if (batch.baseOffset() <= offset && offset <= batch.lastOffset())
+                    offset = batch.baseOffset();
         broker.partition.truncateTo(offset, false);
         broker.highWatermark();
     }
