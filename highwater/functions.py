@@ -77,9 +77,10 @@ def sweep(
 
     Raises:
         UserError: what the command line would refuse.
+        KeyboardInterrupt: a signal came; finished waves are kept.
     """
     from reports.commands.sweep import asked
-    from scenarios.sweep.driver import run_sweep
+    from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
     from sim.protocol.modes import parse_overrides
@@ -99,7 +100,10 @@ def sweep(
         overrides,
         lists,
     )
-    summary = run_sweep(found, open_folder(str(output)), LocalBackend(processes))
+    try:
+        summary = run_sweep(found, open_folder(str(output)), LocalBackend(processes))
+    except Interrupted:
+        raise KeyboardInterrupt(GO_ON) from None
     return Swept(str(output), dict(summary))
 
 

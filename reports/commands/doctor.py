@@ -47,6 +47,7 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
     from reports.progress import SweepProgress
     from scenarios.sweep import checkup
+    from scenarios.sweep.driver import GO_ON, Interrupted
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
 
@@ -56,8 +57,12 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
     if repair and (found.findings or found.missing):
         for finding in found.findings:
             ui.note(f"highwater: {finding}")
-        with SweepProgress(ui) as progress:
-            checkup.repair(folder, found, LocalBackend(workers), progress)
+        try:
+            with SweepProgress(ui) as progress:
+                checkup.repair(folder, found, LocalBackend(workers), progress)
+        except Interrupted:
+            ui.warn(f"interrupted: {GO_ON}")
+            return exits.INTERRUPTED
         found = checkup.check(folder)
     code = exits.UNEXPECTED if found.findings else exits.INCONCLUSIVE if found.missing else exits.EXPECTED
     if as_json:

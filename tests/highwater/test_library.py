@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from tests.reports.page.pages import Page
 from tests.test_architecture import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -113,6 +115,17 @@ def test_a_sweep_refuses_what_the_command_line_does(
     with pytest.raises(hw.InputError, match=told):
         hw.sweep(scenarios, output=tmp_path / "out", **words)
     assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_of_a_sweep_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_self: object, _folder: object, poll: Callable[[], None]) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        poll()
+        return 1
+
+    monkeypatch.setattr("scenarios.sweep.local.LocalBackend.start", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="goes on"):
+        hw.sweep("canary", "0..5", tmp_path / "out")
 
 
 def test_what_a_sweep_does_not_hold_is_refused(swept: hw.Swept) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,23 @@ def test_a_sweeps_folder_is_looked_over_and_repaired(
     call = highwater("doctor", output, "--repair", "--local", 1)
     assert (call.code, call.out) == (0, f"{output} is complete and sound, after repair\n")
     assert f"{part.relative_to(output)} is missing" in call.err
+
+
+def test_an_interrupt_of_a_repair_is_130(
+    highwater: Callable[..., Call], swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_self: object, _folder: object, poll: Callable[[], None]) -> int:
+        signal.raise_signal(signal.SIGINT)
+        poll()
+        return 1
+
+    output = tmp_path / "damaged"
+    shutil.copytree(swept, output)
+    next(output.rglob("part-*.parquet")).write_bytes(b"")
+    monkeypatch.setattr("scenarios.sweep.local.LocalBackend.start", interrupt)
+    call = highwater("doctor", output, "--repair", "-q")
+    assert (call.code, call.out) == (130, "")
+    assert call.err == "interrupted: finished waves are kept, and the same command goes on from there\n"
 
 
 @pytest.mark.parametrize("words", [["--repair"], ["--local", "1"], ["nowhere"], ["nowhere", "--repair"]])
