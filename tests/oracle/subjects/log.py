@@ -308,7 +308,7 @@ SUBJECT: Final = Subject(
     since("0.10.2.2"),
     draw,
     run,
-    quick=150,
+    quick=250,
     usual=2_000,
     deep=20_000,
     uses=("logs",),
