@@ -28,6 +28,7 @@ COUNTED: Final = {
     "797dbe09984f": "performed each line of a script one look later than now, by which its stories were harder to keep",
     "81f3643eac17": "ended with an error if a log was deleted while it measured the disk that is used",
     "f58edd04844f": "passed on a fetch's answer before the fetch was acted on, by which stories were harder to keep",
+    "3b422c36d51f": "forgot what brokers said before a script's first line, if that waits for nothing",
     "b6fccf20a0fd": "gave batches no sequences, which none of the stories that it acted out asks for",
 }
 """Former harnesses whose runs count as those of the present one -> why."""

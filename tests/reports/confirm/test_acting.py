@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.confirm.acting import Actor, size_of
+from reports.confirm.acting import Actor, NotBroughtError, size_of
+from reports.confirm.actions import ACTIONS
 from reports.confirm.history import State
 from reports.confirm.milestones import Milestone
 from reports.confirm.proxy import Link
+from scenarios.format.scenario import Pattern, ScriptLine
+from scenarios.single.script import RulesInForce
+from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +77,32 @@ def test_a_milestone_is_waited_for_until_one_was_in_vain() -> None:
     actor._in_vain = False
     Actor._reach(actor, Milestone(3, 1))
     assert answers == [False, False]
+
+
+def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker followed while the partition was made."""
+    done: list[str] = []
+    for do in ("pause-consumer", "produce", "kill"):
+        monkeypatch.setitem(ACTIONS, do, lambda *_, do=do: done.append(do))  # type: ignore[misc]
+    when = Pattern("follow", broker=2)
+    script = (ScriptLine("pause-consumer"), ScriptLine("produce", when=when), ScriptLine("kill", when=when))
+    actor = actor_of(
+        scenario=SimpleNamespace(script=script),
+        batches={},
+        look=lambda: None,
+        wait_for=lambda _fits, _seconds: False,
+        _note=lambda _: None,
+        _reach=lambda _: None,
+        _rules=RulesInForce(MODES["kip320"].rules, {}),
+        _seen=[{"step": "follow", "broker": 2, "offset": 0, "leader_epoch": 0}],
+    )
+    actor._has_happened = lambda pattern: Actor._has_happened(actor, pattern)
+    actor._fits = lambda pattern: Actor._fits(actor, pattern)
+    with pytest.raises(NotBroughtError, match="line 3 of the script waited in vain for 'follow broker=2'"):
+        Actor._play(actor, [Milestone()] * 3)
+    assert done == ["pause-consumer", "produce"]
 
 
 def test_a_process_starts_while_it_hears_the_control_plane() -> None:
