@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from faults.kind import THE_CONTROLLER
+from faults.kind import STALLED, THE_CONTROLLER
 from faults.kinds import KINDS, LINKS
 from faults.plan import (
     AGAIN,
@@ -20,6 +20,7 @@ from faults.plan import (
     Trigger,
     hash_of,
 )
+from sim.environment.network import Node
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import ALWAYS
 
@@ -61,7 +62,7 @@ class Injection:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.realised: list[Realised] = []
-        self._in_force: list[tuple[Fault, int]] = []
+        self._in_force: list[tuple[Fault, int, Node | None]] = []
         self._struck = 0
         self._is_over = False
 
@@ -108,16 +109,19 @@ class Injection:
         kernel = self._cluster.kernel
         coverage = self._cluster.recorder.coverage
         before = coverage.strikes(fault.kind)
-        effective = KINDS[fault.kind].strike(self._cluster, fault, target)
+        kind = KINDS[fault.kind]
+        process = self._cluster.running.get(target) if kind.lasts is STALLED else None
+        effective = kind.strike(self._cluster, fault, target)
         if not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck
+        in_force = fault, target, process
         if effective or restarts(fault.kind):
-            self._in_force.append(entry)
+            self._in_force.append(in_force)
         if fault.lasts_us >= 0:
-            kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, entry)
+            kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, in_force)
 
     def _leader(self) -> int:
         """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
@@ -150,10 +154,12 @@ class Injection:
             return next(iter(fitting or others), leader)
         return leader
 
-    def _undo(self, entry: tuple[Fault, int]) -> None:
-        if entry in self._in_force:
-            self._in_force.remove(entry)
-            fault, target = entry
+    def _undo(self, entry: tuple[Fault, int, Node | None]) -> None:
+        if entry not in self._in_force:
+            return
+        self._in_force.remove(entry)
+        fault, target, process = entry
+        if process is None or self._cluster.running.get(target) is process:  # The next one may stand still by itself.
             KINDS[fault.kind].undo(self._cluster, fault, target)
 
     def heal(self) -> None:

@@ -266,7 +266,6 @@ class Cluster:
         if process is None:
             return False
         self._ended.append(process)
-        self._pauses = [pause for pause in self._pauses if pause[0] != broker]
         if kind == SHUTDOWN and process.partition is not None:
             self._close_session(broker, process)
         lost = self.machines.ended(process, kind, loses)

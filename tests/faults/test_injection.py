@@ -172,19 +172,22 @@ def test_a_pause_that_found_nobody_ends_no_other() -> None:
     assert not world.cluster.running[2].frozen
 
 
-def test_a_pause_of_a_process_that_ended_ends_no_other() -> None:
+@pytest.mark.parametrize("kind", ["pause", "disk-stall", "zombie"])
+def test_the_end_of_what_held_a_process_that_ended_releases_no_other(kind: str) -> None:
     world = World().ready()
-    injection = strike(world, Fault("pause", 0, (2,), 40 * SECOND_US))
+    injection = strike(world, Fault(kind, 0, (2,), 40 * SECOND_US))
     world.run(1)
     world.cluster.kill(2)
     world.run(20)
     world.cluster.start(2)
     world.run()
-    injection.strike(Fault("pause", 0, (2,), 60 * SECOND_US))
-    world.run(30)
-    assert world.cluster.running[2].frozen
-    world.run(40)
-    assert not world.cluster.running[2].frozen
+    injection.strike(Fault(kind, 0, (2,), 60 * SECOND_US))
+    broker = world.cluster.running[2]
+    held = []
+    for seconds in (30, 40):
+        world.run(seconds)
+        held.append(broker.frozen or broker.zombie or broker.waiting is not None)
+    assert held == [True, False]
 
 
 def test_a_leader_whose_disk_stalls_keeps_its_session_and_goes_on_after_its_time() -> None:

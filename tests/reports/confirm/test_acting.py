@@ -85,7 +85,7 @@ def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_f
     """The broker followed while the partition was made."""
     done: list[str] = []
     for do in ("pause-consumer", "produce", "kill"):
-        monkeypatch.setitem(ACTIONS, do, lambda *_, do=do: done.append(do))  # type: ignore[misc]
+        monkeypatch.setitem(ACTIONS, do, lambda *_, do=do: done.append(do))
     when = Pattern("follow", broker=2)
     script = (ScriptLine("pause-consumer"), ScriptLine("produce", when=when), ScriptLine("kill", when=when))
     actor = actor_of(
