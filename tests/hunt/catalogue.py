@@ -367,6 +367,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="write the shrunk plans to this folder")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
     names = options.bugs.split(",") if options.bugs else [bug.name for bug in BUGS]
     wanted = [place for place, bug in enumerate(BUGS) if bug.name in names]
     count = 0
