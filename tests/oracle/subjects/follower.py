@@ -357,6 +357,6 @@ SUBJECT: Final = Subject(
     quick=120,
     usual=2_000,
     deep=20_000,
-    uses=("logs", "partition"),
+    uses=("batches", "logs", "partition"),
     names_brokers=True,
 )

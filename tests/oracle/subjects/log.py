@@ -311,6 +311,6 @@ SUBJECT: Final = Subject(
     quick=250,
     usual=2_000,
     deep=20_000,
-    uses=("logs",),
+    uses=("batches", "logs"),
     names_brokers=True,
 )

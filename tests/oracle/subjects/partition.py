@@ -447,6 +447,6 @@ SUBJECT: Final = Subject(
     quick=250,
     usual=1_000,
     deep=20_000,
-    uses=("logs",),
+    uses=("batches", "logs"),
     names_brokers=True,
 )

@@ -1,6 +1,7 @@
 package highwater;
 
 import java.util.List;
+import java.util.Optional;
 
 /** A class of Kafka's, driven through the operations of one case. */
 public interface Subject {
@@ -13,6 +14,11 @@ public interface Subject {
 
     static long offset(Object value) {
         return (Long) value;
+    }
+
+    /** A leader epoch; below 0 there is none. */
+    static Optional<Integer> epoch(long value) {
+        return value < 0 ? Optional.empty() : Optional.of((int) value);
     }
 
     @SuppressWarnings("unchecked")

@@ -77,7 +77,7 @@ final class Follower {
 
         @Override
         public MemoryRecords toRecords() {
-            return Logs.records(Subject.list(Subject.list(answer).get(3)));
+            return Batches.records(Subject.list(Subject.list(answer).get(3)));
         }
 
         @Override
@@ -149,7 +149,7 @@ final class Follower {
     }
 
     void own(int count, int epoch) {
-        local.append(Logs.batch(local.logEndOffset(), count), false);
+        local.append(Batches.batch(local.logEndOffset(), count, epoch), false);
     }
 
     void highWatermark(long offset) {

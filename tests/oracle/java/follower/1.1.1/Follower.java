@@ -93,11 +93,11 @@ final class Follower implements BlockingSend {
         if (asked != null) {
             Object answer = subject.fetch(asked.fetchOffset, -1, -1);
             if (answer instanceof String) {
-                data.put(Broker.NAME, new FetchResponse.PartitionData(error(answer), -1, -1, -1, null, Logs.records(List.of())));
+                data.put(Broker.NAME, new FetchResponse.PartitionData(error(answer), -1, -1, -1, null, Batches.records(List.of())));
             } else {
                 List<Object> read = Subject.list(answer);
                 data.put(Broker.NAME, new FetchResponse.PartitionData(Errors.NONE, (Long) read.get(0), -1, (Long) read.get(1),
-                    null, Logs.records(Subject.list(read.get(3)))));
+                    null, Batches.records(Subject.list(read.get(3)))));
             }
         }
         return new FetchResponse(Errors.NONE, data, 0, 0);
@@ -122,7 +122,7 @@ final class Follower implements BlockingSend {
     }
 
     void own(int count, int epoch) {
-        local.appendAsFollower(Logs.batch(local.logEndOffset(), count, epoch));
+        local.appendAsFollower(Batches.batch(local.logEndOffset(), count, epoch));
     }
 
     void highWatermark(long offset) {

@@ -89,7 +89,7 @@ final class Follower {
         private FetchResponse.PartitionData<Records> data(Errors error, long highWatermark, long start,
             List<Object> batches) {
             return new FetchResponse.PartitionData<>(error, highWatermark, highWatermark, start, null,
-                Logs.records(batches));
+                Batches.records(batches));
         }
 
         private long offset(Object answer) {
@@ -122,7 +122,7 @@ final class Follower {
             FetchResponse.PartitionData<Records> data) {
             if (offset != local.logEndOffset())
                 throw new IllegalStateException("offset mismatch");
-            var records = Logs.memory(data.records);
+            var records = Batches.memory(data.records);
             LogAppendInfo appended;
             try {
                 appended = local.appendAsFollower(records);
@@ -180,7 +180,7 @@ final class Follower {
     }
 
     void own(int count, int epoch) {
-        local.appendAsFollower(Logs.batch(local.logEndOffset(), count, epoch));
+        local.appendAsFollower(Batches.batch(local.logEndOffset(), count, epoch));
     }
 
     void highWatermark(long offset) throws Exception {

@@ -100,9 +100,9 @@ final class Follower {
             List<Object> read = Subject.list(answer);
             data.setHighWatermark((Long) read.get(0)).setLogStartOffset((Long) read.get(1));
             if (read.get(2) == null)
-                return new Map1<>(NAME, data.setRecords(Logs.records(Subject.list(read.get(3)))));
+                return new Map1<>(NAME, data.setRecords(Batches.records(Subject.list(read.get(3)))));
             List<Object> diverging = Subject.list(read.get(2));
-            return new Map1<>(NAME, data.setRecords(Logs.records(List.of())).setDivergingEpoch(
+            return new Map1<>(NAME, data.setRecords(Batches.records(List.of())).setDivergingEpoch(
                 new FetchResponseData.EpochEndOffset().setEpoch((Integer) diverging.get(0))
                     .setEndOffset((Long) diverging.get(1))));
         }
@@ -148,7 +148,7 @@ final class Follower {
             FetchResponseData.PartitionData data) {
             if (offset != local.logEndOffset())
                 throw new IllegalStateException("offset mismatch");
-            var records = Logs.memory(FetchResponse.recordsOrFail(data));
+            var records = Batches.memory(FetchResponse.recordsOrFail(data));
             LogAppendInfo appended;
             try {
                 appended = local.appendAsFollower(records);
@@ -206,7 +206,7 @@ final class Follower {
     }
 
     void own(int count, int epoch) {
-        local.appendAsFollower(Logs.batch(local.logEndOffset(), count, epoch));
+        local.appendAsFollower(Batches.batch(local.logEndOffset(), count, epoch));
     }
 
     void highWatermark(long offset) throws Exception {

@@ -94,9 +94,9 @@ final class Follower {
             List<Object> read = Subject.list(answer);
             data.setHighWatermark((Long) read.get(0)).setLogStartOffset((Long) read.get(1));
             if (read.get(2) == null)
-                return Map.of(NAME, data.setRecords(Logs.records(Subject.list(read.get(3)))));
+                return Map.of(NAME, data.setRecords(Batches.records(Subject.list(read.get(3)))));
             List<Object> diverging = Subject.list(read.get(2));
-            return Map.of(NAME, data.setRecords(Logs.records(List.of())).setDivergingEpoch(
+            return Map.of(NAME, data.setRecords(Batches.records(List.of())).setDivergingEpoch(
                 new FetchResponseData.EpochEndOffset().setEpoch((Integer) diverging.get(0))
                     .setEndOffset((Long) diverging.get(1))));
         }
@@ -145,7 +145,7 @@ final class Follower {
             FetchResponseData.PartitionData data) {
             if (offset != local.logEndOffset())
                 throw new IllegalStateException("offset mismatch");
-            var records = Logs.memory(FetchResponse.recordsOrFail(data));
+            var records = Batches.memory(FetchResponse.recordsOrFail(data));
             LogAppendInfo appended;
             try {
                 appended = local.appendAsFollower(records, leaderEpoch);
@@ -206,7 +206,7 @@ final class Follower {
     }
 
     void own(int count, int epoch) {
-        local.appendAsFollower(Logs.batch(local.logEndOffset(), count, epoch), epoch);
+        local.appendAsFollower(Batches.batch(local.logEndOffset(), count, epoch), epoch);
     }
 
     void highWatermark(long offset) throws Exception {

@@ -40,13 +40,13 @@ final class Release {
     }
 
     Object lead(int count, int epoch, int producer, int producerEpoch, int sequence) {
-        log.append(Logs.batch(0, count), true);
+        log.append(Batches.batch(0, count, epoch), true);
         return null;
     }
 
     String copy(long base, int count, int epoch) {
         try {
-            log.append(Logs.batch(base, count), false);
+            log.append(Batches.batch(base, count, epoch), false);
             return null;
         } catch (IllegalArgumentException refused) {
             return "refused";

@@ -43,7 +43,7 @@ final class Release {
         long end = log.logEndOffset();
         try {
             LogAppendInfo info = log.appendAsLeader(
-                Logs.batch(0, count, epoch, producer, (short) producerEpoch, sequence), epoch,
+                Batches.batch(0, count, epoch, producer, (short) producerEpoch, sequence), epoch,
                 AppendOrigin.Client$.MODULE$, ApiVersion$.MODULE$.latestVersion());
             long first = (Long) info.firstOffset().get();
             return first == end ? null : first;
@@ -55,13 +55,13 @@ final class Release {
     /** As Partition.appendRecordsToFollowerOrFutureReplica does it. */
     String copy(long base, int count, int epoch) {
         try {
-            log.appendAsFollower(Logs.batch(base, count, epoch));
+            log.appendAsFollower(Batches.batch(base, count, epoch));
         } catch (UnexpectedAppendOffsetException refused) {
             long end = log.logEndOffset();
             if (end != log.logStartOffset() || refused.firstOffset() >= end || refused.lastOffset() < end)
                 return "refused";
             log.truncateFullyAndStartAt(refused.firstOffset());
-            log.appendAsFollower(Logs.batch(base, count, epoch));
+            log.appendAsFollower(Batches.batch(base, count, epoch));
         }
         return null;
     }

@@ -99,7 +99,7 @@ final class Release {
 
     String append(int count, boolean acksAll) {
         try {
-            partition.appendRecordsToLeader(Logs.batch(0, count), acksAll ? -1 : 1);
+            partition.appendRecordsToLeader(Batches.batch(0, count, 0), acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
             return name(Errors.forException(refused));
@@ -111,7 +111,7 @@ final class Release {
     }
 
     String copy(int count, int epoch) {
-        log.append(Logs.batch(log.logEndOffset(), count), false);
+        log.append(Batches.batch(log.logEndOffset(), count, epoch), false);
         return null;
     }
 

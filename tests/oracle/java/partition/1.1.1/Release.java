@@ -59,7 +59,7 @@ final class Release {
 
     String append(int count, boolean acksAll) {
         try {
-            broker.partition.appendRecordsToLeader(Logs.batch(0, count, 0), true, acksAll ? -1 : 1);
+            broker.partition.appendRecordsToLeader(Batches.batch(0, count, 0), true, acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
             return name(Errors.forException(refused));
@@ -71,7 +71,7 @@ final class Release {
     }
 
     String copy(int count, int epoch) {
-        broker.partition.appendRecordsToFollowerOrFutureReplica(Logs.batch(broker.log.logEndOffset(), count, epoch), false);
+        broker.partition.appendRecordsToFollowerOrFutureReplica(Batches.batch(broker.log.logEndOffset(), count, epoch), false);
         return null;
     }
 

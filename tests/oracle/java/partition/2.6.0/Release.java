@@ -111,7 +111,7 @@ final class Release implements PartitionStateStore {
 
     String append(int count, boolean acksAll) {
         try {
-            partition.appendRecordsToLeader(Logs.batch(0, count, 0), AppendOrigin.Client$.MODULE$, acksAll ? -1 : 1);
+            partition.appendRecordsToLeader(Batches.batch(0, count, 0), AppendOrigin.Client$.MODULE$, acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
             return Errors.forException(refused).name();
@@ -123,7 +123,7 @@ final class Release implements PartitionStateStore {
     }
 
     String copy(int count, int epoch) {
-        partition.appendRecordsToFollowerOrFutureReplica(Logs.batch(log.logEndOffset(), count, epoch), false);
+        partition.appendRecordsToFollowerOrFutureReplica(Batches.batch(log.logEndOffset(), count, epoch), false);
         return null;
     }
 
@@ -143,7 +143,7 @@ final class Release implements PartitionStateStore {
         FetchIsolation isolation = replica < 0 ? FetchHighWatermark$.MODULE$ : FetchLogEnd$.MODULE$;
         LogReadInfo read;
         try {
-            read = partition.readRecords(offset, Logs.epoch(leaderEpoch), 1_000_000, isolation, true, true);
+            read = partition.readRecords(offset, Subject.epoch(leaderEpoch), 1_000_000, isolation, true, true);
         } catch (Exception refused) {
             return Errors.forException(refused).name();
         }
@@ -157,7 +157,7 @@ final class Release implements PartitionStateStore {
     }
 
     Object epochEnd(long leaderEpoch, int epoch) {
-        EpochEndOffset end = partition.lastOffsetForLeaderEpoch(Logs.epoch(leaderEpoch), epoch, true);
+        EpochEndOffset end = partition.lastOffsetForLeaderEpoch(Subject.epoch(leaderEpoch), epoch, true);
         return Arrays.asList(end.error().name(), end.leaderEpoch(), end.endOffset());
     }
 
@@ -165,7 +165,7 @@ final class Release implements PartitionStateStore {
         Option<IsolationLevel> isolation = client ? new Some<>(IsolationLevel.READ_UNCOMMITTED) : Option.empty();
         try {
             Option<TimestampAndOffset> found =
-                partition.fetchOffsetForTimestamp(-1, isolation, Logs.epoch(leaderEpoch), true);
+                partition.fetchOffsetForTimestamp(-1, isolation, Subject.epoch(leaderEpoch), true);
             return found.get().offset;
         } catch (Exception refused) {
             return Errors.forException(refused).name();

@@ -160,7 +160,7 @@ final class Release implements AlterPartitionManager {
 
     String append(int count, boolean acksAll) {
         try {
-            partition.appendRecordsToLeader(Logs.batch(0, count, 0), AppendOrigin.CLIENT, acksAll ? -1 : 1,
+            partition.appendRecordsToLeader(Batches.batch(0, count, 0), AppendOrigin.CLIENT, acksAll ? -1 : 1,
                 RequestLocal.noCaching(), VerificationGuard.SENTINEL, (short) 0);
             return null;
         } catch (Exception refused) {
@@ -173,7 +173,7 @@ final class Release implements AlterPartitionManager {
     }
 
     String copy(int count, int epoch) {
-        partition.appendRecordsToFollowerOrFutureReplica(Logs.batch(log.logEndOffset(), count, epoch), false, epoch);
+        partition.appendRecordsToFollowerOrFutureReplica(Batches.batch(log.logEndOffset(), count, epoch), false, epoch);
         return null;
     }
 
@@ -193,7 +193,7 @@ final class Release implements AlterPartitionManager {
         FetchIsolation isolation = replica < 0 ? FetchIsolation.HIGH_WATERMARK : FetchIsolation.LOG_END;
         FetchParams parameters =
             new FetchParams(replica, brokerEpoch, 0, 1, 1_000_000, isolation, Optional.empty());
-        PartitionData asked = new PartitionData(TOPIC, offset, 0, 1_000_000, Logs.epoch(leaderEpoch), Logs.epoch(lastEpoch));
+        PartitionData asked = new PartitionData(TOPIC, offset, 0, 1_000_000, Subject.epoch(leaderEpoch), Subject.epoch(lastEpoch));
         LogReadInfo read;
         try {
             read = partition.fetchRecords(parameters, asked, clock.nowMs, 1_000_000, true, true);
@@ -210,7 +210,7 @@ final class Release implements AlterPartitionManager {
     }
 
     Object epochEnd(long leaderEpoch, int epoch) {
-        EpochEndOffset end = partition.lastOffsetForLeaderEpoch(Logs.epoch(leaderEpoch), epoch, true);
+        EpochEndOffset end = partition.lastOffsetForLeaderEpoch(Subject.epoch(leaderEpoch), epoch, true);
         return Arrays.asList(Errors.forCode(end.errorCode()).name(), end.leaderEpoch(), end.endOffset());
     }
 
@@ -218,7 +218,7 @@ final class Release implements AlterPartitionManager {
         Option<IsolationLevel> isolation = client ? new Some<>(IsolationLevel.READ_UNCOMMITTED) : Option.empty();
         try {
             OffsetResultHolder found =
-                partition.fetchOffsetForTimestamp(-1, isolation, Logs.epoch(leaderEpoch), true, Option.empty());
+                partition.fetchOffsetForTimestamp(-1, isolation, Subject.epoch(leaderEpoch), true, Option.empty());
             return found.timestampAndOffsetOpt().get().offset;
         } catch (Exception refused) {
             return Errors.forException(refused).name();
