@@ -8,12 +8,10 @@ import java.util.Map;
 
 import kafka.cluster.BrokerEndPoint;
 import kafka.log.Log;
-import kafka.log.LogSegment;
 import kafka.server.AbstractFetcherThread;
 import kafka.server.PartitionFetchState;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelLogEntry;
 import org.apache.kafka.common.record.MemoryRecords;
 import scala.Option;
 import scala.Some;
@@ -144,8 +142,7 @@ final class Follower {
 
     void close() throws Exception {
         fetcher.fetcherStats().unregister();
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(local.logSegments()).asJava())
-            segment.log().channel().close();
+        Logs.abandon(local);
     }
 
     void own(int count, int epoch) {
@@ -196,12 +193,9 @@ final class Follower {
         if (halted)
             return List.of("halted");
         highWatermark = highWatermark();
-        List<Object> shown = new ArrayList<>(), batches = new ArrayList<>();
+        List<Object> shown = new ArrayList<>();
         shown.add(state(NAME) == null ? null : Arrays.asList("fetching", leaderEpoch));
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(local.logSegments()).asJava())
-            for (FileChannelLogEntry batch : segment.log().shallowEntries())
-                batches.add(Arrays.asList(batch.firstOffset(), batch.offset()));
-        shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), highWatermark, null, batches));
+        shown.addAll(Logs.state(local, highWatermark));
         return shown;
     }
 

@@ -10,16 +10,12 @@ import java.util.Map;
 
 import kafka.cluster.BrokerEndPoint;
 import kafka.log.Log;
-import kafka.log.LogSegment;
 import kafka.server.BlockingSend;
 import kafka.server.PartitionFetchState;
 import kafka.server.ReplicaFetcherThread;
-import kafka.server.epoch.EpochEntry;
-import kafka.server.epoch.LeaderEpochFileCache;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.common.internals.FatalExitError;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.EpochEndOffset;
@@ -30,7 +26,6 @@ import org.apache.kafka.common.requests.ListOffsetResponse;
 import org.apache.kafka.common.requests.OffsetsForLeaderEpochRequest;
 import org.apache.kafka.common.requests.OffsetsForLeaderEpochResponse;
 import scala.Some;
-import scala.collection.JavaConverters;
 import scala.collection.immutable.Map.Map1;
 import scala.collection.immutable.Set.Set1;
 
@@ -162,15 +157,7 @@ final class Follower implements BlockingSend {
         PartitionFetchState state = fetcher.partitionStates().stateValue(Broker.NAME);
         shown.add(state == null ? null
             : Arrays.asList(state.truncatingLog() ? "truncating" : "fetching", leaderEpoch));
-        List<Object> batches = new ArrayList<>(), epochs = new ArrayList<>();
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(local.logSegments()).asJava())
-            for (FileChannelRecordBatch batch : segment.log().batches())
-                if (batch.lastOffset() >= local.logStartOffset())
-                    batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
-        LeaderEpochFileCache cache = (LeaderEpochFileCache) local.leaderEpochCache();
-        for (EpochEntry entry : JavaConverters.seqAsJavaListConverter(cache.epochEntries()).asJava())
-            epochs.add(Arrays.asList(entry.epoch(), entry.startOffset()));
-        shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), broker.highWatermark(), epochs, batches));
+        shown.addAll(Logs.state(local, broker.highWatermark()));
         return shown;
     }
 

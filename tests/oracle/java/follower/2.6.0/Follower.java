@@ -22,10 +22,8 @@ import kafka.server.Fetching$;
 import kafka.server.OffsetAndEpoch;
 import kafka.server.OffsetTruncationState;
 import kafka.server.PartitionFetchState;
-import kafka.server.epoch.EpochEntry;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.Records;
 import org.apache.kafka.common.requests.EpochEndOffset;
 import org.apache.kafka.common.requests.FetchRequest;
@@ -36,7 +34,6 @@ import scala.Some;
 import scala.collection.immutable.Map.Map1;
 import scala.collection.immutable.Set.Set1;
 import scala.collection.immutable.Set$;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** A fetcher of 2.6 over a log, which does with it what ReplicaFetcherThread does. */
 final class Follower {
@@ -209,14 +206,7 @@ final class Follower {
         else
             shown.add(Arrays.asList(state.get().state() == Fetching$.MODULE$ ? "fetching" : "truncating",
                 state.get().currentLeaderEpoch()));
-        List<Object> batches = new ArrayList<>(), epochs = new ArrayList<>();
-        for (var segment : CollectionConverters.asJava(local.logSegments()))
-            for (FileChannelRecordBatch batch : segment.log().batches())
-                if (batch.lastOffset() >= local.logStartOffset())
-                    batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
-        for (EpochEntry entry : CollectionConverters.asJava(local.leaderEpochCache().get().epochEntries()))
-            epochs.add(Arrays.asList(entry.epoch(), entry.startOffset()));
-        shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), local.highWatermark(), epochs, batches));
+        shown.addAll(Logs.state(local, local.highWatermark()));
         return shown;
     }
 

@@ -237,13 +237,7 @@ final class Follower {
         else
             shown.add(Arrays.asList(state.get().state() == ReplicaState.FETCHING ? "fetching" : "truncating",
                 state.get().currentLeaderEpoch()));
-        List<Object> batches = new ArrayList<>(), epochs = new ArrayList<>();
-        for (var segment : local.logSegments())
-            for (var batch : segment.log().batches())
-                if (batch.lastOffset() >= local.logStartOffset())
-                    batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
-        local.leaderEpochCache().epochWithOffsets().forEach((epoch, from) -> epochs.add(Arrays.asList(epoch, from)));
-        shown.addAll(Arrays.asList(local.logStartOffset(), local.logEndOffset(), local.highWatermark(), epochs, batches));
+        shown.addAll(Logs.state(local));
         return shown;
     }
 

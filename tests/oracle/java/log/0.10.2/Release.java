@@ -1,15 +1,10 @@
 package highwater;
 
 import java.io.File;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
 import kafka.log.Log;
-import kafka.log.LogSegment;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelLogEntry;
-import scala.collection.JavaConverters;
 
 /** Log of 0.10.2: it knows of no epochs and no producers, begins where its first segment does, and has no high watermark. */
 final class Release {
@@ -23,14 +18,8 @@ final class Release {
         log.close();
     }
 
-    /** Its indexes stay as long as they were made. */
     void abandon() throws Exception {
-        for (LogSegment segment : segments())
-            segment.log().channel().close();
-    }
-
-    private Iterable<LogSegment> segments() {
-        return JavaConverters.asJavaIterableConverter(log.logSegments()).asJava();
+        Logs.abandon(log);
     }
 
     /** An active segment that holds nothing is not rolled, as in Log.maybeRoll. */
@@ -79,19 +68,11 @@ final class Release {
         return log.logEndOffset();
     }
 
-    /** Of each batch its segment, where it begins in there, base and last offset. */
     List<long[]> batches() {
-        List<long[]> found = new ArrayList<>();
-        for (LogSegment segment : segments())
-            for (FileChannelLogEntry batch : segment.log().shallowEntries())
-                found.add(new long[] {segment.baseOffset(), batch.position(), batch.firstOffset(), batch.offset()});
-        return found;
+        return Logs.batches(log);
     }
 
     List<Object> state() {
-        List<Object> batches = new ArrayList<>();
-        for (long[] batch : batches())
-            batches.add(Arrays.asList(batch[2], batch[3]));
-        return Arrays.asList(log.logStartOffset(), log.logEndOffset(), null, null, batches);
+        return Logs.state(log, null);
     }
 }

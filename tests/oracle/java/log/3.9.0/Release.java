@@ -1,26 +1,20 @@
 package highwater;
 
 import java.io.File;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
 import kafka.common.UnexpectedAppendOffsetException;
 import kafka.log.UnifiedLog;
 import kafka.server.RequestLocal;
-import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.LogAppendInfo;
-import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 import scala.Option;
 
 /** UnifiedLog of 3.9. */
-final class Release {
+final class Release extends Appending {
     private final UnifiedLog log;
 
     Release(File folder, Clock clock, long start, long recoveryPoint, boolean clean) throws Exception {
@@ -39,36 +33,28 @@ final class Release {
         log.roll(Option.empty());
     }
 
-    Object lead(int count, int epoch, int producer, int producerEpoch, int sequence) throws Exception {
-        long end = log.logEndOffset();
-        try {
-            LogAppendInfo info = log.appendAsLeader(
-                Batches.batch(0, count, epoch, producer, (short) producerEpoch, sequence), epoch, AppendOrigin.CLIENT,
-                MetadataVersion.latestProduction(), RequestLocal.NoCaching(), VerificationGuard.SENTINEL);
-            return info.firstOffset() == end ? null : info.firstOffset();
-        } catch (Exception refused) {
-            return Errors.forException(refused).name();
-        }
+    @Override
+    long append(int count, int epoch, int producer, short producerEpoch, int sequence) throws Exception {
+        return log.appendAsLeader(Batches.batch(0, count, epoch, producer, producerEpoch, sequence), epoch,
+            AppendOrigin.CLIENT, MetadataVersion.latestProduction(), RequestLocal.NoCaching(), VerificationGuard.SENTINEL)
+            .firstOffset();
     }
 
-    /** As Partition.appendRecordsToFollowerOrFutureReplica does it. */
-    String copy(long base, int count, int epoch) {
+    @Override
+    long[] follow(long base, int count, int epoch) {
         try {
             log.appendAsFollower(Batches.batch(base, count, epoch));
-        } catch (UnexpectedAppendOffsetException refused) {
-            long end = log.logEndOffset();
-            if (end != log.logStartOffset() || refused.firstOffset() >= end || refused.lastOffset() < end)
-                return "refused";
-            log.truncateFullyAndStartAt(refused.firstOffset(), Option.empty());
-            log.appendAsFollower(Batches.batch(base, count, epoch));
+            return null;
+        } catch (UnexpectedAppendOffsetException unexpected) {
+            return new long[] {unexpected.firstOffset(), unexpected.lastOffset()};
         }
-        return null;
     }
 
     void truncate(long offset) {
         log.truncateTo(offset);
     }
 
+    @Override
     void truncateFully(long offset) {
         log.truncateFullyAndStartAt(offset, Option.empty());
     }
@@ -85,31 +71,21 @@ final class Release {
         log.maybeIncrementLogStartOffset(offset, LogStartOffsetIncrementReason.ClientRecordDeletion);
     }
 
+    @Override
     long start() {
         return log.logStartOffset();
     }
 
+    @Override
     long end() {
         return log.logEndOffset();
     }
 
-    /** Of each batch its segment, where it begins in there, base and last offset and leader epoch. */
     List<long[]> batches() {
-        List<long[]> found = new ArrayList<>();
-        for (LogSegment segment : log.logSegments())
-            for (FileChannelRecordBatch batch : segment.log().batches())
-                found.add(new long[] {segment.baseOffset(), batch.position(), batch.baseOffset(), batch.lastOffset(),
-                    batch.partitionLeaderEpoch()});
-        return found;
+        return Logs.batches(log);
     }
 
     List<Object> state() {
-        List<Object> batches = new ArrayList<>();
-        for (long[] batch : batches())
-            if (batch[3] >= log.logStartOffset())
-                batches.add(Arrays.asList(batch[2], batch[3], batch[4]));
-        List<Object> epochs = new ArrayList<>();
-        log.leaderEpochCache().get().epochWithOffsets().forEach((epoch, from) -> epochs.add(Arrays.asList(epoch, from)));
-        return Arrays.asList(log.logStartOffset(), log.logEndOffset(), log.highWatermark(), epochs, batches);
+        return Logs.state(log);
     }
 }

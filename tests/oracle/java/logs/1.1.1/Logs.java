@@ -1,13 +1,20 @@
 package highwater;
 
 import java.io.File;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 
 import kafka.log.Log;
 import kafka.log.LogConfig;
 import kafka.server.BrokerTopicStats;
 import kafka.server.LogDirFailureChannel;
+import kafka.server.epoch.EpochEntry;
+import kafka.server.epoch.LeaderEpochFileCache;
 import kafka.utils.Scheduler;
+import scala.Option;
+import scala.collection.JavaConverters;
 import scala.collection.immutable.Set$;
 
 /** Logs of 1.1 to 2.6. */
@@ -31,5 +38,25 @@ final class Logs {
         } finally {
             marker.delete();
         }
+    }
+
+    /** Of each batch its segment, where it begins in there, base and last offset and leader epoch. */
+    static List<long[]> batches(Log log) {
+        List<long[]> found = new ArrayList<>();
+        for (var segment : JavaConverters.asJavaIterableConverter(log.logSegments()).asJava())
+            for (var batch : segment.log().batches())
+                found.add(new long[] {segment.baseOffset(), batch.position(), batch.baseOffset(), batch.lastOffset(),
+                    batch.partitionLeaderEpoch()});
+        return found;
+    }
+
+    static List<Object> state(Log log, Object highWatermark) {
+        Object cache = log.leaderEpochCache();
+        if (cache instanceof Option)
+            cache = ((Option<?>) cache).get();
+        List<Object> epochs = new ArrayList<>();
+        for (EpochEntry entry : JavaConverters.seqAsJavaListConverter(((LeaderEpochFileCache) cache).epochEntries()).asJava())
+            epochs.add(Arrays.asList(entry.epoch(), entry.startOffset()));
+        return Shown.log(log.logStartOffset(), log.logEndOffset(), highWatermark, epochs, batches(log));
     }
 }

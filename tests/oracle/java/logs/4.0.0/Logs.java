@@ -1,6 +1,9 @@
 package highwater;
 
 import java.io.File;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -27,5 +30,21 @@ final class Logs {
             new BrokerTopicStats(false), clock, Integer.MAX_VALUE,
             new ProducerStateManagerConfig(Integer.MAX_VALUE, false), Integer.MAX_VALUE, new LogDirFailureChannel(1),
             clean, Optional.empty(), new ConcurrentHashMap<>(), false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
+    }
+
+    /** Of each batch its segment, where it begins in there, base and last offset and leader epoch. */
+    static List<long[]> batches(UnifiedLog log) {
+        List<long[]> found = new ArrayList<>();
+        for (var segment : log.logSegments())
+            for (var batch : segment.log().batches())
+                found.add(new long[] {segment.baseOffset(), batch.position(), batch.baseOffset(), batch.lastOffset(),
+                    batch.partitionLeaderEpoch()});
+        return found;
+    }
+
+    static List<Object> state(UnifiedLog log) {
+        List<Object> epochs = new ArrayList<>();
+        log.leaderEpochCache().epochWithOffsets().forEach((epoch, from) -> epochs.add(Arrays.asList(epoch, from)));
+        return Shown.log(log.logStartOffset(), log.logEndOffset(), log.highWatermark(), epochs, batches(log));
     }
 }

@@ -12,7 +12,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import kafka.cluster.Partition;
 import kafka.cluster.Replica;
 import kafka.log.Log;
-import kafka.log.LogSegment;
 import kafka.server.FetchPartitionData;
 import kafka.server.KafkaConfig;
 import kafka.server.LogOffsetMetadata;
@@ -73,8 +72,7 @@ final class Release {
     }
 
     void close() throws Exception {
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(log.logSegments()).asJava())
-            segment.log().channel().close();
+        Logs.abandon(log);
     }
 
     void decide(List<Object> operation) {
@@ -125,10 +123,9 @@ final class Release {
 
     /** To where the batch begins that holds the offset. */
     void truncate(long offset) {
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(log.logSegments()).asJava())
-            for (LogEntry batch : segment.log().shallowEntries())
-                if (batch.firstOffset() <= offset && offset <= batch.offset())
-                    offset = batch.firstOffset();
+        for (long[] batch : Logs.batches(log))
+            if (batch[2] <= offset && offset <= batch[3])
+                offset = batch[2];
         log.truncateTo(offset);
         highWatermark();
     }

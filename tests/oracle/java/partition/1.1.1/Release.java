@@ -6,11 +6,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-import kafka.log.LogSegment;
 import kafka.server.FetchPartitionData;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.requests.EpochEndOffset;
 import org.apache.kafka.common.requests.FetchRequest;
@@ -85,10 +83,9 @@ final class Release {
 
     /** To where the batch begins that holds the offset. */
     void truncate(long offset) {
-        for (LogSegment segment : JavaConverters.asJavaIterableConverter(broker.log.logSegments()).asJava())
-            for (FileChannelRecordBatch batch : segment.log().batches())
-                if (batch.baseOffset() <= offset && offset <= batch.lastOffset())
-                    offset = batch.baseOffset();
+        for (long[] batch : Logs.batches(broker.log))
+            if (batch[2] <= offset && offset <= batch[3])
+                offset = batch[2];
         broker.partition.truncateTo(offset, false);
         broker.highWatermark();
     }
