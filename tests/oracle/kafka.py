@@ -20,6 +20,7 @@ from sim.errors import InputError, UnavailableError
 from tests.oracle.subject import Case, Seen, Subject
 
 SOURCES: Final = Path(__file__).parent / "java"
+FROM: Final = "from-"
 ANSWER_SECONDS: Final = 120
 COMPILE_SECONDS: Final = 300
 JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -122,21 +123,26 @@ def _memory() -> str | None:
 def sources(subject: Subject, release: str) -> list[Path]:
     """The harness for a release: of each folder what fits all, and of the folders in it the newest that is no newer.
 
+    A folder ``from-R`` holds what fits all releases from R on.
+
     Raises:
         InputError: the release is older than all.
     """
     found = list(SOURCES.glob("common/*.java"))
     for name in (subject.name.replace("-", "_"), *subject.uses):
         folder = SOURCES / name
-        fitting = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
+        inside = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
+        since = [path for path in inside if path.name.startswith(FROM)]
+        fitting = [path for path in inside if path not in since]
         if not fitting:
             raise InputError(f"{subject.name} has no harness for Kafka {release}")
-        found += [*folder.glob("*.java"), *max(fitting, key=lambda path: _place(path.name)).glob("*.java")]
+        newest = max(fitting, key=lambda path: _place(path.name))
+        found += [file for path in (folder, newest, *since) for file in path.glob("*.java")]
     return sorted(found)
 
 
 def _place(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split("."))
+    return tuple(int(part) for part in release.removeprefix(FROM).split("."))
 
 
 def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:

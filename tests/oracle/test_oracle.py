@@ -10,7 +10,7 @@ import pytest
 from tests.oracle.__main__ import main
 from tests.oracle.comparing import signature
 from tests.oracle.differences import listed
-from tests.oracle.kafka import _first_error, plain, sources
+from tests.oracle.kafka import SOURCES, _first_error, plain, sources
 from tests.oracle.minimising import minimise
 from tests.oracle.mutants import CORE, ROOT, mutants
 from tests.oracle.recording import branches
@@ -29,6 +29,22 @@ def test_a_seed_is_a_case_and_any_part_of_it_runs(subject: Subject, release: str
         for place in range(len(case)):
             subject.core(case[:place] + case[place + 1 :], release)
     assert any(path.parent.name != "common" for path in sources(subject, release))
+
+
+@pytest.mark.parametrize(
+    ("release", "folders"),
+    [
+        ("2.6.0", {"partition", "partition/2.6.0"}),
+        ("3.9.0", {"partition", "partition/3.9.0"}),
+        ("4.1.0", {"partition", "partition/4.0.0", "partition/from-4.0.0"}),
+        ("4.3.1", {"partition", "partition/4.2.0", "partition/from-4.0.0"}),
+    ],
+)
+def test_a_release_takes_what_fits_all_the_newest_that_is_no_newer_and_what_fits_from_one_on(
+    release: str, folders: set[str]
+) -> None:
+    found = {str(path.parent.relative_to(SOURCES)) for path in sources(SUBJECTS["partition"], release)}
+    assert {folder for folder in found if folder.startswith("partition")} == folders
 
 
 def test_every_listed_difference_differs_in_the_core_when_it_is_imitated() -> None:

@@ -10,7 +10,6 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 
-import kafka.cluster.AlterPartitionListener;
 import kafka.cluster.DelayedOperations;
 import kafka.cluster.Partition;
 import kafka.server.AlterPartitionManager;
@@ -20,40 +19,26 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.requests.FetchRequest.PartitionData;
-import org.apache.kafka.common.requests.LeaderAndIsrRequest;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.MetadataCache;
-import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.common.TopicIdPartition;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.LogReadInfo;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.OffsetResultHolder;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
-import org.apache.kafka.storage.internals.log.VerificationGuard;
 import scala.Option;
 import scala.Some;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Partition of 4.0 and 4.1. */
+/** Partition from 4.0 on. */
 final class Release implements AlterPartitionManager {
     private static final int LOCAL = 1;
     private static final Uuid TOPIC = new Uuid(7, 7);
-
-    private static final class Listener implements AlterPartitionListener {
-        public void markIsrExpand() { }
-
-        public void markIsrShrink() { }
-
-        public void markFailed() { }
-    }
 
     private static final class Operations extends DelayedOperations {
         Operations() {
@@ -92,12 +77,11 @@ final class Release implements AlterPartitionManager {
     private LeaderAndIsr wanted;
     private int proposals;
 
-    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers)
-        throws Exception {
+    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) throws Exception {
         this.clock = clock;
         TopicPartition name = new TopicPartition("t", 0);
         log = Logs.open(folder, Logs.config(Map.of("min.insync.replicas", 1)), 0, 0, true, clock);
-        partition = new Partition(name, PartitionSubject.LAG_MS, LOCAL, () -> 1L, clock, new Listener(),
+        partition = new Partition(name, PartitionSubject.LAG_MS, LOCAL, () -> 1L, clock, new Calls.Listener(),
             new Operations(), metadata(brokers), null, this, new Some<>(TOPIC));
         partition.setLog(log, false);
     }
@@ -136,26 +120,17 @@ final class Release implements AlterPartitionManager {
             answered().completeExceptionally(Errors.valueOf((String) operation.get(1)).exception());
     }
 
-    private LeaderAndIsrRequest.PartitionState state(int leader, int leaderEpoch, int partitionEpoch, List<Integer> isr,
-        List<Integer> replicas) {
-        return new LeaderAndIsrRequest.PartitionState().setLeader(leader).setLeaderEpoch(leaderEpoch).setIsr(isr)
-            .setPartitionEpoch(partitionEpoch).setReplicas(replicas);
-    }
-
     void lead(int leaderEpoch, int partitionEpoch, List<Integer> isr, List<Integer> replicas) {
-        partition.makeLeader(state(LOCAL, leaderEpoch, partitionEpoch, isr, replicas), null, new Some<>(TOPIC),
-            Option.empty());
+        Calls.lead(partition, TOPIC, LOCAL, leaderEpoch, partitionEpoch, isr, replicas);
     }
 
     void follow(int leader, int leaderEpoch, int partitionEpoch, List<Integer> replicas) {
-        partition.makeFollower(state(leader, leaderEpoch, partitionEpoch, replicas, replicas), null, new Some<>(TOPIC),
-            Option.empty());
+        Calls.follow(partition, TOPIC, leader, leaderEpoch, partitionEpoch, replicas);
     }
 
     String append(int count, boolean acksAll) {
         try {
-            partition.appendRecordsToLeader(Batches.batch(0, count, 0), AppendOrigin.CLIENT, acksAll ? -1 : 1,
-                RequestLocal.noCaching(), VerificationGuard.SENTINEL);
+            Calls.append(partition, count, acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
             return Errors.forException(refused).name();
@@ -188,19 +163,11 @@ final class Release implements AlterPartitionManager {
         FetchParams parameters =
             new FetchParams(replica, brokerEpoch, 0, 1, 1_000_000, isolation, Optional.empty());
         PartitionData asked = new PartitionData(TOPIC, offset, 0, 1_000_000, Subject.epoch(leaderEpoch), Subject.epoch(lastEpoch));
-        LogReadInfo read;
         try {
-            read = partition.fetchRecords(parameters, asked, clock.nowMs, 1_000_000, true, true);
+            return Calls.shown(partition.fetchRecords(parameters, asked, clock.nowMs, 1_000_000, true, true));
         } catch (Exception refused) {
             return Errors.forException(refused).name();
         }
-        if (read.divergingEpoch.isPresent())
-            return Arrays.asList(read.highWatermark, read.logStartOffset,
-                Arrays.asList(read.divergingEpoch.get().epoch(), read.divergingEpoch.get().endOffset()));
-        List<Object> batches = new ArrayList<>();
-        for (RecordBatch batch : read.fetchedData.records.batches())
-            batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
-        return Arrays.asList(read.highWatermark, read.logStartOffset, null, batches);
     }
 
     Object epochEnd(long leaderEpoch, int epoch) {
@@ -244,7 +211,7 @@ final class Release implements AlterPartitionManager {
                 replica.stateSnapshot().isCaughtUp(log.logEndOffset(), clock.nowMs, PartitionSubject.LAG_MS),
                 replica.stateSnapshot().brokerEpoch().orElse(-1L)));
         shown.add(new ArrayList<>(followers.values()));
-        shown.add(PartitionSubject.sorted(CollectionConverters.asJava(partition.partitionState().isr())));
+        shown.add(PartitionSubject.sorted(Calls.isr(partition)));
         shown.add(partition.partitionState().isInflight());
         if (asked != null) {
             Map<Integer, Object> members = new TreeMap<>();
