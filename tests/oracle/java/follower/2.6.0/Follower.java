@@ -2,7 +2,6 @@ package highwater;
 
 import java.io.File;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,8 +16,6 @@ import kafka.server.AbstractFetcherThread;
 import kafka.server.AbstractFetcherThread.ReplicaFetch;
 import kafka.server.AbstractFetcherThread.ResultWithPartitions;
 import kafka.server.BrokerTopicStats;
-import kafka.server.FailedPartitions;
-import kafka.server.Fetching$;
 import kafka.server.OffsetAndEpoch;
 import kafka.server.OffsetTruncationState;
 import kafka.server.PartitionFetchState;
@@ -32,18 +29,14 @@ import org.apache.kafka.common.requests.OffsetsForLeaderEpochRequest;
 import scala.Option;
 import scala.Some;
 import scala.collection.immutable.Map.Map1;
-import scala.collection.immutable.Set.Set1;
 import scala.collection.immutable.Set$;
 
 /** A fetcher of 2.6 over a log, which does with it what ReplicaFetcherThread does. */
-final class Follower {
-    private static final TopicPartition NAME = new TopicPartition("t", 0);
+final class Follower extends Following {
     private static final BrokerEndPoint LEADER = new BrokerEndPoint(1, "localhost", 9092);
 
     private final Log local;
-    private final FailedPartitions failed = new FailedPartitions();
     private final FollowerSubject subject;
-    private final Follows fetcher;
 
     Follower(File folder, Clock clock, FollowerSubject subject) throws Exception {
         this.subject = subject;
@@ -189,23 +182,9 @@ final class Follower {
         fetcher.addPartitions(new Map1<>(NAME, new OffsetAndEpoch(local.highWatermark(), leaderEpoch)));
     }
 
-    void leave() {
-        fetcher.removePartitions(new Set1<>(NAME));
-        failed.removeAll(new Set1<>(NAME));
-    }
-
-    void work() {
-        fetcher.doWork();
-    }
-
     List<Object> state() {
         List<Object> shown = new ArrayList<>();
-        Option<PartitionFetchState> state = fetcher.fetchState(NAME);
-        if (state.isEmpty())
-            shown.add(failed.contains(NAME) ? "failed" : null);
-        else
-            shown.add(Arrays.asList(state.get().state() == Fetching$.MODULE$ ? "fetching" : "truncating",
-                state.get().currentLeaderEpoch()));
+        shown.add(fetching());
         shown.addAll(Logs.state(local, local.highWatermark()));
         return shown;
     }

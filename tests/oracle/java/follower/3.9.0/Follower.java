@@ -2,7 +2,6 @@ package highwater;
 
 import java.io.File;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,8 +14,6 @@ import kafka.server.AbstractFetcherThread;
 import kafka.server.AbstractFetcherThread.ReplicaFetch;
 import kafka.server.AbstractFetcherThread.ResultWithPartitions;
 import kafka.server.BrokerTopicStats;
-import kafka.server.FailedPartitions;
-import kafka.server.Fetching$;
 import kafka.server.InitialFetchState;
 import kafka.server.LeaderEndPoint;
 import kafka.server.OffsetTruncationState;
@@ -26,7 +23,6 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData.OffsetForLeaderPartition;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.server.common.OffsetAndEpoch;
@@ -35,18 +31,14 @@ import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import scala.Option;
 import scala.Some;
 import scala.collection.immutable.Map.Map1;
-import scala.collection.immutable.Set.Set1;
 import scala.collection.immutable.Set$;
 
 /** A fetcher of 3.9 over a log, which does with it what ReplicaFetcherThread does. */
-final class Follower {
-    private static final TopicPartition NAME = new TopicPartition("t", 0);
+final class Follower extends Following {
     private static final BrokerEndPoint LEADER = new BrokerEndPoint(1, "localhost", 9092);
 
     private final UnifiedLog local;
-    private final FailedPartitions failed = new FailedPartitions();
     private final FollowerSubject subject;
-    private final Follows fetcher;
 
     Follower(File folder, Clock clock, FollowerSubject subject) throws Exception {
         this.subject = subject;
@@ -92,35 +84,18 @@ final class Follower {
         @Override
         public scala.collection.Map<TopicPartition, FetchResponseData.PartitionData> fetch(FetchRequest.Builder request) {
             FetchRequest.PartitionData asked = request.fetchData().get(NAME);
-            Object answer = subject.fetch(asked.fetchOffset, asked.currentLeaderEpoch.orElse(-1),
-                asked.lastFetchedEpoch.orElse(-1));
-            FetchResponseData.PartitionData data = new FetchResponseData.PartitionData();
-            if (answer instanceof String)
-                return new Map1<>(NAME, data.setErrorCode(Errors.valueOf((String) answer).code()));
-            List<Object> read = Subject.list(answer);
-            data.setHighWatermark((Long) read.get(0)).setLogStartOffset((Long) read.get(1));
-            if (read.get(2) == null)
-                return new Map1<>(NAME, data.setRecords(Batches.records(Subject.list(read.get(3)))));
-            List<Object> diverging = Subject.list(read.get(2));
-            return new Map1<>(NAME, data.setRecords(Batches.records(List.of())).setDivergingEpoch(
-                new FetchResponseData.EpochEndOffset().setEpoch((Integer) diverging.get(0))
-                    .setEndOffset((Long) diverging.get(1))));
-        }
-
-        private OffsetAndEpoch offset(Object answer, int leaderEpoch) {
-            if (answer instanceof String)
-                throw Errors.valueOf((String) answer).exception();
-            return new OffsetAndEpoch((Long) answer, leaderEpoch);
+            return new Map1<>(NAME, Answers.fetched(subject.fetch(asked.fetchOffset, asked.currentLeaderEpoch.orElse(-1),
+                asked.lastFetchedEpoch.orElse(-1))));
         }
 
         @Override
         public OffsetAndEpoch fetchEarliestOffset(TopicPartition name, int leaderEpoch) {
-            return offset(subject.earliest(leaderEpoch), leaderEpoch);
+            return Answers.offset(subject.earliest(leaderEpoch), leaderEpoch);
         }
 
         @Override
         public OffsetAndEpoch fetchLatestOffset(TopicPartition name, int leaderEpoch) {
-            return offset(subject.latest(leaderEpoch), leaderEpoch);
+            return Answers.offset(subject.latest(leaderEpoch), leaderEpoch);
         }
 
         @Override
@@ -132,9 +107,7 @@ final class Follower {
         public scala.collection.Map<TopicPartition, EpochEndOffset> fetchEpochEndOffsets(
             scala.collection.Map<TopicPartition, OffsetForLeaderPartition> asked) {
             OffsetForLeaderPartition one = asked.apply(NAME);
-            List<Object> end = Subject.list(subject.epochEnd(one.currentLeaderEpoch(), one.leaderEpoch()));
-            return new Map1<>(NAME, new EpochEndOffset().setErrorCode(Errors.valueOf((String) end.get(0)).code())
-                .setLeaderEpoch((Integer) end.get(1)).setEndOffset((Long) end.get(2)));
+            return new Map1<>(NAME, Answers.epochEnd(subject.epochEnd(one.currentLeaderEpoch(), one.leaderEpoch())));
         }
     }
 
@@ -220,23 +193,9 @@ final class Follower {
             new InitialFetchState(Option.empty(), LEADER, leaderEpoch, offset)));
     }
 
-    void leave() {
-        fetcher.removePartitions(new Set1<>(NAME));
-        failed.removeAll(new Set1<>(NAME));
-    }
-
-    void work() {
-        fetcher.doWork();
-    }
-
     List<Object> state() {
         List<Object> shown = new ArrayList<>();
-        Option<PartitionFetchState> state = fetcher.fetchState(NAME);
-        if (state.isEmpty())
-            shown.add(failed.contains(NAME) ? "failed" : null);
-        else
-            shown.add(Arrays.asList(state.get().state() == Fetching$.MODULE$ ? "fetching" : "truncating",
-                state.get().currentLeaderEpoch()));
+        shown.add(fetching());
         shown.addAll(Logs.state(local));
         return shown;
     }

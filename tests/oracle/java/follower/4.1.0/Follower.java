@@ -2,7 +2,6 @@ package highwater;
 
 import java.io.File;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,7 +9,6 @@ import java.util.Optional;
 import java.util.Set;
 
 import kafka.server.AbstractFetcherThread;
-import kafka.server.FailedPartitions;
 import kafka.server.InitialFetchState;
 import kafka.server.OffsetTruncationState;
 import org.apache.kafka.common.TopicPartition;
@@ -18,13 +16,11 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData.OffsetForLeaderPartition;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.server.LeaderEndPoint;
 import org.apache.kafka.server.PartitionFetchState;
 import org.apache.kafka.server.ReplicaFetch;
-import org.apache.kafka.server.ReplicaState;
 import org.apache.kafka.server.ResultWithPartitions;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.network.BrokerEndPoint;
@@ -37,14 +33,11 @@ import scala.Option;
 import scala.Some;
 
 /** A fetcher of 4.1 to 4.3 over a log, which does with it what ReplicaFetcherThread does. */
-final class Follower {
-    private static final TopicPartition NAME = new TopicPartition("t", 0);
+final class Follower extends Following {
     private static final BrokerEndPoint LEADER = new BrokerEndPoint(1, "localhost", 9092);
 
     private final UnifiedLog local;
-    private final FailedPartitions failed = new FailedPartitions();
     private final FollowerSubject subject;
-    private final Fetching fetcher;
 
     Follower(File folder, Clock clock, FollowerSubject subject) throws Exception {
         this.subject = subject;
@@ -86,35 +79,18 @@ final class Follower {
         @Override
         public Map<TopicPartition, FetchResponseData.PartitionData> fetch(FetchRequest.Builder request) {
             FetchRequest.PartitionData asked = request.fetchData().get(NAME);
-            Object answer = subject.fetch(asked.fetchOffset, asked.currentLeaderEpoch.orElse(-1),
-                asked.lastFetchedEpoch.orElse(-1));
-            FetchResponseData.PartitionData data = new FetchResponseData.PartitionData();
-            if (answer instanceof String)
-                return Map.of(NAME, data.setErrorCode(Errors.valueOf((String) answer).code()));
-            List<Object> read = Subject.list(answer);
-            data.setHighWatermark((Long) read.get(0)).setLogStartOffset((Long) read.get(1));
-            if (read.get(2) == null)
-                return Map.of(NAME, data.setRecords(Batches.records(Subject.list(read.get(3)))));
-            List<Object> diverging = Subject.list(read.get(2));
-            return Map.of(NAME, data.setRecords(Batches.records(List.of())).setDivergingEpoch(
-                new FetchResponseData.EpochEndOffset().setEpoch((Integer) diverging.get(0))
-                    .setEndOffset((Long) diverging.get(1))));
-        }
-
-        private OffsetAndEpoch offset(Object answer, int leaderEpoch) {
-            if (answer instanceof String)
-                throw Errors.valueOf((String) answer).exception();
-            return new OffsetAndEpoch((Long) answer, leaderEpoch);
+            return Map.of(NAME, Answers.fetched(subject.fetch(asked.fetchOffset, asked.currentLeaderEpoch.orElse(-1),
+                asked.lastFetchedEpoch.orElse(-1))));
         }
 
         @Override
         public OffsetAndEpoch fetchEarliestOffset(TopicPartition name, int leaderEpoch) {
-            return offset(subject.earliest(leaderEpoch), leaderEpoch);
+            return Answers.offset(subject.earliest(leaderEpoch), leaderEpoch);
         }
 
         @Override
         public OffsetAndEpoch fetchLatestOffset(TopicPartition name, int leaderEpoch) {
-            return offset(subject.latest(leaderEpoch), leaderEpoch);
+            return Answers.offset(subject.latest(leaderEpoch), leaderEpoch);
         }
 
         @Override
@@ -129,9 +105,7 @@ final class Follower {
         @Override
         public Map<TopicPartition, EpochEndOffset> fetchEpochEndOffsets(Map<TopicPartition, OffsetForLeaderPartition> asked) {
             OffsetForLeaderPartition one = asked.get(NAME);
-            List<Object> end = Subject.list(subject.epochEnd(one.currentLeaderEpoch(), one.leaderEpoch()));
-            return Map.of(NAME, new EpochEndOffset().setErrorCode(Errors.valueOf((String) end.get(0)).code())
-                .setLeaderEpoch((Integer) end.get(1)).setEndOffset((Long) end.get(2)));
+            return Map.of(NAME, Answers.epochEnd(subject.epochEnd(one.currentLeaderEpoch(), one.leaderEpoch())));
         }
     }
 
@@ -220,23 +194,9 @@ final class Follower {
             new InitialFetchState(Option.empty(), LEADER, leaderEpoch, offset)));
     }
 
-    void leave() {
-        fetcher.removePartitions(new scala.collection.immutable.Set.Set1<>(NAME));
-        failed.removeAll(new scala.collection.immutable.Set.Set1<>(NAME));
-    }
-
-    void work() {
-        fetcher.doWork();
-    }
-
     List<Object> state() {
         List<Object> shown = new ArrayList<>();
-        Option<PartitionFetchState> state = fetcher.fetchState(NAME);
-        if (state.isEmpty())
-            shown.add(failed.contains(NAME) ? "failed" : null);
-        else
-            shown.add(Arrays.asList(state.get().state() == ReplicaState.FETCHING ? "fetching" : "truncating",
-                state.get().currentLeaderEpoch()));
+        shown.add(fetching());
         shown.addAll(Logs.state(local));
         return shown;
     }
