@@ -15,7 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from reports import exits
-from reports.console import Ui
+from reports.console import Ui, to_nowhere
 from reports.options import SuggestingGroup, ui_options
 from sim.errors import UserError
 
@@ -146,11 +146,11 @@ def _open_streams() -> None:
 
 def _has_no_reader() -> bool:
     """Whether nobody reads stdout any more; what was to be said then goes nowhere."""
-    handle, poll = sys.stdout.fileno(), select.poll()
-    poll.register(handle, 0)
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
     gone = any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
     if gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
+        to_nowhere(sys.stdout)
     return gone
 
 

@@ -92,7 +92,7 @@ class Ui:
         try:
             self.stderr().print(Text(plain(text)), soft_wrap=True)
         except OSError:
-            _to_nowhere(sys.stderr)  # A full disk behind it: nobody can be told, and the result is none the worse.
+            to_nowhere(sys.stderr)  # A full disk behind it: nobody can be told, and the result is none the worse.
 
     def stderr(self) -> Console:
         """The console for progress."""
@@ -104,7 +104,7 @@ class Ui:
         class Quietened(Console):
             def on_broken_pipe(self) -> None:
                 """Go on without a reader (``| head``): the exit code still tells the verdict."""
-                _to_nowhere(stream)
+                to_nowhere(stream)
 
         terminal = self._colored(stream)
         return Quietened(
@@ -125,7 +125,8 @@ class Ui:
         return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
-def _to_nowhere(stream: IO[str]) -> None:
+def to_nowhere(stream: IO[str]) -> None:
+    """What is written to a stream from now on is lost."""
     handle = os.open(os.devnull, os.O_WRONLY)
     os.dup2(handle, stream.fileno())
     os.close(handle)
