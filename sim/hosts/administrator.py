@@ -65,12 +65,11 @@ class Administrator:
     def restore_min_isr(self, value: int, by: object = None) -> None:
         """Take such a change to that value back, unless it was set for good since."""
         changes = self._min_isrs
-        if (value, by) not in changes[1:]:
+        newest = max((place for place, change in enumerate(changes) if change == (value, by)), default=0)
+        if newest == 0:  # The first is no change.
             return
         before, _ = changes[-1]
-        changes.reverse()
-        changes.remove((value, by))
-        changes.reverse()
+        del changes[newest]
         now, _ = changes[-1]
         if now != before:
             self._control.set_config(MIN_ISR, now)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from sim.kernel.scheduler import Kernel
 
+if TYPE_CHECKING:
+    from sim.hosts.controller_quorum import ControllerQuorum
+
 LOOKS: Final = 8
 """So often in a timeout sessions are looked at (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
 """After a broker was fenced sessions are looked at again so much later (PeriodicTask.DEFAULT_IMMEDIATE_PERIOD_NS)."""
-
-if TYPE_CHECKING:
-    from sim.hosts.controller_quorum import ControllerQuorum
 
 
 class HeartbeatSessions:
