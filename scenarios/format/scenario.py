@@ -17,6 +17,8 @@ from scenarios import paths
 from sim.config import Value, shown
 
 SCHEMA_VERSION: Final = 1
+PlannedSend = tuple[int, int, int, int]
+"""A batch that the producer of a drawn run sends: first record, records, acks, when it is due in us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Recorded:
 
     Attributes:
         plan: its faults.
-        sends: its batches in order of time: (first record, records, acks, due in us); None: drawn.
+        sends: its batches in order of time; None: drawn.
         horizon_us: when everything is healed; None: as the scenario's faults say.
         mode: the mode that it was recorded in; empty: in none.
         kinds: what it violated then.
@@ -177,7 +179,7 @@ class Recorded:
     """
 
     plan: Plan
-    sends: tuple[tuple[int, int, int, int], ...] | None = None
+    sends: tuple[PlannedSend, ...] | None = None
     horizon_us: int | None = None
     mode: str = ""
     kinds: tuple[str, ...] = ()

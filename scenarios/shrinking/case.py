@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from faults.kinds import KINDS
 from faults.plan import Fault, Plan
-from scenarios.format.scenario import Continuation, Expectation, Recorded, Scenario
+from scenarios.format.scenario import Continuation, Expectation, PlannedSend, Recorded, Scenario
 from scenarios.single import run as single
 from sim.config import refusals
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from sim.config import Value
     from sim.kernel.scheduler import Kernel
     from sim.protocol.modes import Mode
-
-Send = tuple[int, int, int, int]
-"""First record, records, acks, due in us: see `scenarios.format.scenario.Recorded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Case:
         return self.recorded.plan.faults
 
     @property
-    def sends(self) -> tuple[Send, ...]:
+    def sends(self) -> tuple[PlannedSend, ...]:
         """The producer's batches, in order of time."""
         assert self.recorded.sends is not None
         return self.recorded.sends
@@ -67,7 +64,7 @@ class Case:
         """With another plan."""
         return self._recording(plan=Plan(faults))
 
-    def with_sends(self, sends: tuple[Send, ...]) -> Case:
+    def with_sends(self, sends: tuple[PlannedSend, ...]) -> Case:
         """With other batches."""
         return self._recording(sends=sends)
 

@@ -21,7 +21,8 @@ from sim.kernel.message import Message
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
-    from scenarios.shrinking.case import Case, Send
+    from scenarios.format.scenario import PlannedSend
+    from scenarios.shrinking.case import Case
     from scenarios.shrinking.keeping import Symptom, Trials
     from scenarios.single.run import RunResult
     from sim.kernel.scheduler import Gate, Handler
@@ -98,7 +99,7 @@ class Necessary:
     """
 
     faults: tuple[tuple[Fault, bool], ...]
-    sends: tuple[tuple[Send, bool], ...]
+    sends: tuple[tuple[PlannedSend, bool], ...]
     messages: tuple[Sent, ...]
     alternatives: tuple[Alternatives, ...]
     asked: int
@@ -186,7 +187,7 @@ class _Asking:
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:
         self.faults: list[tuple[Fault, bool]] = []
-        self.sends: list[tuple[Send, bool]] = []
+        self.sends: list[tuple[PlannedSend, bool]] = []
         self.messages: list[Sent] = []
         self.alternatives: list[Alternatives] = []
         self.asked = self.of = self.stays = self.tries = 0

@@ -14,7 +14,8 @@ from sim.config import KEYS, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from scenarios.shrinking.case import Case, Send
+    from scenarios.format.scenario import PlannedSend
+    from scenarios.shrinking.case import Case
     from sim.config import Value
 
 Realised = dict[str, object]
@@ -104,11 +105,11 @@ def simpler_sends(case: Case) -> Iterator[Case]:
     yield case.with_sends(tuple(counted))
 
 
-def _one_record(send: Send) -> Send:
+def _one_record(send: PlannedSend) -> PlannedSend:
     return (send[0], 1, *send[2:])
 
 
-def _all_acks(send: Send) -> Send:
+def _all_acks(send: PlannedSend) -> PlannedSend:
     return (*send[:2], -1, send[3])
 
 

@@ -12,14 +12,12 @@ from faults.drawing import FaultDraw, Limits
 from faults.plan import Plan
 from faults.power_loss import SPREAD_US
 from faults.swarm import draw_incidents, draw_plan
-from scenarios.format.scenario import Bursts
+from scenarios.format.scenario import Bursts, PlannedSend
 from scenarios.single.workload import draw_sends
 from sim.kernel.streams import Streams
 
 FIRST_FAULT_US: Final = 5_000_000
 FIRST_BURST_US: Final = 1_000_000
-Batch = tuple[int, int, int, int]
-"""What is sent: first record, records, acks, when it is due in us."""
 
 
 @lru_cache(maxsize=1)  # Of a sweep, all modes of one seed are run one after the other.
@@ -32,7 +30,7 @@ def draw(
     acks: int,
     event_budget: int,
     record_budget: int,
-) -> tuple[Plan, tuple[Batch, ...]]:
+) -> tuple[Plan, tuple[PlannedSend, ...]]:
     """Draw the faults of a run, and its batches in order of time.
 
     Args:

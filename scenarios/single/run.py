@@ -21,11 +21,11 @@ from simpy.events import Event
 from faults.injection import Injection
 from faults.plan import Plan
 from faults.promise import Promise, elects_uncleanly
-from scenarios.format.scenario import Continuation, Scenario
+from scenarios.format.scenario import Continuation, PlannedSend, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
-from scenarios.single.drawing import Batch, draw
+from scenarios.single.drawing import draw
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.rows import UNKNOWN, UNTOLD, Row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError
@@ -163,7 +163,7 @@ class RunResult:
         window_us: the time over which availability is counted.
         settings: the configuration that was in force, drawn keys included.
         rules: rule values that replaced the mode's.
-        sends: the producer's batches: (first record, records, acks, due in us).
+        sends: the producer's batches.
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
         stalled: whether there was no leader in the end, and the rules wait for an operator.
@@ -182,7 +182,7 @@ class RunResult:
     window_us: tuple[int, int] = (0, 0)
     settings: dict[str, Value] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
-    sends: list[tuple[int, int, int, int]] = field(default_factory=list)
+    sends: list[PlannedSend] = field(default_factory=list)
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
     stalled: bool = False
@@ -351,7 +351,7 @@ class _Run:
         if not how.faults:
             self.injection.stop()
 
-    def _drawn(self) -> tuple[Plan, tuple[Batch, ...]]:
+    def _drawn(self) -> tuple[Plan, tuple[PlannedSend, ...]]:
         faults, config = self.scenario.faults, self.config
         assert faults is not None
         return draw(

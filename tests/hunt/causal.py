@@ -49,8 +49,7 @@ from tests.hunt.elision import scenario_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scenarios.format.scenario import Scenario
-    from scenarios.single.drawing import Batch
+    from scenarios.format.scenario import PlannedSend, Scenario
     from sim.environment.network import Link
     from sim.history.trace import Shown
 
@@ -74,7 +73,7 @@ def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
     """Let runs follow another plan than the one that is drawn."""
     original = vars(run_module)["draw"]
 
-    def draw(*words: Any) -> tuple[Plan, tuple[Batch, ...]]:
+    def draw(*words: Any) -> tuple[Plan, tuple[PlannedSend, ...]]:
         plan, batches = original(*words)
         return change(plan), batches
 

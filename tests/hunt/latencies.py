@@ -28,12 +28,11 @@ from sim.protocol.modes import mode as mode_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from scenarios.format.scenario import Scenario
-    from scenarios.single.drawing import Batch
+    from scenarios.format.scenario import PlannedSend, Scenario
     from sim.kernel.message import Message
     from sim.kernel.scheduler import Handler
 
-    Batches = tuple[Batch, ...]
+    Batches = tuple[PlannedSend, ...]
 
 CHUNK: Final = 20
 MARK: Final = 0.99
