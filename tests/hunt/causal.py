@@ -41,6 +41,7 @@ from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
+from scenarios.version import PLAIN, build
 from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel
 from sim.protocol.modes import mode as mode_named
@@ -350,6 +351,8 @@ def main() -> int:
     parser.add_argument("--inside", action="store_true", help="leave out the faults inside the past, too")
     parser.add_argument("--fixed", action="store_true", help="all messages of a link take the same time")
     options = parser.parse_args()
+    if build() != PLAIN:
+        parser.error("it looks into runs as only the plain build lets it")
     prepare_process()
     failed = False
     total = Tally()

@@ -9,6 +9,7 @@ from collections import defaultdict
 from scenarios.format.catalogue import load
 from scenarios.format.fields import VIOLATIONS
 from sim.checkers import reference
+from sim.config import integer
 from tests.named import run, run_row
 
 
@@ -33,7 +34,8 @@ def main() -> int:
     for mode, seed in sorted({key for keys in found.values() for key in keys[: options.each]}):
         result = run(scenario, mode, seed, trace=True)
         assert result.trace is not None
-        said = set(reference.check(result.trace, (1, 2, 3))) - ({"no-progress"} if result.stalled else set())
+        replicas = range(1, integer(result.settings, "default.replication.factor") + 1)
+        said = set(reference.check(result.trace, replicas)) - ({"no-progress"} if result.stalled else set())
         if said != set(result.row["violations"].split(",")):
             differ.append((mode, seed, result.row["violations"], sorted(said)))
     counts = {kind: min(len(keys), options.each) for kind, keys in found.items()}
