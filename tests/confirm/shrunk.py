@@ -61,8 +61,8 @@ def by_steps(text: str, name: str) -> str:
     """The same script, in which lines wait for the last step of the story before them, and not for a time.
 
     The wait for the first line is cut short, and what comes last has time to end; lines of the story that were of the
-    earlier end do not happen then, and are left out. In that time no controller goes back to the preferred leader, which
-    brokers do not do when they act a script out either.
+    earlier end do not happen then, and are left out. No controller goes back to the preferred leader in that time: none
+    does on brokers.
 
     Raises:
         ValueError: it no longer ends as it did.
