@@ -222,7 +222,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bugs", default="", help="first words of their names, with commas; all without")
     parser.add_argument("--scenarios", default="", help="look for them there")
-    parser.add_argument("--seeds", type=int, default=20_000, help="of each scenario, at most")
+    parser.add_argument("--seeds", type=int, default=30_000, help="of each scenario, at most")
     parser.add_argument("--store", type=Path, help="a sweep: only seeds that violate there are tried")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
