@@ -45,9 +45,12 @@ def alive():
                         yield int(name)
             except OSError:
                 pass
+# Of a process that is just being started the environment cannot be read for a moment: one look that finds nothing is none.
+unseen = 0
 for _ in range(100):
     left = list(alive())
-    if not left:
+    unseen = 0 if left else unseen + 1
+    if unseen == 10:
         break
     for process in left:
         try:

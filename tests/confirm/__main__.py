@@ -30,6 +30,7 @@ COUNTED: Final = {
     "f58edd04844f": "passed on a fetch's answer before the fetch was acted on, by which stories were harder to keep",
     "3b422c36d51f": "forgot what brokers said before a script's first line, if that waits for nothing",
     "b6fccf20a0fd": "gave batches no sequences, which none of the stories that it acted out asks for",
+    "0f32dcd82303": "looked once for what a killed run left, where it looks until nothing shows up any more",
 }
 """Former harnesses whose runs count as those of the present one -> why."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "not brought to the story"}

@@ -97,6 +97,20 @@ def test_nothing_outlives_a_parent_that_is_killed(number: signal.Signals, sleepe
     assert wait(lambda: not Path(folder).exists())
 
 
+def test_a_process_whose_environment_cannot_be_read_at_once_ends_too(
+    monkeypatch: pytest.MonkeyPatch, sleeper: Path
+) -> None:
+    monkeypatch.setattr(releases, "java_command", lambda: sleeper)
+    one = Processes(None)
+    reaper = one._reaper
+    assert reaper.stdin is not None
+    reaper.stdin.close()
+    time.sleep(0.2)  # It looks, and finds nothing.
+    child = one.java([], one.folder / "log")
+    assert child.wait(PATIENCE_S) == -signal.SIGKILL
+    reaper.wait()
+
+
 def test_ports_are_free_and_given_once(monkeypatch: pytest.MonkeyPatch, sleeper: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
     with Processes(None) as one:
