@@ -45,7 +45,7 @@ def alive():
                         yield int(name)
             except OSError:
                 pass
-# The environment of a process that is just being started cannot be read for a moment: one look that finds nothing is none.
+# The environment of a process that is being started cannot be read for a moment: one look that finds nothing is none.
 unseen = 0
 for _ in range(100):
     left = list(alive())
