@@ -107,6 +107,8 @@ def latest_batches(log: Log, producer_id: int) -> list[Batch]:
                 continue
             if batch.last_offset < state.known_from or (found and batch.producer_epoch != found[0].producer_epoch):
                 return found
+            if found and not found[-1].base_sequence:  # The producer had been forgotten, and began anew.
+                return found
             found.append(batch)
             if len(found) == RETAINED or batch.last_offset < state.loaded_at:
                 return found

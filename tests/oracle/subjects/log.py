@@ -1,10 +1,11 @@
 """A log: Kafka's UnifiedLog against `Replica`, `Log`, the epoch cache, producer state and `Storage`.
 
-Operations: ``append count epoch rolls`` (a leader's; whether a new segment begins with it), ``send producer
-producer-epoch sequence count epoch`` (a leader's, of an idempotent producer), ``copy base count epoch`` (a follower's),
-``truncate offset``, ``truncate-fully offset``, ``hw offset``, ``start offset`` (the log start moves up, as far as the
-HW), ``restart`` (in order), ``crash lost recovery-point start hw`` (so many of the newest batches are gone, and the
-checkpoint files say this). To be seen are the answer, log start, LEO, HW, leader epochs and batches.
+Operations: ``append count epoch rolls`` (a leader's; whether a new segment begins with it, if the present one holds
+anything), ``send producer producer-epoch sequence count epoch`` (a leader's, of an idempotent producer), ``copy base
+count epoch`` (a follower's), ``truncate offset``, ``truncate-fully offset``, ``hw offset``, ``start offset`` (the log
+start moves up, as far as the HW), ``restart`` (in order), ``crash lost recovery-point start hw`` (so many of the newest
+batches are gone, and the checkpoint files say this). To be seen are the answer, log start, LEO, HW, leader epochs and
+batches.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ class Driver:
         match name:
             case "append":
                 count, epoch, rolls = values
-                if rolls:
-                    self._rolls = True
+                log = replica.log
+                self._rolls = rolls and log.data_end > log.segments[-1]
                 replica.append_new(0, count, epoch)
             case "send":
                 return self._send(*values)
@@ -112,6 +113,8 @@ class Driver:
             case "start":
                 replica.advance_log_start(*values)
             case "restart":
+                if self._ends_below(0, replica.log.log_start):
+                    return self._stop("ends below its start")
                 self._storage.process_ended(replica.hw, 0)
                 self._storage.close_cleanly(replica.hw)
                 self._replica = self._load()
@@ -135,8 +138,7 @@ class Driver:
     def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> str | None:
         storage = self._storage
         if failure := self._failure(lost, recovery_point, start):
-            self._is_down = True
-            return failure
+            return self._stop(failure)
         rolled = len(storage.log.segments) - 1
         storage.process_ended(self._replica.hw, 0)
         storage.corrupt_tail(lost)
@@ -150,8 +152,7 @@ class Driver:
         try:
             self._replica = self._load()
         except RecoveryError:
-            self._is_down = True
-            return "fails"
+            return self._stop("fails")
         epochs = self._replica.epochs
         if "epoch-zero-recovered" in self._imitated and not knows_epochs and epochs.epochs[:1] == [0]:
             epochs.truncate_from_start(epochs.starts[1]) if epochs.starts[1:] else epochs.clear()
@@ -171,11 +172,22 @@ class Driver:
         first, holding = (sum(base <= offset for base in log.segments) for offset in (recovery_point, start))
         if "recovery-below-log-start" in self._imitated and first < holding:
             return "fails"
+        return "ends below its start" if self._ends_below(lost, start) else None
+
+    def _ends_below(self, lost: int, start: int) -> bool:
+        """Whether the data that is left, or the segment that it lies in, ends below the log start, as is listed."""
+        log = self._storage.log
         batches = [*log.below, *log.batches]
-        end = batches[-lost].base_offset if 0 < lost <= len(batches) else max(log.data_end, log.segments[-1])
-        if "end-below-log-start" in self._imitated and end < start:
-            return "ends below its start"
-        return None
+        left = batches[: max(0, len(batches) - lost)]
+        end = left[-1].last_offset + 1 if left else 0
+        last = batches[-lost].base_offset if 0 < lost <= len(batches) else log.segments[-1]
+        segment = max((base for base in log.segments if base <= last), default=0)
+        return "end-below-log-start" in self._imitated and max(end, segment) < start
+
+    def _stop(self, why: str) -> str:
+        """Nothing is looked at any more."""
+        self._is_down = True
+        return why
 
 
 class Drawing:

@@ -58,8 +58,7 @@ public final class LogSubject implements Subject {
                 log.start(Math.min(Subject.offset(operation.get(1)), log.highWatermark()));
                 return null;
             case "restart":
-                restart();
-                return null;
+                return restart();
             case "crash":
                 return crash(number(operation, 1), Subject.offset(operation.get(2)), Subject.offset(operation.get(3)),
                     Subject.offset(operation.get(4)));
@@ -68,16 +67,16 @@ public final class LogSubject implements Subject {
         }
     }
 
-    private void restart() throws Exception {
+    private String restart() throws Exception {
         long highWatermark = log.highWatermark(), start = log.start(), end = log.end();
         log.close();
         log = new Release(folder, clock, start, end, true);
-        log.highWatermark(highWatermark);
+        return use(highWatermark);
     }
 
     /**
      * The newest batches are lost, and checkpoint files say what they are told to, or nothing. A log that cannot be
-     * loaded, or ends below its start, is not looked at any more.
+     * loaded is not looked at any more.
      */
     private String crash(int lost, long recoveryPoint, long start, long highWatermark) throws Exception {
         List<long[]> batches = log.batches();
@@ -91,6 +90,11 @@ public final class LogSubject implements Subject {
         } catch (RuntimeException failed) {
             return "fails";
         }
+        return use(highWatermark);
+    }
+
+    /** What was loaded is looked at from now on, unless it ends below its start. */
+    private String use(long highWatermark) throws Exception {
         if (log.end() < log.start()) {
             log.abandon();
             log = null;

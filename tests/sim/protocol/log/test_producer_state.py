@@ -156,6 +156,19 @@ def test_rule_decides_whether_a_producer_is_known_whose_records_are_deleted(rule
     assert f"unknown_producer={rule}" in host.probes
 
 
+def test_what_a_producer_sent_before_it_was_forgotten_is_no_repetition() -> None:
+    host = Recorder()
+    one = partition(host, KIP101.override({"unknown_producer": "refused"}))
+    one.become_leader(decision(), 0)
+    send(one, 0, acks=1)
+    one.set_hw(1)
+    one.advance_log_start(1)
+    one.append_new(0, 2, 0, (1, 0, 0))
+    assert [batch.base_offset for batch in latest_batches(one.log, 1)] == [1]
+    send(one, 0, acks=1)
+    assert host.of("answer")[1:] == [(10, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+
+
 @pytest.mark.parametrize(("keeps_all", "known"), [(True, [2]), (False, [2, 0])])
 def test_rule_decides_which_snapshots_a_load_leaves(keeps_all: bool, known: list[int]) -> None:
     one = log((1, 0, 0), (1, 0, 2))

@@ -30,7 +30,8 @@ final class Release extends Appending {
     }
 
     void roll() throws Exception {
-        log.roll(Option.empty());
+        if (log.activeSegment().size() > 0)
+            log.roll(Option.empty());
     }
 
     @Override

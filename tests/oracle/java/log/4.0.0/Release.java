@@ -26,7 +26,8 @@ final class Release extends Appending {
     }
 
     void roll() throws Exception {
-        log.roll(Optional.empty());
+        if (log.activeSegment().size() > 0)
+            log.roll(Optional.empty());
     }
 
     @Override
