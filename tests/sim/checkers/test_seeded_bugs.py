@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sim import checkers
+from sim.checkers.registry import FINDINGS
 from sim.hosts.broker import Broker
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.replica.partition import Partition
@@ -113,6 +117,20 @@ def test_a_defect_is_found(
 )
 def test_a_rule_with_its_broken_value_is_found(power: Scenario, kind: str, rule: str, broken: str) -> None:
     assert any(kind in kinds for kinds in inside(power, {rule: broken}))
+
+
+def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:
+    """The other files are about clients and KRaft."""
+    files = sorted(Path(__file__).parent.glob("test_seeded_*bugs.py"))
+    named = {
+        node.value
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+    }
+    page = (Path(checkers.__file__).parent / "README.md").read_text(encoding="utf-8")
+    assert {*FINDINGS} - named == set()
+    assert {kind for kind in FINDINGS if f"`{kind}`" not in page} == set()
 
 
 def test_seeds_are_clean_without_the_defects(power: Scenario) -> None:
