@@ -144,8 +144,8 @@ oracle: venv
 oracle-record: venv
 	$(BIN)/python -m tests.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
 
-# Scripted scenarios on real brokers of the releases that they are about, beside the simulation: half an hour or more.
-# SCENARIO= and RELEASE= choose, REPEAT= runs each several times; runs are noted in tests/confirm/runs.jsonl. The first one
+# Scripted scenarios on real brokers of the releases that they are about, beside the simulation: the fastest, 18 minutes.
+# SCENARIO= and RELEASE= choose, REPEAT= runs all, each so many times; runs are noted in tests/confirm/runs.jsonl. The first one
 # fetches what `make oracle` does.
 confirm: venv
 	$(BIN)/python -m tests.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
