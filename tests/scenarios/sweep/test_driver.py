@@ -28,6 +28,7 @@ from scenarios.sweep.driver import Interrupted, Progress
 from scenarios.sweep.driver import run_sweep as run_whole_sweep
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.local import TRIES, LocalBackend
+from scenarios.sweep.manifest import DamageError
 from sim.config import NEVER
 from sim.errors import InputError, StorageError, UnavailableError
 from tests import named
@@ -330,6 +331,23 @@ def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
         run_sweep(CANARY, tmp_path, Twice(), chunks=2)
     assert read_summary(tmp_path)["exit_code"] == 70
     assert not read_summary(tmp_path)["complete"]
+
+
+def test_a_part_that_a_task_left_torn_does_not_count(tmp_path: Path) -> None:
+    class Torn(Here):
+        def run_waves(
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        ) -> Iterator[Plan]:
+            for plan in super().run_waves(sweep, folder, plans, tick):
+                if len(self.waves) == 3:
+                    (part,) = tmp_path.glob(f"results/{plan.wave}/part-*.parquet")
+                    part.write_bytes(part.read_bytes()[:-9])
+                yield plan
+
+    with pytest.raises(DamageError, match="is no whole Parquet file"):
+        run_sweep(CANARY, tmp_path, Torn(), chunks=1)
+    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(20))
+    assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
 
 
 def kill_a_worker() -> None:
