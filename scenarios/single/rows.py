@@ -110,7 +110,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "inside",
             "boolean",
-            "all acknowledged records are inside the mode's promise",
+            "all records acknowledged with acks=all are inside the mode's promise",
         ),
         Column(
             "inside_unclean",
@@ -247,7 +247,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "acks1_lost",
             "int",
-            "records acknowledged with acks=1 and gone: counted, never a violation",
+            "records acknowledged with acks=1 and gone: no `committed-loss`",
             lambda run: run.recorder.history.findings.losses.acks1_lost,
         ),
         Column(
