@@ -294,9 +294,9 @@ def shown(value: Value) -> str:
 
 
 def flatten(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
-    """Turn the nested tables that TOML makes of bare dotted keys back into dotted keys."""
+    """Turn the nested tables that TOML makes of bare dotted keys back into dotted keys; an empty one is a value."""
     for name, value in table.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

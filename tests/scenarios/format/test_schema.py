@@ -404,6 +404,16 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         ("brokers.count = 3", "brokers.count = 3\nbrokers.2 = 5", "brokers.2 = 5: a table is needed"),
         ("factor = 3", "factor = 4", "config: default.replication.factor = 4: there are only 3 brokers"),
         ("scripted", "scribted", "control = 'scribted': no such control plane; did you mean 'scripted'?"),
+        (
+            "factor = 3",
+            "factor = {}",
+            "config: default.replication.factor = {} is not valid: a whole number of at least 1 is needed",
+        ),
+        (
+            "brokers.count = 3",
+            "brokers.count = 3\nbrokers.2.acks = {}",
+            "brokers.2: acks = {} is not valid; one of: 0, 1, all",
+        ),
         ("[[script]]", "[[skript]]", "unknown key 'skript'; did you mean 'script'?"),
         ("produce", "heal", "nothing is sent: a workload, or script lines with do = 'produce', are needed"),
         ("hw =", "hv =", "expect.hv: no such mode; did you mean 'hw'?"),
