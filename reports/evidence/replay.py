@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from reports.evidence.folder import Place
 from scenarios.format import catalogue
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
+from sim.history.recorder import DIGEST_BYTES
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
@@ -199,12 +201,14 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
     """Mode -> digest that a run of it must have, as far as it is known.
 
     Raises:
-        InputError: one digest is given for several modes.
+        InputError: one digest is given for several modes, or what is given is no digest.
     """
     if given is None:
         return origin.digests
     if len(modes) > 1:
         raise InputError(f"--expect-digest is of one run; choose one with --mode: {', '.join(modes)}")
+    if re.fullmatch(f"[0-9a-fA-F]{{{2 * DIGEST_BYTES}}}", given) is None:
+        raise InputError(f"--expect-digest {given!r} is no digest: {2 * DIGEST_BYTES} hex digits are needed")
     return {modes[0]: given.lower()}
 
 

@@ -22,6 +22,7 @@ from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.replica.partition import Partition
 
+DIGEST_BYTES: Final = 16
 _PACK: Final = Struct("<qBhiqq").pack
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
@@ -129,7 +130,7 @@ class Recorder:
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
-        return blake2b(self._buffer, digest_size=16).hexdigest()
+        return blake2b(self._buffer, digest_size=DIGEST_BYTES).hexdigest()
 
     def record(self, step: Step) -> None:
         """Something happened.

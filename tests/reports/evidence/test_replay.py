@@ -136,6 +136,8 @@ def test_other_things_are_not_overwritten(highwater: Callable[..., Call], here: 
         (["power", "--mode", "hw"], "power runs with any seed: choose one with --seed N"),
         (["canary", "--seed", "x"], "seed 'x' is not valid"),
         (["kip101-scenario-1", "--seed", "0", "--expect-digest", "00"], "choose one with --mode: hw, kip101"),
+        (["canary", "--seed", "0", "--expect-digest", "zz"], "'zz' is no digest: 32 hex digits are needed"),
+        (["canary", "--seed", "0", "--expect-digest", "0" * 31 + "\n"], "is no digest"),
         (["canary", "--seed", "0", "--scenario", "power"], "'canary' is not"),
         ([".", "--seed", "0"], "run.json"),
         (["canry", "--seed", "0"], "did you mean 'canary'?"),
