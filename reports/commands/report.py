@@ -11,6 +11,7 @@ from reports import exits, options
 from reports.commands.triage import SHRINKS, progress
 from reports.options import Command, ui_options
 from scenarios import paths
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     help="Put N failures into buckets by cause, and draw the smallest run of the first ones.",
 )
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes for that.")
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Use N processes for that; 1 when not given.")
 @ui_options
 @click.pass_obj
-def command(ui: Ui, folder: str, output: Path, most: int | None, local: int) -> int:
+def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | None) -> int:
     """Write a sweep's report: one HTML file that needs no network and no script.
 
     The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, the guarantee map,
@@ -41,11 +42,13 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int) -> 
     from reports.page.build import page
     from scenarios.sweep.store import Store
 
+    if local is not None and most is None:
+        raise InputError("--local goes with --triage: only that runs anything in processes")
     options.check_file("--output", output)
     store = Store(folder)
     found = None
     if most is not None:
-        found = triage(store, most, processes=local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+        found = triage(store, most, processes=local or 1, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
     text = page(store, found)
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:

@@ -144,6 +144,11 @@ def test_a_file_that_cannot_be_written_is_refused_first(highwater: Callable[...,
     assert (call.code, call.err.count("\n")) == (2, 1)
 
 
+def test_processes_are_refused_where_nothing_runs_in_them(highwater: Callable[..., Call], swept: Path) -> None:
+    call = highwater("report", swept, "--local", 2)
+    assert (call.code, call.err) == (2, "highwater: --local goes with --triage: only that runs anything in processes\n")
+
+
 def test_a_sweep_that_is_not_whole_is_inconclusive(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
     run = json.loads((swept / "run.json").read_text())
     for part in ("summary.json", "results", "violations.jsonl"):
