@@ -85,11 +85,12 @@ def curve(case: Case, symptom: Symptom, trials: Trials, times: Sequence[int], la
         symptom: what it violates.
         trials: run what is tried, and say when the time is over.
         times: of what happens in it up to the violation.
-        landmarks: some of them, between which the curve is looked at first; `LANDMARKS` of them, if there are more.
+        landmarks: some of them, between which the curve is looked at first; `LANDMARKS` of them, if there are more, and
+            the last of all times, if there are none.
     """
     search = _Search(case, symptom, trials)
     whole = True
-    marks = sorted(set(landmarks))
+    marks = sorted(set(landmarks)) or sorted(set(times))[-1:]
     if len(marks) > LANDMARKS:
         marks = [marks[number * (len(marks) - 1) // (LANDMARKS - 1)] for number in range(LANDMARKS)]
     try:

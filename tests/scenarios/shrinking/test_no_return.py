@@ -75,6 +75,12 @@ def test_a_used_up_budget_leaves_fewer_continuations_and_says_so() -> None:
     cut = curve(case, kind, begun, times(case), times(case)[::4])
     assert not cut.whole
     assert sum(share.runs for share in cut.shares) == 49  # One is the run itself, to know how long it is.
+    begun = Trials(lambda: begun.runs >= 50)
+    unmarked = curve(case, kind, begun, times(case), ())  # A story without a step, as of a run that sends nothing.
+    assert [share.after_us for share in unmarked.shares][:: len(unmarked.shares) - 1] == [
+        FROM_THE_BEGINNING,
+        times(case)[-1],
+    ]
     assert curve(case, kind, Trials(lambda: True), times(case), times(case)) == Curve((), None, whole=False)
 
 
