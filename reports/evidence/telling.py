@@ -145,6 +145,7 @@ class _Teller:
         self._min_isr: dict[int, int] = {}
         self._min_isr_at_first = min_isr
         self._led: dict[int, int] = {}
+        self._leads: dict[int, int] = {}
         self._election: _Election | None = None
         self._end_told = 0
         self._leader_lacks = False
@@ -182,6 +183,7 @@ class _Teller:
         if name in ENDS:
             self._down.add(broker)
             self._anew.add(broker)
+            self._leads.pop(broker, None)
         elif name == "start":
             self._down.discard(broker)
         if name == "pause":
@@ -315,7 +317,7 @@ class _Teller:
         batch = _Batch(step["record"], step["offset"], step["last"])
         self._log(step).append(batch)
         self._is_begun = self._is_begun or self._concerns(batch)
-        if self._led.get(step["leader_epoch"]) != step["broker"]:
+        if self._leads.get(step["broker"]) != step["leader_epoch"]:
             return self._fetches_on(step)
         if not self._concerns(batch, strictly=True):
             return None
@@ -342,9 +344,13 @@ class _Teller:
     def _fetches_on(self, step: Shown) -> tuple[int, str] | None:
         """A follower that knows of an earlier leader epoch appends behind what its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
-        leader, (_, follows) = self._led.get(epoch, 0), self._follows.get(broker, (0, -1))
+        leader, follows = self._follows.get(broker, (0, -1))
+        if follows >= epoch:
+            return None
+        if self._led.get(epoch) != leader:  # Which hands on what an earlier one appended.
+            epoch = self._leads.get(leader, epoch)
         stray = self._stray(broker, leader)
-        if follows >= epoch or not stray or (broker, epoch) in self._strayed:
+        if not stray or (broker, epoch) in self._strayed:
             return None
         self._strayed.add((broker, epoch))
         knows = f"Broker {broker}, which knows of leader epoch {follows} only,"
@@ -425,6 +431,7 @@ class _Teller:
     def _follow(self, step: Shown) -> None:
         self._followed[step["broker"]] = self._follows.get(step["broker"], (0, -1))
         self._follows[step["broker"]] = (step["leader"], step["leader_epoch"])
+        self._leads.pop(step["broker"], None)
 
     def _registered(self, step: Shown) -> tuple[int, str]:
         self._gone.discard(step["broker"])
@@ -436,6 +443,7 @@ class _Teller:
     def _lead(self, step: Shown) -> tuple[int, str] | None:
         broker, epoch = step["broker"], step["leader_epoch"]
         before, self._led[epoch] = self._led.get(epoch, 0), broker
+        self._leads[broker] = epoch
         self._begins_at[epoch] = step["offset"]
         again = before == broker
         lacks = self._lacks(broker)
@@ -460,7 +468,7 @@ class _Teller:
         return TURN if record <= first else CHANGE, self._says_ack(step, batch)
 
     def _says_ack(self, step: Shown, batch: _Batch) -> str:
-        holders = sorted(broker for broker, log in self._logs.items() if any(one.first == batch.first for one in log))
+        holders = sorted(broker for broker, log in self._logs.items() if batch in log)
         flushed = [broker for broker in holders if self._flushed.get(broker, 0) > batch.last]
         disk = f", flushed to disk by {flushed or 'none'}" if self._flushed else ""
         acks = "all" if step["acks"] == -1 else step["acks"]

@@ -94,6 +94,28 @@ def test_what_comes_again_and_again_is_told_once() -> None:
     assert re.search(r"\(And \d+ times more, until [0-9.]+ s\.\)$", halts[0])
 
 
+@pytest.mark.parametrize(("scenario", "mode", "seed"), [("partitions", "kraft", 1250), ("chaos", "hw", 1191)])
+def test_who_is_said_to_lead_and_append_leads(scenario: str, mode: str, seed: int) -> None:
+    observed = observe(load(scenario), mode_named(mode), seed, {}, trace=True)
+    trace = observed.result.trace or []
+    appends = 0
+    for kind in observed.result.row["violations"].split(","):
+        for sentence in explained.told(observed, kind, None):
+            if " leads, and appends " in sentence.text:
+                step = trace[sentence.line - telling.FIRST_LINE]
+                before = trace[: sentence.line - telling.FIRST_LINE]
+                own = [one for one in before if one["step"] in ("lead", "follow") and one["broker"] == step["broker"]]
+                assert (own[-1]["step"], own[-1]["leader_epoch"]) == ("lead", step["leader_epoch"]), sentence
+                appends += 1
+    assert appends
+
+
+def test_a_record_is_held_by_who_has_it_where_it_was_acknowledged() -> None:
+    found = [one.text for one in told("chaos", "kraft", 1161, "committed-loss")]
+    acked = next(text for text in found if text.startswith("The producer hears of success for record 0 at offset 1 "))
+    assert "; it is held by [2, 3], " in acked  # Broker 1 has it at offset 0.
+
+
 def test_what_only_validates_is_left_out() -> None:
     assert sum("The producer hears" in text for text in texts("kip966-walk", "elr")) == 3
 
