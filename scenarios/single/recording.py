@@ -311,8 +311,9 @@ def _strikes(fault: Any, brokers: int) -> Any:
     if fault.kind == Reassignment.name and (not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)):
         raise InputError(f"replicas: {replicas}: brokers are needed, each of them once")
     delays_us, targets = fault.delays_us, fault.targets
-    many = targets == [FOLLOWERS]  # The last delay is that of all others.
-    if delays_us and ((len(delays_us) != len(targets) and not many) or min(delays_us) < 0):
+    many = targets == [FOLLOWERS]
+    # The last delay is also that of targets beyond it.
+    if delays_us and ((len(delays_us) > len(targets) and not many) or min(delays_us) < 0):
         raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")
     return fault
 

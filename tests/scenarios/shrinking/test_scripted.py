@@ -72,6 +72,7 @@ def test_rules_and_upgrades_are_no_part_of_scenarios() -> None:
     ("fault", "lines"),
     [
         (Fault("kill", 5, (1, 2), -1, (0, 7)), [(5, {"broker": 1}), (12, {"broker": 2})]),
+        (Fault("kill", 5, (1, 2), -1, (7,)), [(12, {"broker": 1}), (12, {"broker": 2})]),
         (
             Fault("cut", 5, (0, 2), 9_000, both_ways=True),
             [(5, {"from": "control", "to": 2, "both_ways": True, "for_ms": 9})],

@@ -257,6 +257,16 @@ def test_any_run_of_elr_chaos_is_recorded_and_run_again(tmp_path: Path) -> None:
     assert followers >= 10
 
 
+def test_a_delay_is_that_of_the_targets_beyond_it(tmp_path: Path) -> None:
+    """A power loss that was drawn for one broker strikes the leader and another member of the ISR."""
+    result = run(load("reassignments"), "hw", 1063)
+    blow = result.plan["faults"][-1]
+    assert (len(blow["targets"]), len(blow["delays_us"])) == (2, 1)
+    file = written(tmp_path, recording.to_text(recording.to_json(load("reassignments"), result)))
+    found = recording.read(file)
+    assert run_row(found.scenario, "hw", 1063)["digest"] == result.row["digest"]
+
+
 @pytest.mark.parametrize(
     "late",
     [
