@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reports.console import Ui
-    from reports.evidence.triage import Bucket
+    from reports.evidence.triage import Bucket, Triage
 
 NOTE_SECONDS: Final = 5
 """Between two notes about progress."""
@@ -56,8 +56,12 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
                 ui.line()
                 ui.line(side, style="bold")
                 headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
-                ui.table(headers, map(_row, buckets), numbers=["failures", "share", "smallest"])
-        _show_smallest(ui, found.buckets, folder, several=len(store.sweep.scenarios) > 1)
+                rows = [_row(bucket) for bucket in buckets]
+                if found.several:
+                    headers = ["scenario", *headers]
+                    rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
+                ui.table(headers, rows, numbers=["failures", "share", "smallest"])
+        _show_smallest(ui, found, folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
             ui.line(f"not looked at: {line}")
     return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
@@ -68,12 +72,13 @@ def _row(bucket: Bucket) -> tuple[object, ...]:
     return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
 
 
-def _show_smallest(ui: Ui, buckets: tuple[Bucket, ...], folder: str, *, several: bool) -> None:
-    for bucket in buckets:
+def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None:
+    for bucket in found.buckets:
         if bucket.small is not None:
             ui.line()
             known = f": {bucket.bug} ({bucket.ticket})" if bucket.bug else ""
-            ui.line(f"{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}", style="bold")
+            of = f"{bucket.scenario}, " if found.several else ""
+            ui.line(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}", style="bold")
             if bucket.others:
                 ui.line(f"all of them are also cured by: {', '.join(bucket.others)}")
             left = ", ".join(bucket.small.faults) or "no fault"

@@ -135,6 +135,11 @@ class Triage:
     cases: dict[tuple[str, str, str, bool, str], Case] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def several(self) -> bool:
+        """Whether buckets are of several scenarios, and are to be told with theirs."""
+        return len({bucket.scenario for bucket in self.buckets}) > 1
+
+    @property
     def said(self) -> str:
         """How many were looked at, and how many buckets they make."""
         sides = [(self.inside_looked, self.inside, "inside"), (self.outside_looked, self.outside, "outside")]
@@ -224,9 +229,9 @@ def triage(
     pairs = list(zip(buckets, small, strict=True))
     return Triage(
         inside=sum(failure.inside for failure in found),
-        inside_looked=sum(failure.inside for failure in chosen),
+        inside_looked=sides[True],
         outside=sum(not failure.inside for failure in found),
-        outside_looked=sum(not failure.inside for failure in chosen),
+        outside_looked=sides[False],
         buckets=tuple(replace(bucket, small=size) for bucket, (size, _) in pairs),
         unexplained=tuple(f"{one.failure.replay}: {one.problem}" for one in looked if one.problem),
         cases={key(bucket): case for bucket, (_, case) in pairs if case is not None},

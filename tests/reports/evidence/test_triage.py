@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.evidence.triage import Failure, Looked, _buckets, _each, failures, sample, triage
+from reports.evidence.triage import Failure, Looked, Small, Triage, _buckets, _each, failures, sample, triage
+from reports.page.build import page
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.known import KNOWN, known
 from scenarios.sweep.store import Store
 from sim.errors import UnavailableError
 from sim.protocol.rules import RULES
+from tests.reports.page.pages import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +67,9 @@ def test_buckets_are_the_same_from_any_number_of_processes(swept: Path) -> None:
     assert one == two
     assert one.buckets[0].small is not None
     assert sum(bucket.count for bucket in one.buckets) + len(one.unexplained) == 2
+    assert len(one.unexplained) == 1  # canary is a script.
+    assert one.inside_looked + one.outside_looked == 1
+    assert "looked at 0 of " in one.said
 
 
 def test_failures_come_in_an_order_of_their_own(swept: Path) -> None:
@@ -80,7 +87,25 @@ def test_triage_is_shown_and_told_as_json(highwater: Callable[..., Call], swept:
     assert all(" --scenario power --mode " in line for line in told)  # Buckets are of power alone, the sweep is not.
     data = highwater("triage", swept, "--most", 2, "--json").json
     assert data["schema_version"] == 1
-    assert data["inside"]["looked_at"] + data["outside"]["looked_at"] == 2
+    assert data["inside"]["looked_at"] + data["outside"]["looked_at"] + len(data["unexplained"]) == 2
+
+
+def test_buckets_of_several_scenarios_are_told_with_theirs(
+    highwater: Callable[..., Call], swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = [Looked(failure(seed), (KEPT,)) for seed in (4, 5)]
+    one = replace(_buckets(looked, 4)[0], small=Small((), 1, whole=True))
+    other = replace(one, scenario="chaos", smallest=replace(one.smallest, scenario="chaos", seed=6))
+    both = Triage(4, 4, 0, 0, (one, other), ())
+    monkeypatch.setattr("reports.evidence.triage.triage", lambda *_, **__: both)
+    told = highwater("triage", swept).out
+    assert re.search(r"scenario +mode +kind .*\npower +hw +divergence .*\nchaos +hw +divergence ", told)
+    assert "\nchaos, hw, divergence, follower_truncation=leader-epoch" in told
+    text = Page(page(Store(swept), both)).text
+    assert re.search(r"promise\s*scenario\s*mode", text)
+    assert re.search(r"inside\s*chaos\s*hw\s*divergence", text)
+    alone = Page(page(Store(swept), replace(both, buckets=(one,)))).text
+    assert re.search(r"promise\s*mode\s*kind", alone)
 
 
 @pytest.mark.parametrize("kind", ["duplicate", "comitted-loss"])
