@@ -296,6 +296,9 @@ class _Bands:
             self._stay("leader", [], at_us)
             if broker:
                 self._begin(broker, "leader", at_us, step["leader_epoch"])
+        elif name == "lead" and (broker, "leader") in self._open and step["leader_epoch"] > self._epoch(broker):
+            self._end(broker, "leader", at_us)
+            self._begin(broker, "leader", at_us, step["leader_epoch"])
         for kind in ("isr", "elr"):
             if kind in step:
                 self._stay(kind, step[kind], at_us)
@@ -312,6 +315,10 @@ class _Bands:
         since = self._open.pop((node, kind), None)
         if since is not None:
             self.ended.append(Band(node, kind, since[0], at_us, since[1]))
+
+    def _epoch(self, leader: int) -> int:
+        """In which it is known to lead; without an election it may lead on in a newer one."""
+        return self._open[leader, "leader"][1]
 
     def _stay(self, kind: str, members: Collection[int], at_us: int) -> None:
         """These brokers are what it is from now on, and no other."""

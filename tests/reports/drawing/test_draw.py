@@ -95,6 +95,15 @@ def _links() -> int:
     return sum(one == other for one, other in pairwise(steps) if one[0] in ("cut", "heal"))
 
 
+@pytest.mark.parametrize("mode", ["hw", "kip320", "kraft"])
+def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) -> None:
+    observed = observe(options.scenario("reassignments", {}, strict=False), mode_named(mode), 1001, {}, trace=True)
+    bands = picture(observed, [], everything=True).bands
+    leaders = {(band.node, band.epoch) for band in bands if band.kind == "leader"}
+    led = {(one["broker"], one["leader_epoch"]) for one in observed.result.trace or () if one["step"] == "lead"}
+    assert led <= leaders
+
+
 def test_bands_follow_elections_and_the_isr() -> None:
     leaders = [(band.node, band.epoch) for band in drawn().bands if band.kind == "leader"]
     elected = [one.step for one in observed().observations if one.step["step"] == "elected"]
