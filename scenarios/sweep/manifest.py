@@ -16,7 +16,7 @@ from pydantic import Strict
 
 from scenarios.format.validation import OpenTable, validated
 from scenarios.single.rows import SCHEMA_VERSION
-from sim.errors import InputError
+from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,8 @@ NAME: Final = "_MANIFEST.json"
 """Of the file, in the wave's folder; Spark and pyarrow take no file with such a name for data."""
 
 
-class DamageError(Exception):
-    """Something in a sweep's folder is not as it was written.
+class DamageError(StorageError):
+    """Something in a sweep's folder is not as it was written: whoever reads a store counts it as missing.
 
     Args:
         where: the file or folder, relative to the sweep's.

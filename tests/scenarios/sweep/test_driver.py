@@ -344,8 +344,9 @@ def test_a_part_that_a_task_left_torn_does_not_count(tmp_path: Path) -> None:
                     part.write_bytes(part.read_bytes()[:-9])
                 yield plan
 
-    with pytest.raises(DamageError, match="is no whole Parquet file"):
+    with pytest.raises(DamageError, match="is no whole Parquet file") as raised:
         run_sweep(CANARY, tmp_path, Torn(), chunks=1)
+    assert raised.value.exit_code == StorageError.exit_code
     assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(20))
     assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
 
