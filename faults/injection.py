@@ -95,8 +95,8 @@ class Injection:
             fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in LINKS else fault.targets[:1]
-        for position, target in enumerate(targets):
-            delay_us = fault.delays_us[min(position, len(fault.delays_us) - 1)] if fault.delays_us else 0
+        for place, target in enumerate(targets):
+            delay_us = fault.delay_us(place)
             if delay_us:
                 kernel.call_at(kernel.now_us + delay_us, ALWAYS, self._hit, (fault, target))
             else:

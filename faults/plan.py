@@ -109,6 +109,11 @@ class Fault:
         self.replicas = replicas
         self.trigger = trigger
 
+    def delay_us(self, place: int) -> int:
+        """How long after the strike the target at a place is hit."""
+        delays_us = self.delays_us
+        return delays_us[min(place, len(delays_us) - 1)] if delays_us else 0
+
     def waiting(self, trigger: Trigger) -> Fault:
         """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
         return self._but(self.targets, trigger)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import accumulate, chain, repeat
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import LINK
@@ -107,12 +107,11 @@ def _of_fault(fault: Fault) -> Iterator[Line]:
         raise NotScriptedError(f"a {fault.kind} waits for a step")
     one_line = kind.strikes is LINK or ("brokers" in kind.strikes.params and not fault.delays_us)
     parts = [fault.targets] if one_line else [(target,) for target in fault.targets]
-    last_us = fault.delays_us[-1] if fault.delays_us else 0
-    for targets, delay_us in zip(parts, chain(fault.delays_us, repeat(last_us)), strict=False):
+    for place, targets in enumerate(parts):
         params = _params(fault, targets)
         if kind.scripted(params, fault.at_us) != replace(fault, targets=targets, delays_us=()):
             raise NotScriptedError(f"no line says what this {fault.kind} is")
-        yield fault.at_us + delay_us, {"do": fault.kind, **params}
+        yield fault.at_us + fault.delay_us(place), {"do": fault.kind, **params}
 
 
 def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:

@@ -41,11 +41,11 @@ from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
-from scenarios.version import PLAIN, build
 from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel
 from sim.protocol.modes import mode as mode_named
 from tests.hunt.elision import scenario_of
+from tests.plain import refuse_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -351,8 +351,7 @@ def main() -> int:
     parser.add_argument("--inside", action="store_true", help="leave out the faults inside the past, too")
     parser.add_argument("--fixed", action="store_true", help="all messages of a link take the same time")
     options = parser.parse_args()
-    if build() != PLAIN:
-        parser.error("it looks into runs as only the plain build lets it")
+    refuse_compiled(parser)
     prepare_process()
     failed = False
     total = Tally()

@@ -21,10 +21,10 @@ from faults.plan import Plan
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
-from scenarios.version import PLAIN, build
 from sim.environment.network import Channel
 from sim.kernel.mixing import mixed
 from sim.protocol.modes import mode as mode_named
+from tests.plain import refuse_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -196,8 +196,7 @@ def main() -> int:
     parser.add_argument("--plans", type=int, default=1_000, help="how many")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    if build() != PLAIN:
-        parser.error("it looks into runs as only the plain build lets it")
+    refuse_compiled(parser)
     pairs = [(name, mode) for name, modes in PAIRS.items() for mode in modes]
     each = -(-options.plans // len(pairs))
     chunks = [(*pair, range(at, min(at + CHUNK, each))) for pair in pairs for at in range(0, each, CHUNK)]
