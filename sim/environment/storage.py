@@ -333,6 +333,7 @@ class Storage:
         log = Log(check_first_offset=rules.append_check == "first-offset", log_start=max(checkpoint, segments[0]))
         log.batches, log.lasts, log.below = known.batches, known.lasts, known.below
         log.segments, log.producers = segments, known.producers
+        log.producers.snapshots_reloads = rules.producer_snapshots != "rolled"
         if checkpoint < known.log_start:  # What was deleted is not found again.
             log.log_start = max(log.log_start, log.below_end)
         reaches_start = log.reload()
@@ -356,7 +357,7 @@ class Storage:
         if not reaches_start:
             self._begin_anew(log)
             epochs.clear()
-        log.producers.load(log.log_start, log.leo, segments, keeps_all=rules.producer_snapshots == "kept")
+        log.producers.load(log.log_start, log.leo, segments, keeps_all=rules.producer_snapshots != "of-segments")
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log

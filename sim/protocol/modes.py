@@ -153,7 +153,7 @@ _HW: Final = Rules(
     consumer_validation="no",
     producer_dedup="no",
     unknown_producer="refused",
-    producer_snapshots="kept",
+    producer_snapshots="rolled",
     producer_recovery="new-producer-id",
     control_plane="zookeeper",
     stale_fetch="served",
@@ -183,7 +183,7 @@ _KIP101: Final = _HW.override(
         "preferred_election": "always",
     }
 )
-_KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds"})
+_KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds", "producer_snapshots": "kept"})
 _KIP320_2_1: Final = _KIP279.override(
     {
         "truncation_fencing": "yes",

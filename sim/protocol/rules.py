@@ -408,11 +408,13 @@ class Rules:
         ),
     ]
     producer_snapshots: Annotated[
-        Literal["kept", "of-segments"],
+        Literal["rolled", "kept", "of-segments"],
         RuleSpec(
-            "Which snapshots of its producers a log keeps when it is loaded: all; or those where a segment begins, and "
-            "the latest. After a truncation to a snapshot only the last batch of each producer is known.",
-            "Log.loadProducerState to 2.7; ProducerStateManager.removeStraySnapshots, KAFKA-9393 (2.8)",
+            "Which snapshots of its producers a log has: those of rolls, recoveries and clean ends; of truncations, "
+            "too; or, once it is loaded, only the latest and those where a segment begins. After a truncation to a "
+            "snapshot only the last batch of each producer is known.",
+            "Log.loadProducerState to 1.1; Log.rebuildProducerState (2.0); ProducerStateManager.removeStraySnapshots, "
+            "KAFKA-9393 (2.8)",
             DEDUPLICATES,
         ),
     ]

@@ -31,14 +31,16 @@ class ProducerState:
         loaded_at: offset of the snapshot that was loaded last: of the batches that end below, only the last one of each
             producer is known.
         known_from: nothing is known of batches that end below: there was no snapshot, and the log was read from there.
+        snapshots_reloads: a truncation takes a snapshot, too: rule ``producer_snapshots`` is not ``rolled``.
     """
 
-    __slots__ = ("_last_snapshot", "known_from", "loaded_at", "snapshots")
+    __slots__ = ("_last_snapshot", "known_from", "loaded_at", "snapshots", "snapshots_reloads")
 
     def __init__(self, log_start: int) -> None:
         self.snapshots: list[int] = []
         self.loaded_at = self.known_from = log_start
         self._last_snapshot = log_start
+        self.snapshots_reloads = True
 
     def take_snapshot(self, offset: int) -> None:
         """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end."""
@@ -51,14 +53,15 @@ class ProducerState:
 
         Args:
             log_start: snapshots at or below are removed.
-            end: those above are removed, and one is taken there.
+            end: those above are removed, and one is taken there if reloads take any.
         """
         self.snapshots = [offset for offset in self.snapshots if log_start < offset <= end]
         if self.snapshots:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
         else:
             self.loaded_at = self.known_from = self._last_snapshot = log_start
-        self.take_snapshot(end)
+        if self.snapshots_reloads:
+            self.take_snapshot(end)
 
     def recover_segment(self, log_start: int, base: int, end: int) -> None:
         """A segment is scanned after an unclean end, with what lies below the log start (LogLoader.recoverSegment).
@@ -71,6 +74,7 @@ class ProducerState:
         self.reload(log_start, base)
         if not self.snapshots:
             self.known_from = min(self.known_from, base)
+        self.take_snapshot(base)
         self.take_snapshot(end)
 
     def load(self, log_start: int, leo: int, segments: list[int], *, keeps_all: bool) -> None:
@@ -80,8 +84,8 @@ class ProducerState:
             log_start: where it begins.
             leo: where it ends.
             segments: base offsets of its segments.
-            keeps_all: rule ``producer_snapshots`` is ``kept``; otherwise, of snapshots where no segment begins, the
-                last stays (removeStraySnapshots).
+            keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise, of snapshots where no segment
+                begins, the last stays (removeStraySnapshots).
         """
         if not keeps_all:
             self.snapshots = [

@@ -148,14 +148,18 @@ class Driver:
         place = storage.log.misindexed_segment(recovery_point)
         if "rolled-segment-emptied" in self._imitated and 0 <= place < rolled:
             self._empty(place)
-        knows_epochs = bool(storage.epoch_checkpoint.entries)
+        known = list(storage.epoch_checkpoint.entries)
         try:
             self._replica = self._load()
         except RecoveryError:
             return self._stop("fails")
         epochs = self._replica.epochs
-        if "epoch-zero-recovered" in self._imitated and not knows_epochs and epochs.epochs[:1] == [0]:
+        if "epoch-zero-recovered" in self._imitated and not known and epochs.epochs[:1] == [0]:
             epochs.truncate_from_start(epochs.starts[1]) if epochs.starts[1:] else epochs.clear()
+        leo = self._replica.log.leo
+        kept = [epoch for epoch, begin in known if begin < leo]
+        if "emptied-log-keeps-epoch" in self._imitated and not epochs.epochs and kept:
+            epochs.assign(kept[-1], leo)
         return None
 
     def _empty(self, place: int) -> None:

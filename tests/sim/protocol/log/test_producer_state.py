@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.environment.storage import Storage, StorageSettings
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.log.log import Log
 from sim.protocol.log.producer_state import RETAINED, check, latest_batches
@@ -81,6 +82,18 @@ def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
     assert [batch.base_sequence for batch in latest_batches(one, 1)] == [6]
     one.truncate_to(4)
     assert [batch.base_sequence for batch in latest_batches(one, 1)] == [2, 0]
+
+
+@pytest.mark.parametrize(("rule", "known"), [("rolled", [2, 0]), ("kept", [2])])
+def test_rule_decides_whether_a_truncation_takes_a_snapshot(rule: str, known: list[int]) -> None:
+    one, _, _ = Storage(StorageSettings(*[1] * 8)).recover(KIP101.override({"producer_snapshots": rule}))
+    for sequence in (0, 2, 4):
+        one.append_new(0, 2, 0, (1, 0, sequence))
+    one.truncate_to(4)
+    one.append_new(0, 2, 0)
+    one.append_new(0, 2, 0)
+    one.truncate_to(6)
+    assert [batch.base_sequence for batch in latest_batches(one, 1)] == known
 
 
 def test_deleted_batches_are_known_until_the_log_is_read_again() -> None:
