@@ -71,7 +71,7 @@ def tried(takes: Necessary, hidden: int = 0) -> Iterator[str]:
         kept = (
             f"With this order kept and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
         )
-        yield f"{kept}: {'that is enough' if takes.is_enough else 'it has other causes, too'}"
+        yield f"{kept}: {'that is enough' if takes.is_enough else 'when others arrive matters, too'}"
     if not takes.whole:
         yield "The budget is used up: not all messages were tried"
 

@@ -3,7 +3,7 @@
 Failures as those that `tests.hunt.shrink` takes are shrunk, and each is asked what it takes. Each fault, batch and
 message of the set is left out once more, of a run that is made here: what is left out must have been there, and the
 violation must be gone. Messages that stand for each other are left out together. How often the set kept in its order is
-enough under other latencies is counted; where it is not, the run is said to have other causes. With `--keep FILE` each
+enough under other latencies is counted; where it is not, when others arrive matters, too. With `--keep FILE` each
 answer is appended to a file, and those that are there, of the same code, are not asked for again.
 """
 
@@ -225,7 +225,7 @@ def main() -> int:
     for name in ("size", "groups", "asked", "stays", "seconds"):
         sys.stdout.write(f"  {name:8} {spread([float(getattr(one, name)) for one in found])}\n")
     enough = Counter(one.is_enough for one in found)
-    sys.stdout.write(f"  enough in {enough[True]}, with other causes, too, in {enough[False]}\n")
+    sys.stdout.write(f"  enough in {enough[True]}, not enough in {enough[False]}\n")
     sys.stdout.write(f"  faults and batches kept for cause or side: {sum(one.spared for one in found)}\n")
     sys.stdout.write(f"  not all messages were asked about: {sum(one.asked < one.of for one in found)}\n")
     count = sum(bool(one.wrong) for one in found)
