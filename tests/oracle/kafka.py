@@ -21,6 +21,7 @@ from tests.oracle.subject import Case, Seen, Subject
 
 SOURCES: Final = Path(__file__).parent / "java"
 FROM: Final = "from-"
+TO: Final = "to-"
 ANSWER_SECONDS: Final = 120
 COMPILE_SECONDS: Final = 300
 JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -123,7 +124,7 @@ def _memory() -> str | None:
 def sources(subject: Subject, release: str) -> list[Path]:
     """The harness for a release: of each folder what fits all, and of the folders in it the newest that is no newer.
 
-    A folder ``from-R`` holds what fits all releases from R on.
+    A folder ``from-R`` holds what fits all releases from R on, ``to-R`` what fits all up to R.
 
     Raises:
         InputError: the release is older than all.
@@ -131,18 +132,20 @@ def sources(subject: Subject, release: str) -> list[Path]:
     found = list(SOURCES.glob("common/*.java"))
     for name in (subject.name.replace("-", "_"), *subject.uses):
         folder = SOURCES / name
-        inside = [path for path in folder.iterdir() if path.is_dir() and _place(path.name) <= _place(release)]
-        since = [path for path in inside if path.name.startswith(FROM)]
-        fitting = [path for path in inside if path not in since]
+        inside = [path for path in folder.iterdir() if path.is_dir()]
+        until = [path for path in inside if path.name.startswith(TO) and _place(release) <= _place(path.name)]
+        older = [path for path in inside if not path.name.startswith(TO) and _place(path.name) <= _place(release)]
+        since = [path for path in older if path.name.startswith(FROM)]
+        fitting = [path for path in older if path not in since]
         if not fitting:
             raise InputError(f"{subject.name} has no harness for Kafka {release}")
         newest = max(fitting, key=lambda path: _place(path.name))
-        found += [file for path in (folder, newest, *since) for file in path.glob("*.java")]
+        found += [file for path in (folder, newest, *since, *until) for file in path.glob("*.java")]
     return sorted(found)
 
 
 def _place(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.removeprefix(FROM).split("."))
+    return tuple(int(part) for part in release.removeprefix(FROM).removeprefix(TO).split("."))
 
 
 def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:

@@ -53,9 +53,9 @@ REPLICAS: Final = [1, LOCAL]
 class Driver:
     """The core's fetcher, its log, and the leader."""
 
-    def __init__(self, rules: Rules, imitated: Collection[str], *, counts_batches: bool) -> None:
+    def __init__(self, rules: Rules, imitated: Collection[str], of_leader: Collection[str]) -> None:
         self._asks_always = "empty-cache-asks" in imitated
-        self._leader = partition.Driver(rules, counts_batches=counts_batches)
+        self._leader = partition.Driver(rules, of_leader)
         self._leader.do(["broker", LOCAL, "alive", 1])
         self._has_epochs = rules.follower_truncation != "high-watermark"
         self._asks_controller = rules.isr_update == "alter-partition"
@@ -344,7 +344,7 @@ def draw(rng: Random, release: str) -> Case:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`; what a leader takes of a fetch into a batch is known (`fetch-inside-batch`)."""
-    driver = Driver(rules, imitated, counts_batches=release in since("4.1.0"))
+    driver = Driver(rules, imitated, ["fetch-inside-batch"] if release in since("4.1.0") else [])
     return [driver.do(operation) for operation in case]
 
 

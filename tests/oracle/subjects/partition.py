@@ -131,9 +131,11 @@ class Host:
 class Driver:
     """The core's partition."""
 
-    def __init__(self, rules: Rules, *, counts_batches: bool) -> None:
-        self._counts_batches = counts_batches
+    def __init__(self, rules: Rules, imitated: Collection[str]) -> None:
+        self._counts_batches = "fetch-inside-batch" in imitated
+        self._fails_unassigned = "unassigned-fetch-fails" in imitated
         self._asks_controller = rules.isr_update == "alter-partition"
+        self._has_epochs = rules.follower_truncation != "high-watermark"
         self.host = Host(asks_controller=self._asks_controller)
         log = Log(check_first_offset=rules.append_check == "first-offset")
         strict = rules.epoch_recorded_at == "election"
@@ -237,6 +239,8 @@ class Driver:
         """As `sim.hosts.serving` does it."""
         partition = self.partition
         hw = partition.hw
+        if self._fails_unassigned and follower not in partition.replicas:
+            return "UNKNOWN"
         if follower not in partition.followers.states:
             error = partition.check_unassigned(offset, leader_epoch, last_epoch)
             return error or self._read(hw, [])
@@ -257,7 +261,9 @@ class Driver:
         return self._read(hw, batches)
 
     def _read(self, hw: int, batches: list[Batch]) -> list[Any]:
-        shown = [[batch.base_offset, batch.last_offset, batch.leader_epoch] for batch in batches]
+        shown = [
+            [batch.base_offset, batch.last_offset, batch.leader_epoch if self._has_epochs else 0] for batch in batches
+        ]
         return [hw, self.partition.log.log_start, None, shown]
 
     def _decide(self, error: str, leader_epoch: int, partition_epoch: int) -> None:
@@ -298,6 +304,7 @@ class Drawing:
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
         self._kraft = release in since("3.9.0")
+        self._answers_epochs = release != "0.10.2.2"
         self._leader_epoch = 0
         self._partition_epoch = 0
         self._leads = False
@@ -418,7 +425,7 @@ class Drawing:
     def _ask(self) -> None:
         rng = self._rng
         epoch = self._epoch(0.8)
-        kind = rng.choice(("ends", "latest", "read"))
+        kind = rng.choice(("ends", "latest", "read") if self._answers_epochs else ("latest", "read"))
         if kind == "ends":
             self.case.append([kind, epoch, rng.randint(0, self._leader_epoch + 1)])
         elif kind == "latest":
@@ -434,14 +441,14 @@ def draw(rng: Random, release: str) -> Case:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`."""
-    driver = Driver(rules, counts_batches="fetch-inside-batch" in imitated)
+    driver = Driver(rules, imitated)
     return [driver.do(operation) for operation in case]
 
 
 SUBJECT: Final = Subject(
     "partition",
     "highwater.PartitionSubject",
-    since("2.6.0"),
+    since("0.10.2.2"),
     draw,
     run,
     quick=250,

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 import kafka.cluster.Partition;
 import kafka.cluster.Replica;
+import kafka.common.NotAssignedReplicaException;
 import kafka.log.Log;
 import kafka.server.FetchPartitionData;
 import kafka.server.KafkaConfig;
@@ -36,8 +37,10 @@ import scala.runtime.BoxedUnit;
 final class Release {
     private static final int LOCAL = 1;
     private static ReplicaManager manager;
+    private static Leading leading;
     private static int count;
 
+    private final Clock clock;
     private final TopicPartition name = new TopicPartition("t" + count++, 0);
     private final Partition partition;
     private final Replica replica;
@@ -51,11 +54,13 @@ final class Release {
         @Override
         public Tuple2<Object, Object> conditionalUpdatePersistentPath(String path, String data, int version,
             Option<Function3<ZkUtils, String, String, Tuple2<Object, Object>>> check) {
-            return new Tuple2<>(true, version + 1);
+            return leading.write(data, version);
         }
     }
 
     Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) throws Exception {
+        this.clock = clock;
+        leading = new Leading();
         if (manager == null) {
             Map<String, Object> settings = new HashMap<>();
             settings.put("broker.id", LOCAL);
@@ -76,7 +81,7 @@ final class Release {
     }
 
     void decide(List<Object> operation) {
-        throw new UnsupportedOperationException();
+        leading.fails = !(Boolean) operation.get(1);
     }
 
     private PartitionState state(int leader, int leaderEpoch, int partitionEpoch, List<Integer> isr, List<Integer> replicas) {
@@ -91,16 +96,12 @@ final class Release {
         partition.makeFollower(0, state(leader, leaderEpoch, partitionEpoch, replicas, replicas), 0);
     }
 
-    private static String name(Errors error) {
-        return error == Errors.NOT_LEADER_FOR_PARTITION ? "NOT_LEADER_OR_FOLLOWER" : error.name();
-    }
-
     String append(int count, boolean acksAll) {
         try {
             partition.appendRecordsToLeader(Batches.batch(0, count, 0), acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
-            return name(Errors.forException(refused));
+            return Leading.name(Errors.forException(refused));
         }
     }
 
@@ -132,23 +133,27 @@ final class Release {
 
     Object fetch(int follower, long brokerEpoch, long offset, long leaderEpoch, long lastEpoch) {
         List<Object> seen = new ArrayList<>();
-        manager.fetchMessages(0, follower, 0, 1_000_000, true,
-            JavaConverters.asScalaBufferConverter(
-                List.of(new Tuple2<>(name, new FetchRequest.PartitionData(offset, 1_000_000)))).asScala(),
-            manager.fetchMessages$default$7(),
-            new AbstractFunction1<Seq<Tuple2<TopicPartition, FetchPartitionData>>, BoxedUnit>() {
-                @Override
-                public BoxedUnit apply(Seq<Tuple2<TopicPartition, FetchPartitionData>> answers) {
-                    seen.add(shown(JavaConverters.seqAsJavaListConverter(answers).asJava().get(0)._2()));
-                    return BoxedUnit.UNIT;
-                }
-            });
+        try {
+            manager.fetchMessages(0, follower, 0, 1_000_000, true,
+                JavaConverters.asScalaBufferConverter(
+                    List.of(new Tuple2<>(name, new FetchRequest.PartitionData(offset, 1_000_000)))).asScala(),
+                manager.fetchMessages$default$7(),
+                new AbstractFunction1<Seq<Tuple2<TopicPartition, FetchPartitionData>>, BoxedUnit>() {
+                    @Override
+                    public BoxedUnit apply(Seq<Tuple2<TopicPartition, FetchPartitionData>> answers) {
+                        seen.add(shown(JavaConverters.seqAsJavaListConverter(answers).asJava().get(0)._2()));
+                        return BoxedUnit.UNIT;
+                    }
+                });
+        } catch (NotAssignedReplicaException unknown) { // KafkaApis answers it, for all partitions of the fetch.
+            return Leading.name(Errors.forException(unknown));
+        }
         return seen.get(0);
     }
 
     private Object shown(FetchPartitionData read) {
         if (read.error() != Errors.NONE)
-            return name(read.error());
+            return Leading.name(read.error());
         List<Object> batches = new ArrayList<>();
         for (LogEntry batch : read.records().shallowEntries())
             batches.add(Arrays.asList(batch.firstOffset(), batch.offset(), 0));
@@ -161,24 +166,25 @@ final class Release {
 
     /** As KafkaApis answers a replica. */
     Object latest(long leaderEpoch, boolean client) {
-        return partition.leaderReplicaIfLocal().isEmpty() ? "NOT_LEADER_OR_FOLLOWER" : (Object) log.logEndOffset();
+        if (!Leading.leads(partition))
+            return "NOT_LEADER_OR_FOLLOWER";
+        return client ? highWatermark() : log.logEndOffset();
     }
 
     void shrink() {
-        throw new UnsupportedOperationException();
+        partition.maybeShrinkIsr(PartitionSubject.LAG_MS);
     }
 
     void minIsr(int value) {
-        throw new UnsupportedOperationException();
+        log.config_$eq(Logs.config(Map.of("min.insync.replicas", value)));
     }
 
     String outcome(long offset) {
-        throw new UnsupportedOperationException();
+        return Leading.outcome(partition, offset);
     }
 
     List<Object> state() {
-        return Arrays.asList(partition.leaderReplicaIfLocal().nonEmpty(), partition.getLeaderEpoch(), highWatermark(),
-            log.logEndOffset());
+        return leading.state(partition, highWatermark(), log.logEndOffset(), clock);
     }
 
     /** Kafka leaves it above the end of a log that was truncated, until the next fetch. */

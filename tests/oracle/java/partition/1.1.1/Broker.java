@@ -2,6 +2,7 @@ package highwater;
 
 import java.io.File;
 import java.lang.reflect.Constructor;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
@@ -50,8 +51,7 @@ final class Broker {
     final Partition partition;
     final Log log;
     final Replica replica;
-    int proposals;
-    boolean fails;
+    final Leading leading = new Leading();
     private final LogManager logs;
 
     private final class ZooKeeper extends KafkaZkClient {
@@ -62,8 +62,7 @@ final class Broker {
         @Override
         public Tuple2<Object, Object> conditionalUpdatePath(String path, byte[] data, int version,
             Option<Function3<KafkaZkClient, String, byte[], Tuple2<Object, Object>>> check) {
-            proposals++;
-            return new Tuple2<>(!fails, fails ? -1 : version + 1);
+            return leading.write(new String(data, StandardCharsets.UTF_8), version);
         }
 
         @Override

@@ -24,9 +24,11 @@ import scala.runtime.BoxedUnit;
 final class Release {
     private static final int LOCAL = 1;
 
+    private final Clock clock;
     private final Broker broker;
 
     Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) {
+        this.clock = clock;
         broker = new Broker(LOCAL, folder, clock);
     }
 
@@ -35,7 +37,7 @@ final class Release {
     }
 
     void decide(List<Object> operation) {
-        broker.fails = !(Boolean) operation.get(1);
+        broker.leading.fails = !(Boolean) operation.get(1);
     }
 
     private LeaderAndIsrRequest.PartitionState state(int leader, int leaderEpoch, int partitionEpoch, List<Integer> isr,
@@ -51,16 +53,12 @@ final class Release {
         broker.partition.makeFollower(0, state(leader, leaderEpoch, partitionEpoch, replicas, replicas), 0);
     }
 
-    private static String name(Errors error) {
-        return error == Errors.NOT_LEADER_FOR_PARTITION ? "NOT_LEADER_OR_FOLLOWER" : error.name();
-    }
-
     String append(int count, boolean acksAll) {
         try {
             broker.partition.appendRecordsToLeader(Batches.batch(0, count, 0), true, acksAll ? -1 : 1);
             return null;
         } catch (Exception refused) {
-            return name(Errors.forException(refused));
+            return Leading.name(Errors.forException(refused));
         }
     }
 
@@ -107,7 +105,7 @@ final class Release {
 
     private static Object shown(FetchPartitionData read) {
         if (read.error() != Errors.NONE)
-            return name(read.error());
+            return Leading.name(read.error());
         List<Object> batches = new ArrayList<>();
         for (RecordBatch batch : read.records().batches())
             batches.add(Arrays.asList(batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()));
@@ -121,12 +119,12 @@ final class Release {
         try {
             found = EpochEndOffset.class.getMethod("leaderEpoch").invoke(end);
         } catch (ReflectiveOperationException none) { }
-        return Arrays.asList(name(end.error()), found, end.endOffset());
+        return Arrays.asList(Leading.name(end.error()), found, end.endOffset());
     }
 
     /** As KafkaApis answers a replica. */
     Object latest(long leaderEpoch, boolean client) {
-        if (broker.partition.leaderReplicaIfLocal().isEmpty())
+        if (!Leading.leads(broker.partition))
             return "NOT_LEADER_OR_FOLLOWER";
         return client ? broker.highWatermark() : broker.log.logEndOffset();
     }
@@ -136,15 +134,14 @@ final class Release {
     }
 
     void minIsr(int value) {
-        throw new UnsupportedOperationException();
+        broker.log.config_$eq(Logs.config(Map.of("min.insync.replicas", value)));
     }
 
     String outcome(long offset) {
-        throw new UnsupportedOperationException();
+        return Leading.outcome(broker.partition, offset);
     }
 
     List<Object> state() {
-        return Arrays.asList(broker.partition.leaderReplicaIfLocal().nonEmpty(), broker.partition.getLeaderEpoch(),
-            broker.highWatermark(), broker.log.logEndOffset());
+        return broker.leading.state(broker.partition, broker.highWatermark(), broker.log.logEndOffset(), clock);
     }
 }
