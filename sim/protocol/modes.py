@@ -129,6 +129,7 @@ _HW: Final = Rules(
     hw_needs_min_isr="no",
     min_isr_cap="none",
     hw_needs_epoch="no",
+    hw_at_fetch="every-fetch",
     isr_lag="time",
     lag_at_reelection="fetched",
     unassigned_fetch="empty",
@@ -200,6 +201,7 @@ _KIP320: Final = _KIP320_2_1.override(
     {
         "session_epoch": "every-fetch",
         "hw_needs_epoch": "yes",
+        "hw_at_fetch": "moved-leo",
         "refused_fetch": "ignored",
         "fenced_fetcher": "failed",
         "append_error": "partition-fails",

@@ -196,6 +196,15 @@ class Rules:
             "KIP-320, Kip320.tla against Kip320FirstTry.tla; given by fetch_fencing=leader-epoch in releases",
         ),
     ]
+    hw_at_fetch: Annotated[
+        Literal["every-fetch", "moved-leo"],
+        RuleSpec(
+            "After which fetches of followers a leader looks at the HW: after every one; or only after those that show "
+            "another LEO than the one before, so that a HW that somebody outside the ISR held back goes on standing "
+            "still once it may move.",
+            "Partition.maybeExpandIsr to 2.3; Partition.updateFollowerFetchState (2.4)",
+        ),
+    ]
     isr_lag: Annotated[
         Literal["time", "end-offset"],
         RuleSpec(

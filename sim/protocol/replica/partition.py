@@ -79,6 +79,7 @@ class Partition(ReadableReplica):
         "_dedups",
         "_epoch_at_election",
         "_forgets_refused",
+        "_hw_at_every_fetch",
         "_hw_needs_epoch",
         "_hw_needs_min_isr",
         "_membership",
@@ -124,6 +125,7 @@ class Partition(ReadableReplica):
         self._epoch_at_election = rules.epoch_recorded_at == "election"
         self._asks_controller = rules.isr_update == "alter-partition"
         self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
+        self._hw_at_every_fetch = rules.hw_at_fetch == "every-fetch"
         self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
         self.checks_broker_epochs = rules.stale_fetch == "refused"
         self._refuses_unassigned = rules.unassigned_fetch == "refused"
@@ -289,20 +291,24 @@ class Partition(ReadableReplica):
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
 
-        Its state, then ISR expansion, then the HW (Partition.updateFollowerFetchState). With rule ``hw_needs_epoch`` a
-        follower of another leader epoch teaches nothing.
+        Its state, then ISR expansion, then the HW (Partition.updateFollowerFetchState), which rule ``hw_at_fetch`` may
+        leave out. With rule ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
         """
         state = self.followers.states.get(follower)
         if state is None or (leader_epoch != self.leader_epoch and self._ignores_other_epoch()):
             return
         known = state.leo
         state.fetched(offset, self.log.leo, broker_epoch, now_us)
+        advances_hw = True
         if offset != known:
             self.process.replicated(self, follower, offset)
-            if state.in_isr or not self._maybe_expand(state, moved=True):
-                self.advance_hw(now_us)
-        elif not state.in_isr:
-            self._maybe_expand(state, moved=False)
+        elif self.hw < self.log.leo:
+            self.process.reached(branch(self.rules, "hw_at_fetch"))
+            advances_hw = self._hw_at_every_fetch
+        else:
+            advances_hw = False
+        if (state.in_isr or not self._maybe_expand(state, advances_hw=advances_hw)) and advances_hw:
+            self.advance_hw(now_us)
 
     def check_unassigned(self, offset: int, current_leader_epoch: int, last_epoch: int) -> str:
         """Whether the fetch of a broker that is no follower, as far as this one knows, is refused.
@@ -332,6 +338,8 @@ class Partition(ReadableReplica):
         """Whether a fetch that shows this offset could tell the leader only that the follower is still there."""
         state = self.followers.states.get(follower)
         if state is None or (self._hw_needs_epoch and leader_epoch != self.leader_epoch):
+            return False
+        if self._hw_at_every_fetch and self.hw < self.log.leo:
             return False
         return state.in_isr and state.leo == offset == self.log.leo
 
@@ -389,12 +397,12 @@ class Partition(ReadableReplica):
             if leaving:
                 self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 
-    def _maybe_expand(self, follower: FollowerState, *, moved: bool) -> bool:
+    def _maybe_expand(self, follower: FollowerState, *, advances_hw: bool) -> bool:
         """Propose an ISR with a follower that has reached the HW and may join (Partition.maybeExpandIsr).
 
         Args:
             follower: who may join.
-            moved: whether its LEO is another one than before.
+            advances_hw: whether the HW is looked at after its fetch.
 
         Returns:
             Whether the partition is locked now.
@@ -402,7 +410,7 @@ class Partition(ReadableReplica):
         if self.state.pending or follower.leo < self.hw or not self._membership.may_join(follower, self.epoch_start):
             return False
         members = {*self.state.isr, follower.broker}
-        return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=moved)
+        return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR, KIP-497).

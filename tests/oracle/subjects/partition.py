@@ -373,7 +373,7 @@ class Drawing:
     def _step(self) -> None:
         """One operation; seldom none."""
         rng = self._rng
-        steps = (
+        steps = [
             self._lead,
             self._follow,
             self._truncate,
@@ -382,8 +382,35 @@ class Drawing:
             self._time,
             self._around,
             self._ask,
-        )
-        rng.choices(steps, (5, 3, 2, 18, 32, 16, 17, 7))[0]()
+        ]
+        weights = [5, 3, 2, 18, 32, 16, 17, 7]
+        if not self._kraft:
+            steps.append(self._hold_back)
+            weights.append(1)
+        rng.choices(steps, weights)[0]()
+
+    def _hold_back(self) -> None:
+        """Who cannot join the ISR holds the HW back, until it has had everything too long ago."""
+        rng = self._rng
+        if len(self._others) < 2:
+            return
+        member, outside = rng.sample(self._others, 2)
+        self._leader_epoch += 1
+        self._partition_epoch += 1
+        self._isr = [LOCAL, member]
+        self._leads = True
+        epochs = self._leader_epoch, self._partition_epoch
+        self.case += [["zookeeper", False], ["lead", *epochs, list(self._isr), [LOCAL, *self._others]]]
+        self._fetch_all(outside)
+        self._write()
+        self._fetch_all(member)
+        self.case.append(["wait", rng.choice((9_999, 10_001))])
+        self._fetch_all(rng.choice((member, member, outside)))
+
+    def _fetch_all(self, follower: int) -> None:
+        """A follower shows that it has everything."""
+        self._leos[follower] = self._leo
+        self.case.append(["fetch", follower, self._epochs[follower], self._leo, self._leader_epoch, -1])
 
     def _truncate(self) -> None:
         """To where a batch begins: into one is for subject log."""

@@ -720,8 +720,10 @@ def test_rule_decides_whether_a_refused_fetch_forgets_how_far_a_follower_is() ->
         assert one.followers.states[2].leo == leo
 
 
-def test_a_follower_that_has_not_moved_and_cannot_join_moves_no_hw() -> None:
-    one = partition(Recorder(), HW)
+@pytest.mark.parametrize(("rule", "hw"), [("every-fetch", 1), ("moved-leo", 0)])
+def test_rule_decides_whether_a_follower_that_has_not_moved_and_cannot_join_moves_the_hw(rule: str, hw: int) -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"hw_at_fetch": rule}))
     one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 3), 1, (1, 2, 3)), 0)
     one.follower_fetched(2, 1, 0, 1, 0)
     one.isr_refused("BAD_VERSION", 0)
@@ -729,4 +731,9 @@ def test_a_follower_that_has_not_moved_and_cannot_join_moves_no_hw() -> None:
     one.follower_fetched(3, 1, 1, 1, 0)
     one.follower_fetched(2, 1, 0, 1, LAG_US + 1)
     one.isr_refused("BAD_VERSION", LAG_US + 1)
-    assert one.hw == 0
+    assert one.hw == hw
+    assert f"hw_at_fetch={rule}" in host.probes
+    assert one.knows(3, 1, 1)
+    one.produce(produce(1, acks=1), 0)
+    one.follower_fetched(3, 1, 2, 1, 0)
+    assert one.knows(3, 2, 1) == (rule == "moved-leo")
