@@ -149,9 +149,7 @@ class Driver:
             case "relay":
                 self._leader.do(["copy", *values])
             case "cut":
-                log = self._leader.partition.log
-                holding = (one for one in (*log.below, *log.batches) if one.base_offset <= values[0] <= one.last_offset)
-                self._leader.partition.truncate_to(next((one.base_offset for one in holding), values[0]))
+                self._leader.do(["truncate", *values])
             case "delete":
                 self._leader.partition.advance_log_start(values[0])
             case "own":

@@ -2,12 +2,12 @@
 
 Broker 1 has it, on an empty log. Operations: ``lead leader-epoch partition-epoch isr replicas``, ``follow leader
 leader-epoch partition-epoch replicas``, ``append count acks-all``, ``copy count epoch`` (a follower appends),
-``truncate offset``, ``fetch follower broker-epoch offset leader-epoch last-epoch`` (-1: not given), ``read offset
-leader-epoch`` (a consumer), ``ends leader-epoch epoch``, ``latest leader-epoch client``, ``shrink``, ``wait ms``,
-``broker id state epoch`` (what the metadata say of it: alive, fenced or stopping), ``min-isr value``, ``persist
-leader-epoch partition-epoch`` and ``refuse error`` (the answer to the ISR that was proposed first); up to 2.6 instead
-``zookeeper works`` (whether an ISR can be written from now on). To be seen are the answer, writes with acks=all that
-are done with, epochs, HW, LEO, and of a leader its followers, the ISR and what it proposes.
+``truncate offset`` (to where the batch with it begins), ``fetch follower broker-epoch offset leader-epoch last-epoch``
+(-1: not given), ``read offset leader-epoch`` (a consumer), ``ends leader-epoch epoch``, ``latest leader-epoch client``,
+``shrink``, ``wait ms``, ``broker id state epoch`` (what the metadata say of it: alive, fenced or stopping), ``min-isr
+value``, ``persist leader-epoch partition-epoch`` and ``refuse error`` (the answer to the ISR that was proposed first);
+up to 2.6 instead ``zookeeper works`` (whether an ISR can be written from now on). To be seen are the answer, writes
+with acks=all that are done with, epochs, HW, LEO, and of a leader its followers, the ISR and what it proposes.
 """
 
 from __future__ import annotations
@@ -180,7 +180,9 @@ class Driver:
                 leo = partition.log.leo
                 partition.append_fetched(Batch(leo, leo + count - 1, epoch, 0))
             case "truncate":
-                partition.truncate_to(*values)
+                log = partition.log
+                holding = (one for one in (*log.below, *log.batches) if one.base_offset <= values[0] <= one.last_offset)
+                partition.truncate_to(next((one.base_offset for one in holding), values[0]))
             case "shrink":
                 if partition.is_leader:
                     partition.shrink_isr(host.now_us)

@@ -26,6 +26,7 @@ public final class PartitionSubject implements Subject {
     private final Clock clock = new Clock();
     private final Map<Integer, Registration> brokers = new HashMap<>();
     private final List<long[]> waiting = new ArrayList<>();
+    private final TreeSet<Long> ends = new TreeSet<>();
     private Release partition;
 
     @Override
@@ -33,6 +34,7 @@ public final class PartitionSubject implements Subject {
         clock.nowMs = Clock.START_MS;
         brokers.clear();
         waiting.clear();
+        ends.clear();
         File folder = Folders.next();
         partition = new Release(folder, clock, brokers);
         try {
@@ -40,6 +42,7 @@ public final class PartitionSubject implements Subject {
             for (Object each : operations) {
                 Object answer = answer(Subject.list(each));
                 List<Object> shown = new ArrayList<>();
+                ends.add(partition.logEnd());
                 shown.add(answer);
                 shown.add(completed());
                 shown.addAll(partition.state());
@@ -69,7 +72,7 @@ public final class PartitionSubject implements Subject {
             case "copy":
                 return partition.copy(number(operation, 1), number(operation, 2));
             case "truncate":
-                partition.truncate(Subject.offset(operation.get(1)));
+                truncate(Subject.offset(operation.get(1)));
                 return null;
             case "fetch":
                 return partition.fetch(number(operation, 1), Subject.offset(operation.get(2)),
@@ -97,6 +100,13 @@ public final class PartitionSubject implements Subject {
                 partition.decide(operation);
                 return null;
         }
+    }
+
+    /** To where the batch begins that holds the offset: releases differ in what is left of a part of one. */
+    private void truncate(long offset) throws Exception {
+        Long begins = ends.floor(offset);
+        partition.truncate(begins == null ? 0 : begins);
+        ends.tailSet(partition.logEnd(), false).clear();
     }
 
     /** Writes with acks=all that are done with: up to where, and the error. */
