@@ -109,6 +109,7 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 }
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
+    "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/conformance",
     "producer_snapshots": "two restarts and a truncation to the first: tests/sim/protocol/log/test_producer_state.py",
     "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
