@@ -23,7 +23,7 @@ FOLDER: Final = Path(__file__).parent.parent / "conformance" / "vectors"
 SCHEMA_VERSION: Final = 1
 DRAWN: Final = 3_000
 MOST: Final = 100
-BYTES: Final = 145_000
+BYTES: Final = 100_000
 """Of one file; what would go beyond is left out."""
 CORE: Final = ("/sim/protocol/", "/sim/environment/storage")
 
