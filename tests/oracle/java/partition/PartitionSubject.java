@@ -102,7 +102,7 @@ public final class PartitionSubject implements Subject {
         }
     }
 
-    /** To where the batch begins that holds the offset: releases differ in what is left of a part of one. */
+    /** To where the batch begins that holds the offset: into one is for subject log. */
     private void truncate(long offset) throws Exception {
         Long begins = ends.floor(offset);
         partition.truncate(begins == null ? 0 : begins);
