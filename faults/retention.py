@@ -1,4 +1,4 @@
-"""Retention: the leader deletes its oldest batches; followers learn it as they fetch.
+"""Retention: the leader deletes its oldest batches; followers learn it as they fetch, and keep their segments.
 
 Whole batches, as the deletion of segments does. DeleteRecords can end within one, and a follower that then truncates to
 the log start is stuck for ever: the batch that holds this offset begins below its LEO.
@@ -37,4 +37,8 @@ class Retention(Kind):
         log_start = partition.log.log_start
         before = log_start + (partition.hw - log_start) * fault.value // 1_000
         holding = partition.log.read(before)
-        return cluster.administrator.delete_records(partition, holding[0].base_offset if holding else before)
+        if not cluster.administrator.delete_records(partition, holding[0].base_offset if holding else before):
+            return False
+        partition.log.end_segment(partition.log.log_start)
+        process.storage.delete_segments(cluster.kernel.now_us)
+        return True

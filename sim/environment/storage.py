@@ -71,7 +71,7 @@ class PeriodicFile:
         """The process is gone: no more writes."""
         self._phase_us = -1
 
-    def catch_up(self, value: int, now_us: int) -> None:
+    def catch_up(self, value: int | None, now_us: int) -> None:
         """Account for writes up to now, through which the value was `value`; call before it changes."""
         if self._phase_us < 0:
             return
@@ -102,6 +102,7 @@ class Storage:
     """
 
     __slots__ = (
+        "_log_start_entry",
         "_segment_bytes",
         "_settings",
         "_synced",
@@ -123,8 +124,9 @@ class Storage:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.log = Log()
-        self._written_us: list[int] = []
+        self._written_us: list[int] = []  # Of all data, what lies below the log start first; so for `_synced`.
         self._synced = 0
+        self._log_start_entry: int | None = None
         self._unflushed = 0
         self._segment_bytes = 0
         self.recovery_point = 0
@@ -177,21 +179,31 @@ class Storage:
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.recovery_point = offset
 
-    def truncated(self, removed: int, now_us: int) -> None:
+    def truncated(self, now_us: int) -> None:
         """The newest batches are gone; the recovery point is written at once (LogManager.truncateTo)."""
-        if removed:
-            del self._written_us[-removed:]
-            self._synced = min(self._synced, len(self._written_us))
-        leo = self.log.leo
+        log = self.log
+        del self._written_us[len(log.below) + len(log.batches) :]
+        self._synced = min(self._synced, len(self._written_us))
+        leo = log.leo
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         self.recovery_point_file.content = self.recovery_point
+        self.log_start_moved(now_us)
         self._count_anew()
 
-    def front_dropped(self, dropped: int, previous_start: int, now_us: int) -> None:
-        """The log start moved up; so many batches went with it. Segments stay until retention finds them."""
-        del self._written_us[:dropped]
-        self._synced = max(0, self._synced - dropped)
-        self.log_start_file.catch_up(previous_start, now_us)
+    def log_start_moved(self, now_us: int) -> None:
+        """The log start moved, or the first segment; what it passed stays on disk until `delete_segments`."""
+        self.log_start_file.catch_up(self._log_start_entry, now_us)
+        self._note_log_start()
+
+    def _note_log_start(self) -> None:
+        """A log that begins where its first segment does has no entry (LogManager.checkpointLogStartOffsetsInDir)."""
+        log = self.log
+        self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
+
+    def delete_segments(self, now_us: int) -> None:
+        """Retention deletes what lies below the log start, which never comes back (UnifiedLog.deleteOldSegments)."""
+        self.log.delete_segments()
+        self.log_start_moved(now_us)
 
     # When it ends, and begins again.
 
@@ -199,7 +211,7 @@ class Storage:
         """Account for the checkpoints that the process has written by now."""
         self.hw_file.catch_up(hw, now_us)
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
-        self.log_start_file.catch_up(self.log.log_start, now_us)
+        self.log_start_file.catch_up(self._log_start_entry, now_us)
 
     def process_ended(self, hw: int, now_us: int) -> None:
         """The process is gone: what its checkpoints say now is what the next one finds."""
@@ -221,7 +233,7 @@ class Storage:
         if hw is not None:
             self.hw_file.content = hw
         self.recovery_point_file.content = self.recovery_point
-        self.log_start_file.content = self.log.log_start
+        self.log_start_file.content = self._log_start_entry
         self._mark(broker_epoch)
 
     def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
@@ -259,10 +271,13 @@ class Storage:
         return self._keep(kept)
 
     def _keep(self, kept: int) -> list[Batch]:
-        lost = self.log.batches[kept:]
-        del self.log.batches[kept:]
-        del self.log.lasts[kept:]
+        log = self.log
         del self._written_us[kept:]
+        readable = max(0, kept - len(log.below))
+        lost = log.batches[readable:]
+        del log.batches[readable:]
+        del log.lasts[readable:]
+        del log.below[kept:]
         return lost
 
     def corrupt_tail(self, count: int) -> list[Batch]:
@@ -275,7 +290,7 @@ class Storage:
         """
         if self.clean_shutdown:
             return []
-        lost = self._keep(max(0, len(self._written_us) - count))
+        lost = self._keep(max(self.log.deleted, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
         if lost:
             segments = self.log.segments
@@ -285,8 +300,8 @@ class Storage:
 
     @property
     def synced(self) -> int:
-        """How many batches were fsynced; those after them are in the page cache, or were written back by chance."""
-        return self._synced
+        """How many readable batches were fsynced; those after them are in the page cache, or written back by chance."""
+        return max(0, self._synced - len(self.log.below))
 
     def anew(self) -> Storage:
         """An empty disk in place of this one."""
@@ -318,7 +333,9 @@ class Storage:
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
         reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker whole segments are
         scanned, from the one that holds the recovery point on, and epochs missing from the cache are taken from the
-        batches. In any case the cache is cut to [log start, LEO], which is recomputed from the data.
+        batches. In any case the cache is cut to [log start, LEO], which is recomputed from the data. The log start is
+        what its file says, or where the first segment begins: if the file is out of date, deleted records come back, as
+        far as their segments are there.
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -331,11 +348,9 @@ class Storage:
         known, checkpoint = self.log, self.log_start_file.content or 0
         segments = known.segments
         log = Log(check_first_offset=rules.append_check == "first-offset", log_start=max(checkpoint, segments[0]))
-        log.batches, log.lasts, log.below = known.batches, known.lasts, known.below
         log.segments, log.producers = segments, known.producers
         log.producers.snapshots_reloads = rules.producer_snapshots != "rolled"
-        if checkpoint < known.log_start:  # What was deleted is not found again.
-            log.log_start = max(log.log_start, log.below_end)
+        log.hold([*known.below, *known.batches])
         reaches_start = log.reload()
         recovery_point = self.recovery_point_file.content or 0
         if not clean and rules.overlap_recovery == "fails" and log.misindexed_segment(recovery_point) >= 0:
@@ -361,6 +376,7 @@ class Storage:
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log
+        self._note_log_start()
         self._count_anew()
         return log, epochs, self.hw_file.content or 0
 

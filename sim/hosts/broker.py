@@ -391,7 +391,7 @@ class Broker(Following):
         partition = self.partition
         assert replica is partition is not None
         self._recorder.truncated(self.node, partition, removed)
-        self.storage.truncated(len(removed), self.kernel.now_us)
+        self.storage.truncated(self.kernel.now_us)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
@@ -404,10 +404,10 @@ class Broker(Following):
                 self.wake_consumers()
             self.end_omissions(Fetch)
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost.log_start_moved`."""
         self.end_omissions()
-        self.storage.front_dropped(dropped, previous, self.kernel.now_us)
+        self.storage.log_start_moved(self.kernel.now_us)
         self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
         self.network.changed()  # Where epochs end.
 

@@ -176,7 +176,7 @@ class RecordingHost:
         """See `ReplicaHost`."""
         self.hw_moves.append((replica.name, replica.hw))
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:

@@ -64,7 +64,7 @@ class Host:
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         pass
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         pass
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:

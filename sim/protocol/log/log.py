@@ -6,7 +6,7 @@ in `sim.environment.storage`, which holds the same lists.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from typing import Final
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
@@ -25,7 +25,8 @@ class Log:
     Attributes:
         batches: the batches, oldest first.
         lasts: their last offsets, strictly ascending; the index for look-ups.
-        below: batches that end below the log start and are on disk still: nobody reads them, a restart finds them.
+        below: batches that end below the log start: nobody reads them. A restart finds those that lie in a segment
+            still, and its producers' state remembers the others.
         segments: base offsets of the segments; the first is at or below the log start.
         producers: how much of the log is known of idempotent producers.
         log_start: first offset that may be read.
@@ -137,21 +138,32 @@ class Log:
             self.segments.append(base_offset)
         self.producers.take_snapshot(base_offset)
 
-    def advance_start(self, offset: int) -> int:
-        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more.
-
-        Returns:
-            How many batches that are.
-        """
+    def advance_start(self, offset: int) -> None:
+        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more."""
         if offset <= self.log_start:
-            return 0
+            return
         self.log_start = offset
         gone = bisect_left(self.lasts, offset)
         self.below += self.batches[:gone]
         del self.batches[:gone]
         del self.lasts[:gone]
         self.leo = max(self.leo, offset)
-        return gone
+
+    def end_segment(self, offset: int) -> None:
+        """Let a segment begin at an offset, which no batch spans."""
+        if offset not in self.segments:
+            insort(self.segments, offset)
+
+    def delete_segments(self) -> None:
+        """Delete segments that lie below the log start (UnifiedLog.deleteLogStartOffsetBreachedSegments)."""
+        segments = self.segments
+        while len(segments) > 1 and segments[1] <= self.log_start:
+            del segments[0]
+
+    @property
+    def deleted(self) -> int:
+        """How many of the batches below the log start lie in no segment any more."""
+        return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
     def read(self, offset: int) -> list[Batch]:
         """Whole batches from the one that contains `offset` (or the next after a gap) to the end."""
@@ -192,11 +204,8 @@ class Log:
     @property
     def data_end(self) -> int:
         """Where the data ends: at the LEO, or below it (see `truncate_to`); what lies below the log start counts."""
-        return self.lasts[-1] + 1 if self.lasts else self.below_end
-
-    @property
-    def below_end(self) -> int:
-        """Where the data below the log start ends."""
+        if self.lasts:
+            return self.lasts[-1] + 1
         return self.below[-1].last_offset + 1 if self.below else self.segments[0]
 
     def end_below(self, offset: int) -> int:
@@ -205,6 +214,12 @@ class Log:
         if place:
             return self.lasts[place - 1] + 1
         return max((batch.last_offset + 1 for batch in self.below if batch.last_offset < offset), default=0)
+
+    def hold(self, data: list[Batch]) -> None:
+        """Take data, oldest first; what ends below the log start is not read."""
+        lasts = [batch.last_offset for batch in data]
+        below = bisect_left(lasts, self.log_start)
+        self.below, self.batches, self.lasts = data[:below], data[below:], lasts[below:]
 
     def reload(self) -> bool:
         """Recompute the LEO from the data, as a restart does: they end there, or the last segment, empty, begins there.

@@ -26,8 +26,8 @@ class ReplicaHost(Protocol):
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """The high watermark has a new value, higher or lower than the previous one."""
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
-        """The log start has a new value; so many batches are gone from the front."""
+    def log_start_moved(self, replica: Replica) -> None:
+        """The log start has a new value, higher than the one before."""
 
     def reached(self, probe: int) -> None:
         """A probe was reached (`sim.protocol.probes`)."""
@@ -141,15 +141,15 @@ class Replica:
         """
         log = self.log
         previous, self.hw = self.hw, hw if log.log_start <= hw <= log.leo else self._within_log(hw)
-        began, begins = log.log_start, min(log_start, self.hw)
-        dropped = 0
-        if begins > began:
-            dropped = log.advance_start(begins)
+        begins = min(log_start, self.hw)
+        moves = begins > log.log_start
+        if moves:
+            log.advance_start(begins)
             self.epochs.truncate_from_start(begins)
         if self.hw != previous:
             self.host.hw_moved(self, previous)
-        if begins > began:
-            self.host.log_start_moved(self, began, dropped)
+        if moves:
+            self.host.log_start_moved(self)
 
     def _within_log(self, hw: int) -> int:
         log = self.log

@@ -79,7 +79,7 @@ class Driver:
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost`."""
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost`."""
 
     def reached(self, probe: int) -> None:

@@ -59,14 +59,14 @@ class Driver:
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `ReplicaHost`."""
-        self._storage.truncated(len(removed), 0)
+        self._storage.truncated(0)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost`."""
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost`."""
-        self._storage.front_dropped(dropped, previous, 0)
+        self._storage.log_start_moved(0)
 
     def reached(self, probe: int) -> None:
         """See `ReplicaHost`."""

@@ -88,7 +88,7 @@ class Host:
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost`."""
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
+    def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:

@@ -57,8 +57,8 @@ class Recorder:
     def hw_moved(self, replica: Replica, previous: int) -> None:
         self.calls.append(("hw", previous, replica.hw))
 
-    def log_start_moved(self, replica: Replica, previous: int, dropped: int) -> None:
-        self.calls.append(("log-start", replica.log.log_start, dropped))
+    def log_start_moved(self, replica: Replica) -> None:
+        self.calls.append(("log-start", replica.log.log_start))
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         self.calls.append(("replicated", follower, leo))

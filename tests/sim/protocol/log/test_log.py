@@ -156,10 +156,22 @@ def test_follower_takes_below_its_leo_what_the_checked_offset_allows() -> None:
 def test_the_start_may_lie_inside_a_batch() -> None:
     log = Log()
     log.append_new(0, 4, 0)
-    assert log.advance_start(2) == 0
-    assert log.advance_start(2) == 0
-    assert log.advance_start(4) == 1
-    assert (log.log_start, log.leo, log.batches) == (4, 4, [])
+    for offset in (2, 2, 1):
+        log.advance_start(offset)
+        assert (log.log_start, len(log.batches), log.below) == (2, 1, [])
+    log.advance_start(4)
+    assert (log.log_start, log.leo, log.batches, len(log.below)) == (4, 4, [], 1)
+
+
+def test_segments_are_deleted_if_they_end_at_or_below_the_start() -> None:
+    log = Log()
+    for base in range(4):
+        log.append_new(base, 1, 0)
+        log.end_segment(base)
+    for offset, segments in ((1, [1, 2, 3]), (3, [3]), (4, [3])):
+        log.advance_start(offset)
+        log.delete_segments()
+        assert (log.segments, log.deleted) == (segments, segments[0])
 
 
 def test_truncation_below_the_start_takes_the_start_along() -> None:

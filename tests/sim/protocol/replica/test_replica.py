@@ -51,7 +51,7 @@ def test_the_log_start_moves_no_further_than_the_high_watermark() -> None:
     one = filled(host, {0: 4}, hw=2)
     one.advance_log_start(3)
     one.advance_log_start(1)
-    assert host.calls == [("log-start", 2, 2)]
+    assert host.calls == [("log-start", 2)]
     assert one.epochs.entries == [(0, 2)]
 
 
@@ -64,7 +64,7 @@ def test_high_watermark_and_log_start_of_one_answer_are_taken_before_anybody_hea
     host = Watching()
     one = filled(host, {0: 4}, hw=1)
     one.take(3, 4)
-    assert host.calls == [("hw", 1, 3), ("starts", 3), ("log-start", 3, 3)]
+    assert host.calls == [("hw", 1, 3), ("starts", 3), ("log-start", 3)]
     host.calls.clear()
     one.take(3, 2)
     assert host.calls == []
