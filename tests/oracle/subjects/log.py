@@ -3,9 +3,9 @@
 Operations: ``append count epoch rolls`` (a leader's; whether a new segment begins with it, if the present one holds
 anything), ``send producer producer-epoch sequence count epoch`` (a leader's, of an idempotent producer), ``copy base
 count epoch`` (a follower's), ``truncate offset``, ``truncate-fully offset``, ``hw offset``, ``start offset`` (the log
-start moves up, as far as the HW), ``restart`` (in order), ``crash lost recovery-point start hw`` (so many of the newest
-batches are gone, and the checkpoint files say this). To be seen are the answer, log start, LEO, HW, leader epochs and
-batches.
+start moves up, as far as the HW), ``delete`` (segments below the log start), ``restart`` (in order), ``crash lost
+recovery-point start hw`` (so many of the newest batches are gone, and the checkpoint files say this, which may be out
+of date; 0: nothing). To be seen are the answer, log start, LEO, HW, leader epochs and batches.
 """
 
 from __future__ import annotations
@@ -105,19 +105,17 @@ class Driver:
                 except UnexpectedAppendOffsetError:
                     return "refused"
             case "truncate":
-                replica.truncate_to(*values)
+                self._truncate(*values)
             case "truncate-fully":
                 replica.truncate_fully(*values)
             case "hw":
                 replica.set_hw(*values)
             case "start":
                 replica.advance_log_start(*values)
+            case "delete":
+                self._storage.delete_segments(0)
             case "restart":
-                if self._ends_below(0, replica.log.log_start):
-                    return self._stop("ends below its start")
-                self._storage.process_ended(replica.hw, 0)
-                self._storage.close_cleanly(replica.hw)
-                self._replica = self._load()
+                return self._restart()
             case "crash":
                 return self._crash(*values)
             case _:
@@ -135,6 +133,24 @@ class Driver:
         replica.append_new(0, count, epoch, which)
         return None
 
+    def _truncate(self, offset: int) -> None:
+        log = self._replica.log
+        producers = log.producers
+        known = list(producers.snapshots)
+        self._replica.truncate_to(offset)
+        left = [snapshot for snapshot in producers.snapshots if snapshot in known]
+        if "truncation-without-snapshot" in self._imitated and left != producers.snapshots:
+            producers.reload(log.log_start, left[-1] if left else log.log_start)
+
+    def _restart(self) -> str | None:
+        replica = self._replica
+        if "end-below-log-start" in self._imitated and self._ends_below(0, replica.log.log_start):
+            return self._stop("ends below its start")
+        self._storage.process_ended(replica.hw, 0)
+        self._storage.close_cleanly(replica.hw)
+        self._replica = self._load()
+        return None
+
     def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> str | None:
         storage = self._storage
         if failure := self._failure(lost, recovery_point, start):
@@ -148,18 +164,18 @@ class Driver:
         place = storage.log.misindexed_segment(recovery_point)
         if "rolled-segment-emptied" in self._imitated and 0 <= place < rolled:
             self._empty(place)
-        known = list(storage.epoch_checkpoint.entries)
+        known = [epoch for epoch, since in storage.epoch_checkpoint.entries if since < start]
+        knows_epochs = bool(storage.epoch_checkpoint.entries)
+        begins_anew = self._ends_below(0, start)
         try:
             self._replica = self._load()
         except RecoveryError:
             return self._stop("fails")
         epochs = self._replica.epochs
-        if "epoch-zero-recovered" in self._imitated and not known and epochs.epochs[:1] == [0]:
+        if "epoch-zero-recovered" in self._imitated and not knows_epochs and epochs.epochs[:1] == [0]:
             epochs.truncate_from_start(epochs.starts[1]) if epochs.starts[1:] else epochs.clear()
-        leo = self._replica.log.leo
-        kept = [epoch for epoch, begin in known if begin < leo]
-        if "emptied-log-keeps-epoch" in self._imitated and not epochs.epochs and kept:
-            epochs.assign(kept[-1], leo)
+        if "begun-anew-keeps-epoch" in self._imitated and begins_anew and known:
+            epochs.assign(known[-1], start)
         return None
 
     def _empty(self, place: int) -> None:
@@ -176,17 +192,18 @@ class Driver:
         first, holding = (sum(base <= offset for base in log.segments) for offset in (recovery_point, start))
         if "recovery-below-log-start" in self._imitated and first < holding:
             return "fails"
-        return "ends below its start" if self._ends_below(lost, start) else None
+        below = "end-below-log-start" in self._imitated and self._ends_below(lost, start)
+        return "ends below its start" if below else None
 
     def _ends_below(self, lost: int, start: int) -> bool:
-        """Whether the data that is left, or the segment that it lies in, ends below the log start, as is listed."""
+        """Whether the data that is left, or the segment that it lies in, ends below the log start."""
         log = self._storage.log
-        batches = [*log.below, *log.batches]
+        batches = [*log.below, *log.batches][log.deleted :]
         left = batches[: max(0, len(batches) - lost)]
         end = left[-1].last_offset + 1 if left else 0
         last = batches[-lost].base_offset if 0 < lost <= len(batches) else log.segments[-1]
         segment = max((base for base in log.segments if base <= last), default=0)
-        return "end-below-log-start" in self._imitated and max(end, segment) < start
+        return max(end, segment) < start
 
     def _stop(self, why: str) -> str:
         """Nothing is looked at any more."""
@@ -205,6 +222,8 @@ class Drawing:
         self._ends = [0]
         self._hw = 0
         self._start = 0
+        self._starts = [0]
+        """What a checkpoint may say of the log start."""
         self._sent: dict[int, list[tuple[int, int]]] = {}
         """Of each producer sequences that may come next, with the LEO that they had to come at."""
         self.case: Case = []
@@ -217,7 +236,14 @@ class Drawing:
         """A case."""
         rng = self._rng
         steps = (self._append, self._send, self._copy, self._hw_moves, self._truncate, self._start_moves, self._end)
-        weights = rng.choice(((25, 20, 20, 10, 10, 5, 10), (10, 50, 3, 7, 10, 5, 15), (5, 55, 0, 5, 20, 0, 15)))
+        weights = rng.choice(
+            (
+                (25, 20, 20, 10, 10, 5, 10),
+                (10, 50, 3, 7, 10, 5, 15),
+                (5, 55, 0, 5, 20, 0, 15),
+                (25, 8, 3, 22, 3, 25, 14),
+            )
+        )
         if not self._has_epochs:  # Nor producers, nor any log start but that of a segment.
             weights = (30, 0, 25, 0, 15, 0, 20)
         for _ in range(rng.randint(2, 25)):
@@ -280,6 +306,7 @@ class Drawing:
             self._cut(0)
             self._ends = [offset]
             self._start = self._hw = offset
+            self._starts.append(offset)
             return
         ends = self._ends[-3:] if rng.random() < 0.5 else self._ends
         offset = rng.choice(ends) if rng.random() < 0.8 or not self._has_epochs else rng.randint(0, self._leo + 1)
@@ -291,6 +318,9 @@ class Drawing:
     def _start_moves(self) -> None:
         self._start = self._rng.randint(self._start, max(self._hw, self._start))
         self.case.append(["start", self._start])
+        self._starts.append(self._start)
+        if self._rng.random() < 0.4:
+            self.case.append(["delete"])
 
     def _end(self) -> None:
         rng = self._rng
@@ -303,8 +333,10 @@ class Drawing:
             del self._ends[-lost:]
             self._cut(self._leo)
         recovery_point = rng.choice((0, self._leo, rng.choice(self._ends)))
+        if self._has_epochs and rng.random() < 0.6:
+            self._start = rng.choice(self._starts)
         start = self._start if self._has_epochs else 0
-        self.case.append(["crash", lost, recovery_point, start, rng.choice((0, self._hw))])
+        self.case.append(["crash", lost, recovery_point, start, rng.choice((0, self._hw, rng.randint(0, self._hw)))])
 
 
 def draw(rng: Random, release: str) -> Case:

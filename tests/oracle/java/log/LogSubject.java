@@ -57,6 +57,9 @@ public final class LogSubject implements Subject {
             case "start":
                 log.start(Math.min(Subject.offset(operation.get(1)), log.highWatermark()));
                 return null;
+            case "delete":
+                log.deleteSegments();
+                return null;
             case "restart":
                 return restart();
             case "crash":

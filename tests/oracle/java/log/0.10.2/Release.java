@@ -60,6 +60,10 @@ final class Release {
         throw new UnsupportedOperationException();
     }
 
+    void deleteSegments() {
+        throw new UnsupportedOperationException();
+    }
+
     long start() {
         return log.logStartOffset();
     }

@@ -72,6 +72,12 @@ final class Release extends Appending {
         log.maybeIncrementLogStartOffset(offset);
     }
 
+    /** Below the high watermark as the replica tells it to the log. */
+    void deleteSegments() {
+        log.onHighWatermarkIncremented(highWatermark());
+        log.deleteOldSegments();
+    }
+
     @Override
     long start() {
         return log.logStartOffset();

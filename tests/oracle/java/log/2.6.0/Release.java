@@ -69,6 +69,10 @@ final class Release extends Appending {
         log.maybeIncrementLogStartOffset(offset, ClientRecordDeletion$.MODULE$);
     }
 
+    void deleteSegments() throws Exception {
+        log.deleteOldSegments();
+    }
+
     @Override
     long start() {
         return log.logStartOffset();

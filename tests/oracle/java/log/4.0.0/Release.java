@@ -66,6 +66,10 @@ final class Release extends Appending {
         log.maybeIncrementLogStartOffset(offset, LogStartOffsetIncrementReason.ClientRecordDeletion);
     }
 
+    void deleteSegments() throws Exception {
+        log.deleteOldSegments();
+    }
+
     @Override
     long start() {
         return log.logStartOffset();
