@@ -368,7 +368,7 @@ class Storage:
                         epochs.assign(batch.leader_epoch, batch.base_offset)
             for place in range(first, len(segments)):
                 end = segments[place + 1] if place + 1 < len(segments) else log.leo
-                log.producers.recover_segment(log.log_start, segments[place], log.end_below(end))
+                log.producers.recover_segment(checkpoint, segments[0], segments[place], log.end_below(end))
         if not reaches_start:
             self._begin_anew(log)
             epochs.clear()

@@ -143,6 +143,7 @@ class Log:
         if offset <= self.log_start:
             return
         self.log_start = offset
+        self.producers.log_start = max(self.producers.log_start, offset)
         gone = bisect_left(self.lasts, offset)
         self.below += self.batches[:gone]
         del self.batches[:gone]

@@ -31,14 +31,28 @@ class ProducerState:
         loaded_at: offset of the snapshot that was loaded last: of the batches that end below, only the last one of each
             producer is known.
         known_from: nothing is known of batches that end below: there was no snapshot, and the log was read from there.
+        log_start: the highest that the log had while what is known was collected.
+        loaded_start: so when the snapshot was written and loaded; where deleted producers are forgotten, it has none
+            whose last batch ends below.
         snapshots_reloads: a truncation takes a snapshot, too: rule ``producer_snapshots`` is not ``rolled``.
     """
 
-    __slots__ = ("_last_snapshot", "known_from", "loaded_at", "snapshots", "snapshots_reloads")
+    __slots__ = (
+        "_last_snapshot",
+        "_log_starts",
+        "known_from",
+        "loaded_at",
+        "loaded_start",
+        "log_start",
+        "snapshots",
+        "snapshots_reloads",
+    )
 
     def __init__(self, log_start: int) -> None:
         self.snapshots: list[int] = []
+        self._log_starts: dict[int, int] = {}
         self.loaded_at = self.known_from = log_start
+        self.loaded_start = self.log_start = log_start
         self._last_snapshot = log_start
         self.snapshots_reloads = True
 
@@ -46,6 +60,7 @@ class ProducerState:
         """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end."""
         if offset > self._last_snapshot:
             self.snapshots.append(offset)
+            self._log_starts[offset] = self.log_start
             self._last_snapshot = offset
 
     def reload(self, log_start: int, end: int) -> None:
@@ -60,20 +75,22 @@ class ProducerState:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
         else:
             self.loaded_at = self.known_from = self._last_snapshot = log_start
+        self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
         if self.snapshots_reloads:
             self.take_snapshot(end)
 
-    def recover_segment(self, log_start: int, base: int, end: int) -> None:
+    def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
         """A segment is scanned after an unclean end, with what lies below the log start (LogLoader.recoverSegment).
 
         Args:
-            log_start: where the log begins.
+            log_start: where the log begins by its checkpoint, below the first segment perhaps.
+            first: where the first segment begins.
             base: where the segment begins.
             end: where its data ends.
         """
         self.reload(log_start, base)
         if not self.snapshots:
-            self.known_from = min(self.known_from, base)
+            self.known_from = max(min(self.known_from, base), first)
         self.take_snapshot(base)
         self.take_snapshot(end)
 
@@ -96,12 +113,13 @@ class ProducerState:
         self.reload(log_start, leo)
 
 
-def latest_batches(log: Log, producer_id: int) -> list[Batch]:
+def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False) -> list[Batch]:
     """The last known batches of a producer's latest epoch, newest first and at most `RETAINED` of them.
 
     Args:
         log: whose batches.
         producer_id: whose.
+        forgets_deleted: see `check`; so does a snapshot.
     """
     state = log.producers
     found: list[Batch] = []
@@ -110,6 +128,8 @@ def latest_batches(log: Log, producer_id: int) -> list[Batch]:
             if batch.producer_id != producer_id:
                 continue
             if batch.last_offset < state.known_from or (found and batch.producer_epoch != found[0].producer_epoch):
+                return found
+            if forgets_deleted and batch.last_offset < min(state.loaded_at, state.loaded_start):
                 return found
             if found and not found[-1].base_sequence:  # The producer had been forgotten, and began anew.
                 return found
@@ -136,7 +156,7 @@ def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) ->
         rule ``unknown_producer=refused``.
     """
     producer_id, producer_epoch, base_sequence = sequence
-    known = latest_batches(log, producer_id)
+    known = latest_batches(log, producer_id, forgets_deleted=forgets_deleted)
     if not known or (forgets_deleted and known[0].last_offset < log.log_start):
         return UNKNOWN_PRODUCER_ID if base_sequence else NONE, None
     newest = known[0]

@@ -105,7 +105,7 @@ class Driver:
                 except UnexpectedAppendOffsetError:
                     return "refused"
             case "truncate":
-                self._truncate(*values)
+                replica.truncate_to(*values)
             case "truncate-fully":
                 replica.truncate_fully(*values)
             case "hw":
@@ -132,15 +132,6 @@ class Driver:
             return error or (known and known.base_offset)
         replica.append_new(0, count, epoch, which)
         return None
-
-    def _truncate(self, offset: int) -> None:
-        log = self._replica.log
-        producers = log.producers
-        known = list(producers.snapshots)
-        self._replica.truncate_to(offset)
-        left = [snapshot for snapshot in producers.snapshots if snapshot in known]
-        if "truncation-without-snapshot" in self._imitated and left != producers.snapshots:
-            producers.reload(log.log_start, left[-1] if left else log.log_start)
 
     def _restart(self) -> str | None:
         replica = self._replica
