@@ -574,6 +574,29 @@ def test_retention_deletes_whole_batches() -> None:
         assert world.cluster.machines.storages[1].log.log_start == start
 
 
+@pytest.mark.parametrize(("deletes", "start"), [("retention", 2), ("records", 0)])
+def test_what_retention_deletes_is_gone_and_deleted_records_come_back_if_the_leader_is_killed(
+    deletes: str, start: int
+) -> None:
+    world = World().ready()
+    for _ in range(4):
+        world.write()
+    if deletes == "retention":
+        strike(world, Fault("retention", 0, (LEADER,), value=500))
+    else:
+        leader = world.cluster.leader
+        assert leader is not None
+        assert leader.partition is not None
+        world.cluster.administrator.delete_records(leader.partition, 2)
+    world.run()
+    logs = [world.cluster.machines.storages[broker].log.log_start for broker in (1, 2, 3)]
+    world.cluster.kill(1)
+    world.cluster.start(1)
+    world.run(10)
+    assert logs == [2, 2, 2]
+    assert world.of("recovered", broker=1)[-1]["log_start"] == start
+
+
 def test_nothing_strikes_after_the_stop_and_what_struck_ends() -> None:
     world = World().ready()
     injection = strike(world, Fault("kill", 0, (2,), 2 * SECOND_US))

@@ -193,6 +193,26 @@ def test_rule_decides_which_snapshots_a_load_leaves(keeps_all: bool, known: list
     assert [batch.base_sequence for batch in latest_batches(one, 1)] == known
 
 
+@pytest.mark.parametrize(("forgets_deleted", "known"), [(True, []), (False, [0])])
+def test_a_snapshot_has_no_producer_that_was_forgotten(forgets_deleted: bool, known: list[int]) -> None:
+    one = log((1, 0, 0), NO_SEQUENCE)
+    one.advance_start(2)
+    one.producers.take_snapshot(4)
+    one.log_start = 0  # As after a restart with a checkpoint that is out of date.
+    one.hold([*one.below, *one.batches])
+    one.producers.load(0, 4, [0], keeps_all=False)
+    found = latest_batches(one, 1, forgets_deleted=forgets_deleted)
+    assert [batch.base_sequence for batch in found] == known
+
+
+def test_recovery_reads_a_snapshot_where_the_first_segment_begins_if_the_checkpoint_is_below() -> None:
+    one = log((1, 0, 0), NO_SEQUENCE)
+    one.producers.take_snapshot(2)
+    for checkpoint, snapshots in ((0, [2, 4]), (2, [4])):
+        one.producers.recover_segment(checkpoint, 2, 2, 4)
+        assert one.producers.snapshots == snapshots
+
+
 def test_truncated_batches_are_forgotten() -> None:
     one = leader(Recorder())
     for sequence in (0, 1, 2):
