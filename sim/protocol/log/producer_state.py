@@ -88,8 +88,9 @@ class ProducerState:
             base: where the segment begins.
             end: where its data ends.
         """
+        has_snapshot = any(log_start < offset <= base for offset in self.snapshots)
         self.reload(log_start, base)
-        if not self.snapshots:
+        if not has_snapshot:
             self.known_from = max(min(self.known_from, base), first)
         self.take_snapshot(base)
         self.take_snapshot(end)

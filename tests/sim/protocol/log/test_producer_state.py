@@ -213,6 +213,12 @@ def test_recovery_reads_a_snapshot_where_the_first_segment_begins_if_the_checkpo
         assert one.producers.snapshots == snapshots
 
 
+def test_recovery_reads_nothing_below_the_first_segment() -> None:
+    one = log((1, 0, 0), NO_SEQUENCE)
+    one.producers.recover_segment(1, 2, 2, 4)
+    assert one.producers.known_from == 2
+
+
 def test_truncated_batches_are_forgotten() -> None:
     one = leader(Recorder())
     for sequence in (0, 1, 2):
