@@ -1,5 +1,9 @@
 # What a contributor needs, from a fresh clone: Python 3.11 to 3.13 and make.
 
+# Where Python keeps no bytecode (images of it often say so), each process that a test starts compiles all that it imports:
+# as much again as the tests themselves.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
