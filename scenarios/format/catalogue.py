@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,12 +47,17 @@ def _folder() -> Traversable:
 
 
 def _read(content: Callable[[], bytes], source: str) -> Scenario:
-    from scenarios.format.schema import read  # Imports pydantic, which only this call needs.
-
     try:
         text = content().decode("utf-8-sig")
     except UserError as error:
         raise type(error)(*(f"{source}: {problem}" for problem in error.problems)) from None
     except UnicodeDecodeError:
         raise InputError(f"{source}: not UTF-8 text") from None
+    return _parsed(text, source)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, source: str) -> Scenario:
+    from scenarios.format.schema import read  # Imports pydantic, which only this call needs.
+
     return read(text, source)
