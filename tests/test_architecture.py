@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,13 @@ FILES = {
     for layer in LAYERS
     for file in sorted((ROOT / layer).rglob("*.py"))
 }
-TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 DETERMINISTIC = [name for name in FILES if name.startswith(("sim", "faults", "scenarios.single.convergence"))]
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(FILES[name].read_text(encoding="utf-8"))
+
 
 # Imports.
 
@@ -37,10 +43,13 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-def imports(name: str) -> set[str]:
+@cache
+def imports(name: str) -> frozenset[str]:
     """All that a module imports: own modules by their full names, others by what they are called in the statement."""
-    found = {module for node in ast.walk(TREES[name]) for module in imported(node)}
-    return {next((own for own in (module, module.rpartition(".")[0]) if own in FILES), module) for module in found}
+    found = {module for node in ast.walk(tree(name)) for module in imported(node)}
+    return frozenset(
+        next((own for own in (module, module.rpartition(".")[0]) if own in FILES), module) for module in found
+    )
 
 
 def packages(name: str) -> set[str]:
@@ -169,7 +178,7 @@ HEAVY = {"altair", "jinja2", "vl_convert", "numpy", "scipy", "pandas", "pyspark"
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("highwater", "reports", "sim", "faults"))])
 def test_heavy_packages_are_imported_when_they_are_needed(name: str) -> None:
-    at_import = {module.split(".")[0] for node in statements_run_at_import(TREES[name]) for module in imported(node)}
+    at_import = {module.split(".")[0] for node in statements_run_at_import(tree(name)) for module in imported(node)}
     assert at_import.isdisjoint(HEAVY)
 
 
@@ -187,17 +196,16 @@ FORBIDDEN_MODULES = {"time", "datetime", "uuid", "secrets", "math", "os", "threa
 DANGEROUS_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml"}
 
 
-def calls(name: str) -> Iterator[str]:
+@cache
+def calls(name: str) -> frozenset[str]:
     """What a module calls, as written."""
-    for node in ast.walk(TREES[name]):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
+    return frozenset(ast.unparse(node.func) for node in ast.walk(tree(name)) if isinstance(node, ast.Call))
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
 def test_a_run_knows_no_clock_no_address_and_no_hidden_chance(name: str) -> None:
     assert packages(name).isdisjoint(FORBIDDEN_MODULES)
-    assert set(calls(name)).isdisjoint({"hash", "id", "print", "open", "input"})
+    assert calls(name).isdisjoint({"hash", "id", "print", "open", "input"})
     assert "random" not in packages(name)
 
 
@@ -209,13 +217,13 @@ def test_the_protocol_knows_no_chance_and_no_files(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_are_read_are_never_run(name: str) -> None:
     assert packages(name).isdisjoint(DANGEROUS_MODULES)
-    assert set(calls(name)).isdisjoint({"eval", "exec", "compile", "__import__"})
+    assert calls(name).isdisjoint({"eval", "exec", "compile", "__import__"})
 
 
 @pytest.mark.parametrize("name", [*DETERMINISTIC, "scenarios.single.run", "scenarios.single.workload"])
 def test_compiled_code_hands_no_starred_arguments_to_super(name: str) -> None:
     """mypyc passes them on as one tuple."""
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(tree(name)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."):
             assert not any(isinstance(argument, ast.Starred) for argument in node.args), ast.unparse(node)
             assert None not in {keyword.arg for keyword in node.keywords}, ast.unparse(node)
@@ -272,7 +280,7 @@ class SetIteration(ast.NodeVisitor):
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
 def test_the_order_of_a_set_shows_nowhere(name: str) -> None:
-    assert SetIteration(TREES[name]).found == []
+    assert SetIteration(tree(name)).found == []
 
 
 @pytest.mark.parametrize(
