@@ -55,12 +55,11 @@ def test_a_sweep_has_rows_and_comparisons(swept: hw.Swept) -> None:
         assert Page(shown._repr_html_()).problems == []
 
 
-def test_a_failure_is_shrunk_explained_and_drawn(swept: hw.Swept) -> None:
-    rows = hw.rows(swept.folder, ["mode", "seed", "acks", "violations", "events"]).to_pylist()
-    failed = min((row for row in rows if "committed-loss" in row["violations"]), key=lambda row: row["events"])
-    point = {"acks": failed["acks"]}
-    seed = (swept.folder, failed["mode"], failed["seed"])
-    told = hw.explain(*seed, settings=point, kind="committed-loss", budget_s=3_600)
+def test_a_failure_is_shrunk_explained_and_drawn(tmp_path: Path) -> None:
+    words: dict[str, Any] = {"modes": "kip320", "settings": {"acks": ["1", "all"]}}
+    swept = hw.sweep("sessions", range(50_090, 50_091), tmp_path / "out", processes=1, **words)
+    point = {"acks": "all"}
+    told = hw.explain(swept.folder, "kip320", 50_090, settings=point, kind="committed-loss", budget_s=3_600)
     assert told.shrunk.found.symptom.kind == "committed-loss"
     assert told.shrunk.found.after.batches <= told.shrunk.found.before.batches
     assert any("committed-loss" in sentence.text for sentence in told.story)

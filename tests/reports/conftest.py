@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.cli import main
+from scenarios.sweep import local
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +50,12 @@ def highwater(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Call]
 
     yield call
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def sweeps_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps with --local are done in this process: for tests of what comes of them."""
+    monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,7 @@ def test_a_plan_is_shrunk_and_the_result_is_told_as_json(
     assert Path(call.json["folder"], "plan.json").is_file()
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path) -> None:
     store = tmp_path / "store"
     sweep = ("sweep", "sessions", "--modes", "kip320", "--seeds", "50090..50091", "--output", store, "--local", "1")

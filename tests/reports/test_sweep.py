@@ -14,7 +14,6 @@ from sim.config import NEVER
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
 from tests import named
-from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +127,7 @@ def test_lists_of_values_make_a_grid(highwater: Callable[..., Call], asked: dict
     assert asked["sweep"].scenarios[0].overrides == ("acks=1",)
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_a_grid_is_swept_compared_and_replayed(highwater: Callable[..., Call], tmp_path: Path) -> None:
     flush, age = "log.flush.interval.messages", "metadata.max.age.ms"
     words = ["--modes", "hw", "--set", f"{flush}=never,1", "--set", f"{age}=300000,200000", "--local", 1]
@@ -223,6 +223,7 @@ def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], sw
     assert data == json.loads((swept / "summary.json").read_text())
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_strictness_is_part_of_a_sweep_and_of_its_replays(highwater: Callable[..., Call], tmp_path: Path) -> None:
     words = ["sweep", "canary", "--seeds", "0..2", "--output", tmp_path, "--local", 1]
     strict = highwater(*words, "--modes", "hw", "--strict")
@@ -363,6 +364,7 @@ def test_a_backend_that_cannot_work_is_bad_input(
     assert (call.code, call.err) == (2, "highwater: Spark needs Java 17 or later\n")
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_runs_that_are_given_up_are_named_everywhere(highwater: Callable[..., Call], tmp_path: Path) -> None:
     words = ["sweep", "power", "--modes", "hw", "--seeds", "0..20", "--output", tmp_path, "--local", 1]
     call = highwater(*words, "--set", "sim.event.budget=800")
@@ -383,6 +385,7 @@ def test_runs_that_are_given_up_are_named_everywhere(highwater: Callable[..., Ca
     assert "digest as expected" in replayed.out + replayed.err
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_errors_are_named_beside_n(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,7 +393,6 @@ def test_errors_are_named_beside_n(
         raise ZeroDivisionError
 
     monkeypatch.setattr(ZooKeeper, "end_session", explode)
-    monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
     call = highwater("sweep", "power", "--modes", "hw", "--seeds", "0..8", "--output", tmp_path, "--local", 1)
     (result,) = json.loads((tmp_path / "summary.json").read_text())["results"]
     errors = result["verdicts"]["error"]

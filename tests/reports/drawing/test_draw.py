@@ -227,6 +227,7 @@ def test_perfetto_slices_of_a_thread_lie_in_or_beside_each_other(events: list[di
 # The command line.
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_draw_of_a_scenario_a_store_and_a_plan_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

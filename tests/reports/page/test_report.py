@@ -85,6 +85,7 @@ def test_what_names_hold_is_shown_and_never_obeyed(highwater: Callable[..., Call
     assert "\x1b" not in text
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_a_grid_has_maps_of_its_settings(
     highwater: Callable[..., Call], reported: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_grid_has_maps_of_its_settings(
     assert "power, min.insync.replicas = 1, acks = all: rates" in page.text
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_the_sweep_that_it_names_is_the_one_that_was_done(
     highwater: Callable[..., Call], reported: Callable[..., Page], tmp_path: Path
 ) -> None:

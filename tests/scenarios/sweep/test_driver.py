@@ -137,11 +137,11 @@ def test_seeds_that_are_no_range_are_refused(first: int, end: int) -> None:
 
 def test_rows_do_not_depend_on_processes_and_chunks(tmp_path: Path) -> None:
     run_sweep(POWER, tmp_path / "here", Here(), chunks=1)
-    run_sweep(POWER, tmp_path / "one", LocalBackend(1), chunks=3)
+    run_sweep(POWER, tmp_path / "chunks", Here(), chunks=3)
     run_sweep(POWER, tmp_path / "two", LocalBackend(2))
     expected = store.read_rows(tmp_path / "here")
     assert len(expected["seed"]) == 24
-    assert store.read_rows(tmp_path / "one") == store.read_rows(tmp_path / "two") == expected
+    assert store.read_rows(tmp_path / "chunks") == store.read_rows(tmp_path / "two") == expected
 
 
 def test_progress_counts_what_was_done_before(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ from tests import named
 def report(_):
     print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 
-sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 50)
 run_sweep(sweep, Path(sys.argv[1]), LocalBackend(2), chunks=5, wave_units=10, report=report)
 """
 """A script as users of the library write them: no process may run it again."""
@@ -416,8 +416,8 @@ def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) 
     while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_running, workers))
-    sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
-    assert run_sweep(sweep, output, LocalBackend(2), chunks=3)["runs"] == 200
+    sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 50)
+    assert run_sweep(sweep, output, Here(), chunks=3)["runs"] == 100
 
 
 def row(mode: str = "hw", **changes: Any) -> dict[str, Any]:

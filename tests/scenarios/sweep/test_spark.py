@@ -19,11 +19,11 @@ from scenarios.format.catalogue import load
 from scenarios.sweep import spark, store
 from scenarios.sweep.driver import Interrupted, Progress, run_sweep
 from scenarios.sweep.folder import open_folder
-from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.spark import SparkBackend
 from scenarios.version import build
 from sim.errors import UnavailableError
 from tests import named
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,12 +56,12 @@ def backend(session: SparkSession) -> SparkBackend:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     output = tmp_path_factory.mktemp("local") / "sweep"
-    run_sweep(POWER, output, LocalBackend(2), chunks=4)
+    run_sweep(POWER, output, Here(), chunks=4)
     return store.read_rows(output)
 
 
 @pytest.mark.parametrize("chunks", [3, 17])
-def test_rows_are_those_of_local_processes(
+def test_rows_are_those_of_this_process(
     backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
@@ -76,7 +76,7 @@ def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session
     grid: Grid = {"min.insync.replicas": (1, 2), "unclean.leader.election.enable": (False, True), "acks": ("1", "all")}
     sweep = replace(POWER, end_seed=2, grid=grid)
     run_sweep(sweep, tmp_path / "spark", backend, chunks=3)
-    run_sweep(sweep, tmp_path / "local", LocalBackend(1), chunks=2)
+    run_sweep(sweep, tmp_path / "local", Here(), chunks=2)
     assert store.read_rows(tmp_path / "spark") == store.read_rows(tmp_path / "local")
     frame = session.read.parquet(str(tmp_path / "spark" / "results"))
     assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
@@ -129,14 +129,15 @@ from scenarios.format.catalogue import load
 from scenarios.sweep.spark import SparkBackend
 from scenarios.sweep.driver import run_sweep
 from tests import named
+from tests.scenarios.sweep.here import Here
 
-sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 200)
-run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=25, wave_units=100)
+sweep = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 100)
+run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=10, wave_units=40)
 """
 
 
 def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp_path: Path) -> None:
-    sweep = replace(POWER, end_seed=200)
+    sweep = replace(POWER, end_seed=100)
     output = tmp_path / "output"
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, output], env=environment, stderr=subprocess.DEVNULL)
@@ -147,7 +148,7 @@ def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp
     driver.wait()
     assert store.Store(output).missing
     assert run_sweep(sweep, output, backend, chunks=3)["complete"]
-    run_sweep(sweep, tmp_path / "undisturbed", LocalBackend(2), chunks=4)
+    run_sweep(sweep, tmp_path / "undisturbed", Here(), chunks=4)
     assert store.read_rows(output) == store.read_rows(tmp_path / "undisturbed")
 
 
