@@ -108,7 +108,9 @@ def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
     case = failing("power", "hw", 50_012, "divergence")
     trials = Trials()
     keeper = Keeper(trials, case, symptom(trials.row(case), "divergence"))
-    cured = [repair for repair in repairs(case) if "divergence" not in repair.apply(case).row()["violations_inside"]]
+    soon = {"sim.event.budget": 100_000}  # One of them goes round (KAFKA-10706), and has diverged before that.
+    rows = {repair: repair.apply(case).with_settings(soon).row() for repair in repairs(case)}
+    cured = [repair for repair, row in rows.items() if "divergence" not in row["violations_inside"]]
     assert sorted(cured) == list(keeper.cause) == list(keeper.cause_of(case))
     assert Repair("follower_truncation", "leader-epoch", is_rule=True) in keeper.cause
     assert len(keeper.cause) < keeper.asked < len(list(repairs(case)))

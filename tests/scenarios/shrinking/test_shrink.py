@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,12 +27,17 @@ def shrunk(case: Case, kind: str) -> Shrunk:
     return shrink(case, symptom(trials.row(case), kind), trials)
 
 
+@cache
+def small(scenario: str, mode: str, first: int, kind: str) -> Shrunk:
+    return shrunk(failing(scenario, mode, first, kind), kind)
+
+
 @pytest.mark.parametrize(("scenario", "mode", "first", "kind"), FAILURES)
 def test_a_failure_becomes_small_and_stays_what_it_is(
     scenario: str, mode: str, first: int, kind: str, tmp_path: Path
 ) -> None:
     case = failing(scenario, mode, first, kind)
-    found = shrunk(case, kind)
+    found = small(scenario, mode, first, kind)
     assert found.whole
     assert found.symptom.shown_by(found.case.row())
     trials = Trials()
@@ -59,12 +65,11 @@ def test_a_failure_becomes_small_and_stays_what_it_is(
 
 def test_shrinking_is_deterministic() -> None:
     case = failing("sessions", "kip320", 50_000, "committed-loss")
-    first, second = shrunk(case, "committed-loss"), shrunk(case, "committed-loss")
-    assert first == second
+    assert shrunk(case, "committed-loss") == small("sessions", "kip320", 50_000, "committed-loss")
 
 
 def test_what_is_small_stays_as_it_is() -> None:
-    once = shrunk(failing("sessions", "kip320", 50_000, "committed-loss"), "committed-loss")
+    once = small("sessions", "kip320", 50_000, "committed-loss")
     twice = shrunk(once.case, "committed-loss")
     assert twice.case.key == once.case.key
     assert twice.cause == once.cause
