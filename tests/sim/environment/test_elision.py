@@ -48,9 +48,15 @@ def compared(first: int, end: int, *, all_kinds: bool) -> Compared:
     return compare(scenario_of("chaos", all_kinds=all_kinds), pairs)
 
 
+def differs(*, all_kinds: bool) -> bool:
+    """Whether the history of any of thirty plans does."""
+    return any(compared(seed, seed + 1, all_kinds=all_kinds).differ for seed in range(30))
+
+
 @pytest.mark.parametrize("all_kinds", [False, True])
 def test_histories_of_random_plans_are_equal_with_and_without(all_kinds: bool) -> None:
-    found = compared(0, 60, all_kinds=all_kinds)
+    """`make hunt` tries 20,000."""
+    found = compared(0, 30, all_kinds=all_kinds)
     assert not found.differ
     assert found.idle[0] == 0 < found.idle[1]
 
@@ -134,7 +140,7 @@ def test_mistakes_in_what_is_left_out_show_in_histories(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    assert compared(0, 30, all_kinds=False).differ
+    assert differs(all_kinds=False)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +225,7 @@ def test_what_does_not_end_shows_in_histories(
         quiet = [story(True) == story(False) for story in (learnt, expired)]
     except KeyError:  # A session that was over went on.
         quiet = [False]
-    assert not all(quiet) or compared(0, 30, all_kinds=True).differ
+    assert not all(quiet) or differs(all_kinds=True)
 
 
 def test_what_only_looks_is_a_handler_of_a_host() -> None:
