@@ -214,7 +214,7 @@ class PartitionChangeBuilder:
         if self.election == PREFERRED and self._is_valid(self.replicas[0]):
             return ElectionResult(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
         first = self.designated if self.election == DESIGNATED else self.state.leader
-        for broker in (first, *self.replicas) if first in self.replicas else self.replicas:
+        for broker in (first, *self.replicas):  # The present leader may stay, also outside the assignment.
             if self._is_valid(broker):
                 probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
                 return ElectionResult(broker, unclean=False, probe=probe)

@@ -229,6 +229,11 @@ def test_designated_leader_leads_cleanly_from_the_isr() -> None:
     assert "elected-from-isr" in made.probes
 
 
+def test_a_leader_outside_the_assignment_stays_while_it_is_electable() -> None:
+    made = Made(state(leader=5, isr=(5,)), (2, 5), isr=())
+    assert made.lists == (5, (), (5,), (5,))
+
+
 def test_the_preferred_leader_takes_over() -> None:
     made = Made(state(3), ALL, election=PREFERRED)
     assert made.lists == (1, ALL, (), ())
