@@ -24,14 +24,14 @@ venv: .venv/installed
 	$(PLAIN)
 	touch $@
 
-# The scripted scenarios in all modes that they expect something of, 12,000 drawn runs on Spark, the comparison of four
+# The scripted scenarios in all modes that they expect something of, 8,000 drawn runs on Spark, the comparison of four
 # releases, their report, and one seed explained.
 demo: venv
 	rm -rf store/demo
 	$(BIN)/highwater run $(SCRIPTED)
-	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..3000 --output store/demo
+	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..2000 --output store/demo
 	$(BIN)/highwater compare store/demo --brief
-	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 10 --local 2
+	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 6 --local 2
 	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output store/demo
 	$(BIN)/highwater draw store/demo/shrunk/313-hw/plan.json --output store/demo/313-hw.svg
 	@echo "The report: store/demo/report.html. One seed explained: above, store/demo/shrunk/313-hw and store/demo/313-hw.svg"
