@@ -93,13 +93,15 @@ bench: venv
 	$(BIN)/python -m tests.bench $$(test -e build/compiled/done && echo --against build/compiled)
 
 # An hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
-# violation inside that of kip320 explained by repairs; the independent checker on the failures; 20,000 plans with and
+# violation inside that of kip320 explained by repairs; the independent checker on the failures; 32,000 plans with and
 # without elision; 200 failures without the faults outside their causal past; latencies of 1,000 plans
 # of which something is left out; seeds to the first hit of each known bug.
 hunt: venv
 	$(BIN)/python -m tests.hunt.explained
 	$(BIN)/python -m tests.hunt.reference
 	$(BIN)/python -m tests.hunt.elision
+	$(BIN)/python -m tests.hunt.elision --scenario elr-chaos --modes kraft,elr,elr-4.3,elr-recovery --seeds 8000
+	$(BIN)/python -m tests.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
 	$(BIN)/python -m tests.hunt.causal
 	$(BIN)/python -m tests.hunt.latencies
 	$(BIN)/python -m tests.hunt.finds

@@ -12,7 +12,7 @@ link from outside ends it, too: cuts and pauses in `sim.environment.network.Netw
 So that this is exact, what may be left out depends on nothing else that is under way, whether it is left out or not:
 such messages neither wait for others of their connection nor hold them up
 (`sim.environment.network.Channel.send_beside`), and of what happens at the same microsecond, they and their timers come
-first (`sim.kernel.scheduler.Kernel.call_first`).
+first, in the order of the nodes that they come from (`sim.kernel.scheduler.Kernel.call_first`).
 
 Messages of a round are alike (`sim.kernel.message.ALIKE`), so each round of a fetch takes as long as the one before;
 pings take the median of their link. With ``sim.elision = false`` everything is simulated, and histories are equal.

@@ -211,7 +211,7 @@ class Channel(Gate, Generic[Target]):
         usual_us: median of its latency.
     """
 
-    __slots__ = ("_calls", "_kernel", "_last_us", "_life", "_link", "_queue", "source", "target", "usual_us")
+    __slots__ = ("_calls", "_kernel", "_last_us", "_life", "_link", "_queue", "target", "usual_us")
 
     def __init__(self, network: Network, link: Link, source: int, target: Target, life: Gate) -> None:
         self.source = source

@@ -61,15 +61,17 @@ class Gate:
         open: they do.
         held: where a closed gate puts them; None: they are dropped.
         owner: the node that receives them.
+        source: the node that they come from, itself for its own; 0: none.
         omissions: what that node leaves out at present.
     """
 
-    __slots__ = ("held", "omissions", "open", "owner")
+    __slots__ = ("held", "omissions", "open", "owner", "source")
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
         self.held: Backlog | None = None
         self.owner = owner
+        self.source = max(owner, 0)
         self.omissions: list[Omission] = []
 
 
@@ -112,6 +114,9 @@ CALL: Final = 1
 _RANK: Final = 24
 """Bits of the number of an entry; no run has as many."""
 _NUMBER: Final = (1 << _RANK) - 1
+_SOURCE: Final = 21
+"""Above the bits of a number that no run within its budget of events exceeds: the source of what is `FIRST`."""
+_SOURCES: Final = 7
 SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
 _LAST: Final = 3
@@ -262,8 +267,9 @@ class Kernel:
         self._entries.insert(place, (gate, handler, argument))
 
     def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """`call_at`, before other calls of that time, for what may be left out (`sim.environment.elision`); in kernels
-        that break ties in another way, or do more in `call_at`, only that.
+        """`call_at`, before other calls of that time and in the order of the nodes that such calls come from, for what
+        may be left out (`sim.environment.elision`); in kernels that break ties in another way, or do more in `call_at`,
+        only that.
         """
         if self._does_more:
             self.call_at(at_us, gate, handler, argument)
@@ -277,11 +283,17 @@ class Kernel:
         return None if self._does_more else self._queue, self._entries
 
     def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`."""
+        """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`.
+
+        Those of `FIRST` come in the order of their sources, since which of several that may be left out was scheduled
+        first depends on what is left out.
+        """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, handler)
         number = self.number
         self.number = number + 1
+        if tie == FIRST:
+            number += (gate.source & _SOURCES) << _SOURCE
         queue = self._queue
         key: Key = -((at_us << self._shift) + ((tie - CALL) << _RANK) + number)
         place = place_of(queue, key)
@@ -338,7 +350,9 @@ class Kernel:
             gate, handler, argument = self._entries.pop()
             self.events += 1
             self.now_us = key >> self._shift
-            call = Call(self, watcher, key & _NUMBER, gate, handler)
+            is_first = (key >> _RANK) & _LAST == FIRST
+            number = key & (((1 << _SOURCE) - 1) if is_first else _NUMBER)
+            call = Call(self, watcher, number, gate, handler)
             if gate.open:
                 call(argument)
             elif gate.held is not None:

@@ -61,6 +61,21 @@ def test_histories_of_random_plans_are_equal_with_and_without(all_kinds: bool) -
     assert found.idle[0] == 0 < found.idle[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "mode", "seed", "all_kinds"),
+    [
+        ("elr-chaos", "elr", 1345, True),
+        ("elr-chaos", "kraft", 1916, True),
+        ("reassignments", "elr-repaired", 255, False),
+    ],
+)
+def test_heartbeats_of_one_microsecond_come_in_the_order_of_their_brokers(
+    name: str, mode: str, seed: int, *, all_kinds: bool
+) -> None:
+    """Which of two brokers was unfenced first, and so elected, depended on whose heartbeats had been left out."""
+    assert not compare(scenario_of(name, all_kinds=all_kinds), [(seed, mode)]).differ
+
+
 def test_a_quiet_cluster_costs_nothing() -> None:
     quiet = world(elision=True)
     before = quiet.cluster.kernel.events

@@ -14,6 +14,7 @@ from sim.kernel.scheduler import (
     PastEventError,
     PriorityKernel,
     ShuffledKernel,
+    Watcher,
 )
 from sim.kernel.streams import Stream
 
@@ -43,6 +44,18 @@ def test_time_goes_forward_and_ties_are_first_in_first_out() -> None:
     kernel.run_until(END_US)
     assert made == [(10, 1), (10, 3), (20, 2), (30, 0), (30, 4)]
     assert kernel.now_us == END_US
+
+
+def test_what_comes_first_is_ordered_by_source_and_then_first_in_first_out() -> None:
+    kernel = Kernel()
+    kernel.watcher = Watcher()
+    made: list[object] = []
+    kernel.call_at(10, Gate(1), made.append, "last")
+    for source, name in ((3, "c"), (1, "a"), (2, "b"), (1, "a again")):
+        kernel.call_first(10, Gate(source), made.append, name)
+    kernel.run_until(END_US)
+    assert made == ["a", "a again", "b", "c", "last"]
+    assert [call.number for call in kernel.watcher.calls[:-1]] == [2, 4, 3, 1, 0]
 
 
 def test_the_end_is_included_and_what_comes_later_waits() -> None:
