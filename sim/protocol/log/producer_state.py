@@ -70,14 +70,18 @@ class ProducerState:
             log_start: snapshots at or below are removed.
             end: those above are removed, and one is taken there if reloads take any.
         """
+        self._load_snapshot(log_start, end)
+        if self.snapshots_reloads:
+            self.take_snapshot(end)
+
+    def _load_snapshot(self, log_start: int, end: int) -> None:
+        """Remove the snapshots that are out of range, and load the last of the others."""
         self.snapshots = [offset for offset in self.snapshots if log_start < offset <= end]
         if self.snapshots:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
         else:
             self.loaded_at = self.known_from = self._last_snapshot = log_start
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
-        if self.snapshots_reloads:
-            self.take_snapshot(end)
 
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
         """A segment is scanned after an unclean end, with what lies below the log start (LogLoader.recoverSegment).
@@ -88,9 +92,8 @@ class ProducerState:
             base: where the segment begins.
             end: where its data ends.
         """
-        has_snapshot = any(log_start < offset <= base for offset in self.snapshots)
-        self.reload(log_start, base)
-        if not has_snapshot:
+        self._load_snapshot(log_start, base)
+        if not self.snapshots:
             self.known_from = max(min(self.known_from, base), first)
         self.take_snapshot(base)
         self.take_snapshot(end)

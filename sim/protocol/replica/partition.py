@@ -299,14 +299,12 @@ class Partition(ReadableReplica):
             return
         known = state.leo
         state.fetched(offset, self.log.leo, broker_epoch, now_us)
-        advances_hw = True
-        if offset != known:
+        advances_hw = offset != known
+        if advances_hw:
             self.process.replicated(self, follower, offset)
         elif self.hw < self.log.leo:
             self.process.reached(branch(self.rules, "hw_at_fetch"))
             advances_hw = self._hw_at_every_fetch
-        else:
-            advances_hw = False
         if (state.in_isr or not self._maybe_expand(state, advances_hw=advances_hw)) and advances_hw:
             self.advance_hw(now_us)
 
