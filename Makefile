@@ -17,11 +17,18 @@ PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios rep
 
 venv: .venv/installed
 
-# Once, and again when a requirement changes. Python compiles what is imported; all of it would take as long as installing.
+# Once, and again when a requirement changes. pip builds the wheel of pyspark, which takes as long as all the rest: both
+# at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r .ci/constraints.txt
+	awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
+	$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/others.locked
 	$(PLAIN)
+	$(BIN)/pip check --disable-pip-version-check
+	touch $@
+
+.venv/%.locked:
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/$*.txt
 	touch $@
 
 # The scripted scenarios in all modes that they expect something of, 8,000 drawn runs on Spark, the comparison of four

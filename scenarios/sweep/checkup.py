@@ -16,7 +16,8 @@ from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged
 from scenarios.sweep.folder import clear
 from scenarios.sweep.manifest import DamageError, digest_of
-from scenarios.sweep.store import IDENTITY, RESULTS, Store, is_part, pieces_in, read_json, wave_path, write_json
+from scenarios.sweep.parts import RESULTS, is_part, wave_path
+from scenarios.sweep.store import IDENTITY, Store, pieces_in, read_json, write_json
 from scenarios.sweep.stored import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from scenarios.version import code_version

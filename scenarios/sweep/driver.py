@@ -18,16 +18,8 @@ from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged, split, take, units
 from scenarios.sweep.folder import Folder, clear, open_folder
 from scenarios.sweep.manifest import Manifest
-from scenarios.sweep.store import (
-    RESULTS,
-    Store,
-    differences,
-    pieces_in,
-    read_back,
-    read_json,
-    wave_path,
-    write_json,
-)
+from scenarios.sweep.parts import RESULTS, wave_path
+from scenarios.sweep.store import Store, differences, pieces_in, read_back, read_json, write_json
 from scenarios.sweep.stored import check_run
 from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep

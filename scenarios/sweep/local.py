@@ -6,7 +6,7 @@ from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Final
 
-from scenarios.sweep import store
+from scenarios.sweep import parts
 from scenarios.sweep.units import rows_of
 from scenarios.sweep.workers import Workers
 from sim.errors import UnavailableError
@@ -100,7 +100,7 @@ class LocalBackend:
 
 
 def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequence[Piece], seconds: float) -> None:
-    store.write_part(folder, wave, index, list(rows_of(sweep, pieces, seconds)))
+    parts.write_part(folder, wave, index, list(rows_of(sweep, pieces, seconds)))
 
 
 class _Begun:

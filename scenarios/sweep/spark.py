@@ -26,7 +26,7 @@ import pyarrow as pa
 from scenarios.masking import masked
 from scenarios.single.rows import SCHEMA_VERSION, ddl
 from scenarios.single.run import prepare_process
-from scenarios.sweep import store
+from scenarios.sweep import parts
 from scenarios.sweep.claim import CLAIMS
 from scenarios.sweep.folder import clear
 from scenarios.sweep.java import cache_folder, find_java, shim, write_once
@@ -363,7 +363,7 @@ def _check_folder(spark: SparkSession, folder: Folder) -> None:
     finally:
         found = folder.files(place)
         clear(folder, place)
-    if not any(store.is_part(path.rpartition("/")[2]) for path in found):
+    if not any(parts.is_part(path.rpartition("/")[2]) for path in found):
         raise StorageError(
             f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "
             "needed, or a URI"
@@ -394,8 +394,8 @@ def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: Plan) -> 
         chunks = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
         rows = chunks.mapInArrow(_mapper(sweep, plan, grid), ddl(grid))
         # Spark has no place for a file's own metadata, but keeps a column's.
-        rows = rows.withMetadata("scenario", {store.VERSION_KEY: SCHEMA_VERSION})
-        place = f"{folder.spark_uri}/{store.wave_path(plan.wave)}"
+        rows = rows.withMetadata("scenario", {parts.VERSION_KEY: SCHEMA_VERSION})
+        place = f"{folder.spark_uri}/{parts.wave_path(plan.wave)}"
         rows.write.mode("overwrite").option("compression", "zstd").parquet(place)
 
     return _in_thread(write)
@@ -411,7 +411,7 @@ def _mapper(
     sweep: str, plan: Plan, grid: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     chunks, seconds = list(plan.chunks), plan.task_seconds
-    schema = store.schema(grid)
+    schema = parts.schema(grid)
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_process()
@@ -428,7 +428,7 @@ def _tasks_done(folder: Folder, wave: str) -> int:
     """Committed tasks, as Hadoop's committer shows them where the driver sees the folder."""
     if folder.local is None:
         return 0
-    place = folder.local / store.wave_path(wave)
+    place = folder.local / parts.wave_path(wave)
     with suppress(OSError):
         return sum(1 for pattern in ("_temporary/*/task_*", "part-*") for _ in place.glob(pattern))
     return 0

@@ -8,7 +8,6 @@ ones and refuse newer ones.
 
 from __future__ import annotations
 
-import io
 import json
 from functools import cached_property
 from itertools import pairwise
@@ -20,11 +19,12 @@ import pyarrow.parquet as pq
 
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
-from scenarios.single.rows import COLUMNS, SCHEMA_VERSION, Row
+from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
 from scenarios.sweep import manifest
 from scenarios.sweep.extent import Extent, runs_of
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
+from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
 from scenarios.sweep.stored import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from sim.errors import InputError
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Entry, Folder
     from scenarios.sweep.units import Sweep
 
-VERSION_KEY: Final = "highwater.schema_version"
-RESULTS: Final = "results"
 SEED_END: Final = 1 << 63
 """The end of a range of seeds, which is none of them, may be one more than 64 bits hold."""
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
@@ -47,21 +45,6 @@ IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "
 _MANIFESTS: Final = 5
 """The schema_version that manifests came with."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_ARROW_TYPES: Final[dict[str, pa.DataType]] = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-}
-
-
-def schema(grid: Iterable[str] = ()) -> pa.Schema:
-    """The columns of `scenarios.single.rows` for Arrow."""
-    return _fields(row_columns.names(grid)).with_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
-
-
-def _fields(names: Iterable[str]) -> pa.Schema:
-    return pa.schema([(name, _ARROW_TYPES[row_columns.type_of(name)]) for name in names])
 
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
@@ -115,24 +98,6 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
             yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
 
 
-def wave_path(wave: str) -> str:
-    """Where the parts of a wave are."""
-    return f"{RESULTS}/{wave}"
-
-
-def write_part(folder: Folder, wave: str, chunk: int, rows: Sequence[Row]) -> None:
-    """Write the rows of one chunk; the name depends on the chunk only, so a second try replaces the first."""
-    content = io.BytesIO()
-    grid = [name for name in rows[0] if name not in COLUMNS] if rows else []
-    pq.write_table(pa.Table.from_pylist(list(rows), schema(grid)), content, compression="zstd")
-    folder.write(f"{wave_path(wave)}/part-{chunk:05d}.parquet", content.getvalue())
-
-
-def is_part(name: str) -> bool:
-    """Whether a file in a wave's folder holds rows."""
-    return name.startswith("part-") and name.endswith(".parquet")
-
-
 class Wave:
     """Rows that count: those of a wave, without what an earlier one holds already.
 
@@ -166,7 +131,7 @@ class Wave:
         """
         wanted = row_columns.names(sweep.grid) if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *row_columns.key(sweep.grid)])) if self.beside else wanted
-        fields = _fields(needed)
+        fields = fields_of(needed)
         parts = [self._part(name, digest, fields) for name, digest in self.parts.items()]
         found = pa.concat_tables([fields.empty_table(), *parts])
         return self._alone(found, sweep).select(wanted) if self.beside else found
@@ -436,7 +401,7 @@ class Store:
             table if scenario is None else table.filter(pc.field("scenario") == scenario)
             for _, table in self.tables(needed)
         ]
-        fields = _fields(needed)
+        fields = fields_of(needed)
         found = pa.concat_tables([fields.empty_table(), *parts])
         return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 

@@ -67,14 +67,14 @@ def _events(folder: Path, what: str, scenario: str, mode: str, runs: int) -> dic
 def sweep(name: str, mode: str, seeds: int) -> None:
     """Make and write the rows of the first seeds, as a worker of a sweep does."""
     from scenarios.format.catalogue import load
-    from scenarios.sweep import store
+    from scenarios.sweep import parts
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.units import Sweep, rows_of
     from sim.protocol.modes import mode as mode_named
 
     what = Sweep((load(name),), {name: (mode_named(mode),)}, 0, seeds)
     with tempfile.TemporaryDirectory() as place:
-        store.write_part(open_folder(place), "0", 0, list(rows_of(what.to_text(), [(0, 0, seeds)])))
+        parts.write_part(open_folder(place), "0", 0, list(rows_of(what.to_text(), [(0, 0, seeds)])))
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.sweep import store, units
+from scenarios.sweep import parts, units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Here:
             tick(0)
             self.waves.append(plan)
             for index, chunk in enumerate(plan.chunks):
-                store.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))
+                parts.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))
             yield plan
 
     def close(self) -> None:

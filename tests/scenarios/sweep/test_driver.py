@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Expectation
 from scenarios.single import rows
-from scenarios.sweep import claim, store, summary, units
+from scenarios.sweep import claim, parts, store, summary, units
 from scenarios.sweep import driver as sweep
 from scenarios.sweep.driver import Interrupted, Progress
 from scenarios.sweep.driver import run_sweep as run_whole_sweep
@@ -221,8 +221,8 @@ def test_an_incomplete_range_beside_a_complete_one_is_not_forgotten(tmp_path: Pa
 def test_remains_of_a_dead_driver_are_cleared_away(tmp_path: Path) -> None:
     run_sweep(CANARY, tmp_path, Here(), chunks=1)
     folder = open_folder(tmp_path)
-    store.write_part(folder, "wave=0badc0de-00000", 0, [])
-    store.write_part(folder, "wave=0badcafe-00000", 0, [])
+    parts.write_part(folder, "wave=0badc0de-00000", 0, [])
+    parts.write_part(folder, "wave=0badcafe-00000", 0, [])
     dead = claim.Owner("elsewhere", "", 1, "1", "2026-01-01T00:00:00Z")
     folder.write("claims/0badc0de.json", json.dumps({"state": "working", **asdict(dead)}).encode())
     os.utime(tmp_path / "claims" / "0badc0de.json", (0, 0))
@@ -324,7 +324,7 @@ def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
             self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
         ) -> Iterator[Plan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
-                store.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
+                parts.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
                 yield plan
 
     with pytest.raises(RuntimeError, match=r"rows of canary/hw are missing or there twice"):
@@ -434,7 +434,7 @@ def table(groups: list[dict[str, Any]]) -> pa.Table:
     for group in groups:
         same = {name: value for name, value in group.items() if name != "count_all"}
         rows += [{**whole, "coverage": "", "rounds_1": 0, "rounds_2": 0, "rounds_more": 0, **same}] * group["count_all"]
-    return pa.Table.from_pylist(rows, store.schema())
+    return pa.Table.from_pylist(rows, parts.schema())
 
 
 LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "violations_inside": "divergence"}

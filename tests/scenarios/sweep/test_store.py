@@ -19,7 +19,7 @@ from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, SCHEMA_VERSION, UNKNOWN, Cell, Row
-from scenarios.sweep import store
+from scenarios.sweep import parts, store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.manifest import DamageError
@@ -103,7 +103,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
 def test_rows_come_back_sorted_whatever_the_chunks(output: Path) -> None:
     rows = rows_of(range(4))
     # A wave without a manifest does not count.
-    store.write_part(open_folder(output), "wave=00c0ffee-00000", 0, rows)
+    parts.write_part(open_folder(output), "wave=00c0ffee-00000", 0, rows)
     assert store.read_rows(output) == {name: [row[name] for row in rows] for name in COLUMNS}
     assert list(store.read_rows(output, ["digest", "seed"])) == ["digest", "seed"]
 
@@ -169,17 +169,17 @@ def test_rows_of_one_scenario() -> None:
 
 def test_columns_are_plain(output: Path) -> None:
     found = store.Store(output).table()
-    assert found.schema.equals(store.schema())
+    assert found.schema.equals(parts.schema())
     assert not any(pa.types.is_dictionary(field.type) for field in found.schema)
 
 
 def test_newer_versions_are_refused(tmp_path: Path) -> None:
-    metadata = {store.VERSION_KEY: str(SCHEMA_VERSION + 1)}
+    metadata = {parts.VERSION_KEY: str(SCHEMA_VERSION + 1)}
     content = io.BytesIO()
-    pq.write_table(store.schema().empty_table().replace_schema_metadata(metadata), content)
+    pq.write_table(parts.schema().empty_table().replace_schema_metadata(metadata), content)
     words = f"has schema_version {SCHEMA_VERSION + 1}; this highwater reads up to {SCHEMA_VERSION}"
     with pytest.raises(InputError, match=f"part-0.parquet {words}"):
-        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
     (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": SCHEMA_VERSION + 1}))
     with pytest.raises(InputError, match=f"run.json {words}"):
         store.read_rows(tmp_path)
@@ -195,7 +195,7 @@ def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
     content = io.BytesIO()
     pq.write_table(pa.table({"seed": [1]}), content)
     with pytest.raises(InputError, match="has no schema_version"):
-        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
 
 
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
@@ -253,7 +253,7 @@ def test_a_part_that_lacks_a_column_of_its_version_is_damaged() -> None:
     content = io.BytesIO()
     pq.write_table(pq.read_table(part).drop_columns(["warnings", "digest"]), content)
     with pytest.raises(DamageError, match=r"part-0.parquet has no column warnings, digest"):
-        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), store.schema())
+        store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
 
 
 def test_version_4_tells_modes_with_elr_apart() -> None:
