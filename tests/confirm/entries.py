@@ -63,6 +63,7 @@ ENTRIES: Final = tuple(
         ("elr-outside-assignment", 5, ("4.2.1", "4.3.1")),
         ("reassignment-stuck", 5, ("4.2.1", "4.3.1")),
         ("reassignment-to-one", 5, ("4.1.0", "4.3.1")),
+        ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.3.1")),
     )
     for release in releases
 )
