@@ -32,7 +32,7 @@ import json
 from scenarios.format.catalogue import load, names
 from tests.named import run_row
 modes = {name: ("hw", "kip101") if "hw" in load(name).expect else ("elr", "elr-recovery") for name in names()}
-rows = [run_row(load(name), mode, seed) for name in names() for mode in modes[name] for seed in (1, 2)]
+rows = [run_row(load(name), mode, 1) for name in names() for mode in modes[name]]
 print(json.dumps(rows))
 """
 
@@ -61,8 +61,7 @@ def test_rows_are_the_same_in_every_process_and_under_every_hash_seed() -> None:
 @pytest.mark.parametrize("mode", ["hw", "kip101"])
 @pytest.mark.parametrize("name", names())
 def test_a_run_is_unchanged_by_who_watches_it(name: str, mode: str) -> None:
-    for seed in (1, 2):
-        assert run(load(name), mode, seed, trace=True).row == row_of(name, mode, seed)
+    assert run(load(name), mode, 1, trace=True).row == row_of(name, mode, 1)
 
 
 MACHINE_KINDS = ("pause", "disk-stall", "slow", "lossy", "duplicate", "disk-replaced", "corrupt-tail", "retention")

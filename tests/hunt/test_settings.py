@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -11,8 +12,12 @@ from sim.hosts.zookeeper import ZooKeeper
 from tests.hunt.settings import DRAWN, OWN, Case, drawn_case, first_difference, try_cases
 from tests.named import run_row
 
-CASES = [drawn_case(number) for number in range(1_000)]
 PING, SESSION = "sim.heartbeat.interval.ms", "zookeeper.session.timeout.ms"
+
+
+@cache
+def cases() -> list[Case]:
+    return [drawn_case(number) for number in range(1_000)]
 
 
 def chaos(number: int, **settings: Value) -> Case:
@@ -23,10 +28,10 @@ def chaos(number: int, **settings: Value) -> Case:
 
 
 def test_all_settings_are_drawn_over_their_ranges_in_clusters_of_any_shape() -> None:
-    shapes = {(case.brokers, case.settings["default.replication.factor"]) for case in CASES}
+    shapes = {(case.brokers, case.settings["default.replication.factor"]) for case in cases()}
     assert shapes == {(brokers, factor) for brokers in range(1, 8) for factor in range(1, brokers + 1)}
-    assert {case.name for case in CASES} == set(DRAWN)
-    drawn = {key: {case.settings[key] for case in CASES if key in case.settings} for key in KEYS if key not in OWN}
+    assert {case.name for case in cases()} == set(DRAWN)
+    drawn = {key: {case.settings[key] for case in cases() if key in case.settings} for key in KEYS if key not in OWN}
     for key, values in drawn.items():
         spec = KEYS[key]
         if spec.choices or isinstance(spec.default, bool):
@@ -35,11 +40,11 @@ def test_all_settings_are_drawn_over_their_ranges_in_clusters_of_any_shape() -> 
             assert spec.minimum in values, key
     extremes = [key for key, values in drawn.items() if NEVER in values]
     assert len(extremes) > 25
-    assert [drawn_case(case.number) for case in CASES[:20]] == CASES[:20]
+    assert [drawn_case(case.number) for case in cases()[:20]] == cases()[:20]
 
 
 def test_drawn_settings_end_no_run_and_elision_changes_no_history() -> None:
-    found = try_cases(CASES[:50], event_budget=20_000)
+    found = try_cases(cases()[:50], event_budget=20_000)
     assert found.failures == []
     assert found.counts["equal"] >= 15
     assert found.counts["ok"] + found.counts["violation"] >= 15

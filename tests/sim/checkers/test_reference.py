@@ -54,7 +54,7 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
 def test_agrees_with_the_incremental_checkers_on_random_seeds(power: Scenario, mode: str, chunk: int) -> None:
     seeds = random.Random(f"{mode}:{chunk}")
     seen: set[str] = set()
-    for _ in range(80):
+    for _ in range(60):
         seen |= agrees(power, mode, seeds.getrandbits(40))
     assert {"committed-loss", "exposed-loss", "hw-regression"} <= seen
 
@@ -62,7 +62,7 @@ def test_agrees_with_the_incremental_checkers_on_random_seeds(power: Scenario, m
 @pytest.mark.parametrize("ties", ["fifo", "random", "pct"])
 def test_agrees_under_any_rules_and_settings(power: Scenario, ties: str) -> None:
     stream = random.Random(ties)
-    for _ in range(30):
+    for _ in range(20):
         config = {
             **power.config,
             "sim.event.budget": 100_000,

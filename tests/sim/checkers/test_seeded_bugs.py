@@ -71,6 +71,23 @@ def inside(power: Scenario, rules: dict[str, str] | None = None) -> Iterator[set
         yield set(row["violations_inside"].split(",")) - {""}
 
 
+@pytest.fixture(scope="module")
+def broken_rules(power: Scenario) -> Callable[[str, str], Iterator[set[str]]]:
+    """`inside` with one rule's value, of which no seed is run twice."""
+    found: dict[tuple[str, str], list[set[str]]] = {}
+    ahead: dict[tuple[str, str], Iterator[set[str]]] = {}
+
+    def seeds(rule: str, value: str) -> Iterator[set[str]]:
+        known = found.setdefault((rule, value), [])
+        rest = ahead.setdefault((rule, value), inside(power, {rule: value}))
+        yield from known
+        for kinds in rest:
+            known.append(kinds)
+            yield kinds
+
+    return seeds
+
+
 @pytest.mark.parametrize(
     ("kind", "owner", "name", "broken"),
     [
@@ -115,8 +132,10 @@ def test_a_defect_is_found(
         ("global-loss", "follower_truncation", "high-watermark"),
     ],
 )
-def test_a_rule_with_its_broken_value_is_found(power: Scenario, kind: str, rule: str, broken: str) -> None:
-    assert any(kind in kinds for kinds in inside(power, {rule: broken}))
+def test_a_rule_with_its_broken_value_is_found(
+    broken_rules: Callable[[str, str], Iterator[set[str]]], kind: str, rule: str, broken: str
+) -> None:
+    assert any(kind in kinds for kinds in broken_rules(rule, broken))
 
 
 def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:
