@@ -22,9 +22,12 @@ venv: .venv/installed
 .venv/installed: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv --clear .venv
 	awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
-	$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/others.locked
-	$(PLAIN)
+	$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable
 	$(BIN)/pip check --disable-pip-version-check
+	touch $@
+
+.venv/editable: .venv/others.locked
+	$(PLAIN)
 	touch $@
 
 .venv/%.locked:
