@@ -128,14 +128,14 @@ def test_a_fault_changes_nothing_before_it_strikes(power: Scenario, kind: str) -
     at_us = 220_000_000
     passed = 0
     struck = False
-    for seed in range(2):
+    for seed in range(4):
         before = [step for step in undisturbed(seed)[1] if step["t"] < at_us]
         with planned(also(fault_at(kind, at_us))):
             _, after = traced(power, seed)
         assert [step for step in after if step["t"] < at_us] == before, seed
         passed += len(before)
         struck |= any(step["t"] == at_us for step in after)
-    assert passed > 250
+    assert passed > 500
     assert struck or kind not in ("kill", "session-expiry")
 
 
@@ -156,8 +156,10 @@ def first_failures(scenario: Scenario, mode: str, sort: str, count: int) -> Tall
 @pytest.mark.parametrize(("name", "mode"), [("chaos", "kip101"), ("chaos", "kip320"), ("power", "hw")])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, *, fixed: bool) -> None:
-    tally = first_failures(scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name), mode, LATER, 6)
-    assert tally.failures >= 2
+    tally = first_failures(
+        scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name), mode, LATER, 10
+    )
+    assert tally.failures >= 3
     assert tally.exceptions == []
     assert tally.tried == tally.kept
     assert tally.tried.keys() <= {LATER, IDLE, UNMET}
