@@ -15,6 +15,7 @@ from sim.errors import InputError, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reports.confirm.milestones import Disks
     from reports.confirm.release import Release
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 LIMIT_SECONDS: Final = 240
+ATTEMPTS: Final = 3
 PACE: Final = 5
 
 
@@ -42,7 +44,15 @@ PACE: Final = 5
     type=click.IntRange(10, 3600),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="Give a real run up after so long.",
+    help="Give an attempt up after so long.",
+)
+@click.option(
+    "--attempts",
+    metavar="N",
+    type=click.IntRange(1, 20),
+    default=ATTEMPTS,
+    show_default=True,
+    help="Begin again on a fresh cluster, N times in all, if the story was not brought about or the outcome differs.",
 )
 @click.option(
     "--pace",
@@ -65,14 +75,16 @@ def command(
     keep: Path | None,
     repeat: int,
     limit: int,
+    attempts: int,
     pace: int,
     as_json: bool,
 ) -> int:
     """Act SCENARIO (a name or a .toml file) out on real brokers, and compare with the simulation.
 
-    Exit 0 when both agree, 1 when they do not, 3 when the brokers could not be brought to the story.
+    Exit 0 when both agree, 1 when they differ alike in two attempts, 3 when the brokers could not be brought to the
+    story or did not do the same twice.
     """
-    from reports.confirm import actions, release, training
+    from reports.confirm import actions, milestones, release, training
     from scenarios.single.run import run
 
     chosen = options.scenario(scenario, settings)
@@ -89,13 +101,15 @@ def command(
     story = [line for line in chosen.story if force.fit(line.rules, line.pattern.broker)]
     if hidden := actions.unseen(story):
         ui.note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
-    result = run(chosen, one, 0, rules, trace=True)
+    disks = milestones.Disks()
+    result = run(chosen, one, 0, rules, trace=True, watch=disks.watch)
     if result.row["verdict"] == "error":
         raise InputError(f"{chosen.name}, mode {one.name}: {result.row['error']}")
     training.make_archive(found, ui.note)
     runs = []
     for number in range(1, repeat + 1):
-        runs.append(_real(ui, chosen, found, force, result, _folder(keep, number, repeat), limit, pace))
+        folder = _folder(keep, number, repeat)
+        runs.append(_attempts(ui, chosen, found, force, result, disks, folder, attempts, limit, pace))
         if not as_json:
             _show(ui, chosen, found, one, runs[-1], number, repeat)
     code = exits.worst(run["exit_code"] for run in runs)
@@ -147,12 +161,53 @@ def _rules(scenario: Scenario, mode: Mode, overrides: Mapping[str, str]) -> Rule
     return RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
 
 
+def _attempts(
+    ui: Ui,
+    scenario: Scenario,
+    found: Release,
+    rules: RulesInForce,
+    result: RunResult,
+    disks: Disks,
+    keep: Path | None,
+    attempts: int,
+    limit: int,
+    pace: int,
+) -> dict[str, Any]:
+    """Real runs until one decides, each on a fresh cluster; the last one, with what became of those before it.
+
+    After one that was not brought to the story, the next one has half the pace: what takes too long has more room then.
+    """
+    from reports.confirm.verdict import exit_code
+
+    begin_s = time.monotonic()
+    made: list[dict[str, Any]] = []
+    code = None
+    while code is None:
+        folder = keep / f"attempt-{len(made) + 1}" if keep is not None and made else keep
+        made.append(_real(ui, scenario, found, rules, result, disks, folder, limit, pace))
+        code = exit_code(made, attempts)
+        if code is None:
+            ui.note(f"attempt {len(made)} of {attempts}, pace {pace}: {_said(made[-1])}")
+            if made[-1]["failed"]:
+                pace = max(1, pace // 2)
+    last = made[-1]
+    last["seconds"]["all"] = round(time.monotonic() - begin_s, 1)
+    return {**last, "before": made[:-1], "exit_code": code}
+
+
+def _said(run: Mapping[str, Any]) -> str:
+    """What became of an attempt that does not agree."""
+    differing = ", ".join(row["what"] for row in run["rows"] if not row["agrees"])
+    return f"not brought to the story: {run['failed']}" if run["failed"] else f"differs in {differing}"
+
+
 def _real(
     ui: Ui,
     scenario: Scenario,
     found: Release,
     rules: RulesInForce,
     result: RunResult,
+    disks: Disks,
     keep: Path | None,
     limit: int,
     pace: int,
@@ -163,12 +218,12 @@ def _real(
     begin_s = time.monotonic()
     lines = [line for line in scenario.script if rules.fit(line.rules, None)]
     story = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
-    elr, epochs = rules.mode.elr == "on", found.number >= (0, 11)
+    elr, epochs = rules.mode.elr == "on", not found.truncates_to_hw
     assert result.trace is not None
     batches = _batches(scenario, rules)
-    reached = milestones.milestones(result, lines, story, batches, elr=elr)
+    reached = milestones.milestones(result, lines, story, batches, disks, elr=elr)
     end_us = comparing.script_end_us(result.trace, lines, batches)
-    end = milestones.Milestone(len(comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr)))
+    end = milestones.Milestone(comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr))
     failed, rows, seconds = "", [], {}
     with Processes(keep) as processes:
         actor = acting.Actor(scenario, rules, found, processes, limit, ui.note, pace)
@@ -176,23 +231,23 @@ def _real(
             acted = actor.act(reached, end)
             rows = comparing.compare(result, acted, lines, elr=elr, epochs=epochs)
             seconds = acted.seconds
+            if not all(row.agrees for row in rows):
+                shrunk = comparing.early_exit_from_isr(end.changes, acted.states)
+                failed = "; ".join(filter(None, [*acted.unlike, shrunk]))
         except acting.NotBroughtError as error:
             failed = str(error)
         finally:
             actor.close()
             if keep is not None:
                 _write_transcript(keep, actor.observer.steps)
-    agrees = not failed and all(row.agrees for row in rows)
-    code = exits.INCONCLUSIVE if failed else exits.EXPECTED if agrees else exits.UNEXPECTED
     return {
-        "agrees": agrees,
+        "agrees": not failed and all(row.agrees for row in rows),
         "failed": failed,
         "seconds": {
             **{name: round(one, 1) for name, one in seconds.items()},
             "all": round(time.monotonic() - begin_s, 1),
         },
         "rows": comparing.as_json(rows),
-        "exit_code": code,
     }
 
 
@@ -218,10 +273,13 @@ def _show(
 ) -> None:
     which = f" (run {number} of {repeat})" if repeat > 1 else ""
     where = f"{scenario.name}, Kafka {found.name}, mode {mode.name}{which}"
-    if run["failed"]:
-        ui.line(f"{where}: not brought to the story: {run['failed']}", style="bold")
+    for place, attempt in enumerate(run["before"], start=1):
+        ui.line(f"attempt {place}: {_said(attempt)}")
+    words = {exits.EXPECTED: "confirmed", exits.UNEXPECTED: "NOT confirmed"}
+    undecided = _said(run) if run["failed"] else "undecided: the brokers did not do the same in each attempt"
+    ui.line(f"{where}: {words.get(run['exit_code'], undecided)}, {run['seconds']['all']} s", style="bold")
+    if not run["rows"]:
         return
-    ui.line(f"{where}: {'confirmed' if run['agrees'] else 'NOT confirmed'}, {run['seconds']['all']} s", style="bold")
     ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
     ui.line()
     cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]

@@ -15,9 +15,12 @@ from reports.confirm import files, wire
 from reports.confirm.actions import ACTIONS
 from reports.confirm.clients import Administrator, Clients, Send
 from reports.confirm.cluster import PACE, TOPIC, Cluster
+from reports.confirm.comparing import departs
+from reports.confirm.milestones import ENDS, FAULTS
 from reports.confirm.observer import SEEN, Observer
 from reports.confirm.processes import last_lines
 from reports.confirm.training import archive_of
+from scenarios.format.scenario import Pattern
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
@@ -31,20 +34,22 @@ if TYPE_CHECKING:
     from reports.confirm.milestones import Milestone
     from reports.confirm.processes import Processes
     from reports.confirm.release import Release
-    from scenarios.format.scenario import Pattern, Scenario
+    from scenarios.format.scenario import Scenario
     from sim.history.trace import Shown
 
 _LOOK_S: Final = 0.005
 _BOOT_S: Final = 60.0
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
-_REACH_S: Final = 10.0
+_REACH_S: Final = 30.0
 _MARGIN_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _WHOLE_S: Final = 15.0
 _LEADERLESS_S: Final = 12.0
 _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
+_OUTCOMES: Final = frozenset(("truncate", "settled", "recovered", "lead", "ack", "end-offset"))
+"""Steps by which a protocol decides: one of another outcome comes in the place of what the story tells of."""
 
 
 def in_order(pattern: Pattern) -> Pattern:
@@ -93,6 +98,7 @@ class Acted:
         end_offsets: that the consumer was told.
         batches: batch name -> first record.
         seconds: what the parts took.
+        unlike: in what faults found disks otherwise than in the simulation, by when they were written.
     """
 
     steps: list[Shown] = field(default_factory=list)
@@ -108,6 +114,7 @@ class Acted:
     end_offsets: list[int] = field(default_factory=list)
     batches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    unlike: list[str] = field(default_factory=list)
 
 
 class Actor:
@@ -162,7 +169,7 @@ class Actor:
         self._refused: dict[int, float] = {}
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
-        self._behind = self._in_vain = self._healing = False
+        self._behind = self._otherwise = self._healing = False
         self.acted = Acted()
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
@@ -370,7 +377,7 @@ class Actor:
         self._boot()
         booted_s = time.monotonic()
         self._play(milestones)
-        self._wait(lambda _: len(self.cluster.history.states) >= end.changes, _CHANGES_S)
+        self._wait(lambda _: changes_of(self.cluster.history.states) >= len(end.changes), _CHANGES_S)
         self._wait(lambda _: False, _QUIET_S)
         self._after_script()
         played_s = time.monotonic()
@@ -453,13 +460,16 @@ class Actor:
                 pattern = in_order(line.when)
                 fits = self._fits(pattern)
                 if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
+                    if self._did_otherwise(milestone):
+                        return
                     raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
             if line.after_us:
                 self._pass(self.cluster.paced_ms(line.after_us // 1000) / 1000)
-            self._reach(milestone)
+            self._reach(number, milestone)
             # In the simulation what waits for nothing comes before there is a partition, here when its brokers may
             # have said what the next line waits for.
             begun = begun or line.when is not None or line.after_us > 0
+            since = list(self._seen)
             if begun:
                 self._seen.clear()
             said = " ".join(f"{key}={value}" for key, value in line.params.items())
@@ -468,6 +478,7 @@ class Actor:
                 ACTIONS[line.do](self, line.params)
             except TimeoutError as error:
                 raise NotBroughtError(f"line {number} of the script, do = {line.do!r}: {error}") from None
+            self._note_unlike(number, line.do, milestone, since)
 
     def _fits(self, pattern: Pattern) -> Callable[[Shown], bool]:
         return lambda step: matches(pattern, step, self.batches)
@@ -482,18 +493,96 @@ class Actor:
         end_s = self.cluster.time_s + seconds
         self._wait(lambda _: self.cluster.time_s >= end_s, seconds + _BOOT_S)
 
-    def _reach(self, milestone: Milestone) -> None:
-        """Wait until as much has happened as in the simulation; if in vain, no more: the comparison will tell."""
+    def _reach(self, number: int, milestone: Milestone) -> None:
+        """Wait until as much has happened as in the simulation. If brokers have done something else instead, nothing
+        more is waited for: the comparison will tell.
 
-        def over(_: list[Shown]) -> bool:
-            told = sum(at_us is not None for _, at_us in self.story.met)
-            return changes_of(self.cluster.history.states) >= milestone.changes and told >= milestone.told
-
+        Raises:
+            NotBroughtError: they have done less, and nothing else.
+        """
         # Without a look: what waits until a step was seen and acted on goes on at the second one.
-        if not self._in_vain and not over([]):
-            self._behind = True
-            self._in_vain = not self._wait(over, _REACH_S)
-            self._behind = False
+        if self._otherwise or not self._missing(milestone):
+            return
+        self._behind = True
+        reached = self._wait(lambda _: not self._missing(milestone), _REACH_S)
+        self._behind = False
+        if not reached and not self._did_otherwise(milestone):
+            missing = "; ".join(self._missing(milestone))
+            raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
+
+    def _missing(self, milestone: Milestone) -> list[str]:
+        """What the simulation had come to, and brokers have not."""
+        found = []
+        changes, lines = changes_of(self.cluster.history.states), self._lines_told
+        if changes < len(milestone.changes):
+            wanted = milestone.changes[changes].said()
+            found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
+        if lines < milestone.told:
+            found.append(f"story: {self.story.met[lines][0]!r} has not come")
+        for broker, least in milestone.disks.items():
+            disk = self.cluster.disk(broker)
+            if disk.leo < least.leo and not _was_deleted(self.observer.steps, broker):
+                found.append(f"the log of broker {broker} ends at {disk.leo}, not {least.leo}")
+            if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
+                found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
+        return found
+
+    @property
+    def _lines_told(self) -> int:
+        """How many lines of the story have come true."""
+        return sum(at_us is not None for _, at_us in self.story.met)
+
+    def _did_otherwise(self, milestone: Milestone) -> bool:
+        """Whether brokers decided something else than the simulation. From then on nothing is waited for, and what is
+        missing does not mean that the story was not brought about.
+        """
+        steps, lines = self.observer.steps, self._lines_told
+        since_us = self.story.met[lines - 1][1] if lines else 0
+        following = self.story.patterns[lines] if lines < len(self.story.patterns) else None
+        late = [step for step in steps if step["t"] > (since_us or 0)]
+        shrunk = {
+            broker
+            for broker, wanted in milestone.disks.items()
+            if self.cluster.disk(broker).leo < wanted.leo and _was_truncated(steps, broker)
+        }
+        self._otherwise = (
+            self._otherwise
+            or departs(milestone.changes, self.cluster.history.states)
+            or bool(shrunk)
+            or (following is not None and any(self._is_other(following, step) for step in late))
+        )
+        return self._otherwise
+
+    def _is_other(self, pattern: Pattern, step: Shown) -> bool:
+        """Whether a step is what a line of the story tells of, with another outcome."""
+        same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
+        return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
+
+    def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
+        """Note in what a line found disks otherwise than in the simulation, by when they were written: what follows may
+        differ because of that.
+
+        Args:
+            number: of the line.
+            do: what it did.
+            milestone: what the simulation had come to.
+            since: what had happened since the line before.
+        """
+        if self._otherwise or do not in FAULTS:
+            return
+        unlike = self.acted.unlike
+        for broker, wanted in milestone.left.items():
+            disk = self.cluster.disk(broker)
+            early = any(_appends(step, broker) and step["last"] >= wanted.leo for step in since)
+            if disk.leo > wanted.leo and early:
+                unlike.append(
+                    f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
+                )
+            hw_decides = broker in milestone.ended and self.cluster.release.truncates_to_hw
+            if hw_decides and disk.hw != wanted.hw:
+                unlike.append(
+                    f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
+                )
 
     def _after_script(self) -> None:
         acted = self.acted
@@ -509,7 +598,7 @@ class Actor:
             number: ReplicaFiles(
                 files.read_log(node.log_folder),
                 files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
-                files.offset_in_checkpoint(node.data / "replication-offset-checkpoint", TOPIC),
+                self.cluster.hw_file(number),
                 node.alive if end else self.observer.is_settled(node),
             )
             for number, node in self.cluster.brokers.items()
@@ -564,8 +653,39 @@ class Actor:
             return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
 
         self._wait(everywhere, _LEADERLESS_S)
-        interval_ms = self.cluster.paced_ms(integer(self.config, "replica.high.watermark.checkpoint.interval.ms"))
-        self._wait(lambda _: False, interval_ms / 1000 + _MARGIN_S)  # The HW files tell how far logs must be equal.
+
+        def committed(_: list[Shown]) -> bool:
+            disks = [self.cluster.disk(broker) for broker in self.cluster.history.states[-1].isr]
+            return all(disk.hw == disk.leo for disk in disks)
+
+        # The HW files tell how far logs must be equal.
+        self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
+
+
+def _appends(step: Shown, broker: int) -> bool:
+    return bool(step["step"] == "append" and step["broker"] == broker)
+
+
+def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether a broker's log was deleted and has got nothing since, as when its replica is removed."""
+    kinds = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
+    return next((kind == "deleted" for kind in kinds if kind in ("append", "deleted")), False)
+
+
+def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether the last that happened to a broker's log is a truncation that removed something."""
+    end: int | None = None
+    lost = ("deleted", *ENDS[1:])
+    for step in reversed(steps):
+        if step.get("broker") != broker or step["step"] not in ("append", "truncate", *lost):
+            continue
+        if end is None and step["step"] == "truncate":
+            end = step["offset"]
+        elif end is None or step["step"] in lost:
+            return False
+        elif step["step"] == "append" and int(step["last"]) >= end:
+            return True
+    return False
 
 
 def changes_of(states: Sequence[State]) -> int:

@@ -50,7 +50,7 @@ class Send:
         offset: where it was acknowledged; None: not yet.
         by: who acknowledged it.
         sequence: what an idempotent producer gave it.
-        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`.
+        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`; so for `is_retry`.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Send:
     by: int = 0
     sequence: Sequence = NO_SEQUENCE
     rewritten: bool = False
+    is_retry: bool = False
 
 
 class Clients:
@@ -116,9 +117,9 @@ class Clients:
                     if self._is_over(send, leader):
                         return
             self._closed.wait(_RETRY_S)
-        if self._sequences is not None:
+        if self._sequences is not None and send.sequence != NO_SEQUENCE:
             with self._turn:
-                self._sequences.leave(send, given_up=True)
+                self._sequences.expired(send)
 
     def _is_over(self, send: Send, leader: int) -> bool:
         """Send a batch to a leader, if its sequence is next; whether it is not to be sent again."""
@@ -128,10 +129,13 @@ class Clients:
                 sequences = self._sequences = self._sequences or ProducerSequences(
                     self._rules, self._new_producer_id, lambda _id, _epoch: None
                 )
+                sequences.resolve()
+                if sequences.is_dead:
+                    return True
                 if not sequences.may_send(send):
                     return False
-                if sequences.leave(send, given_up=False):
-                    return True
+                if send.acks:
+                    sequences.assign(send)
             told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
         except wire.RETRIABLE as failure:
             self._refused(send, str(failure))
@@ -141,8 +145,13 @@ class Clients:
         answer = told.responses[0].partition_responses[0]
         if answer.error_code:
             self._refused(send, f"error {answer.error_code}")
+            if sequences is None:
+                return False
             error = _SEQUENCE_ERRORS.get(answer.error_code, "")
-            return sequences is not None and not sequences.refused(send, error, answer.log_start_offset)
+            if sequences.may_retry(send, error, answer.log_start_offset):
+                return False
+            sequences.failed(send, error)
+            return True
         send.offset, send.by = answer.base_offset, leader
         if sequences is not None:
             sequences.completed(send, answer.base_offset)
@@ -151,6 +160,7 @@ class Clients:
         return True
 
     def _refused(self, send: Send, problem: str) -> None:
+        send.is_retry = True
         self._observer.tell("refused", record=send.first_id, by=self._leader, problem=problem)
         self._leader = 0
 

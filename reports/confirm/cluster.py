@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.confirm import files, processes
+from reports.confirm.files import Disk
 from reports.confirm.history import MetadataHistory, ZooKeeperHistory
 from reports.confirm.proxy import CONTROL, Proxies
-from scenarios.sweep.java import cache_folder
+from scenarios.sweep.java import cache_folder, put
 from sim.config import NEVER, Value, integer
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ PACE: Final = 5
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
+_HW_INTERVAL: Final = "replica.high.watermark.checkpoint.interval.ms"
 _PLAIN: Final = (
     "min.insync.replicas",
     "unclean.leader.election.enable",
@@ -49,7 +51,7 @@ _FLOORS_MS: Final = {
     "replica.fetch.wait.max.ms": 100,
     "replica.fetch.backoff.ms": 200,
     "replica.socket.timeout.ms": 1_000,
-    "replica.high.watermark.checkpoint.interval.ms": 300,
+    _HW_INTERVAL: 300,
     "log.flush.offset.checkpoint.interval.ms": 1_000,
     "log.flush.start.offset.checkpoint.interval.ms": 1_000,
     "zookeeper.session.timeout.ms": 3_000,
@@ -60,6 +62,8 @@ _FLOORS_MS: Final = {
     "unclean.leader.election.interval.ms": 1_000,
 }
 """Times that follow the pace, and the shortest that JVMs on a busy machine can keep."""
+_START_MS: Final = 15_000
+"""What a process of Java may take on a busy machine from its start until it serves."""
 _FIXED: Final = {
     "num.network.threads": 1,
     "num.io.threads": 2,
@@ -248,13 +252,34 @@ class Cluster:
     def _settings(self, broker: int | None) -> dict[str, object]:
         config = {**self.config, **self._broker_config.get(broker or 0, {})}
         found: dict[str, object] = {key: _text(config[key]) for key in _PLAIN}
-        for key, floor in _FLOORS_MS.items():
-            value = integer(config, key)
-            found[key] = max(min(floor, value), self.paced_ms(value))
+        for key in _FLOORS_MS:
+            found[key] = self._time_ms(config, key)
         found["leader.imbalance.check.interval.seconds"] = max(
             1, integer(config, "leader.imbalance.check.interval.seconds") // self._pace
         )
         return found
+
+    def _time_ms(self, config: Mapping[str, Value], key: str) -> int:
+        """A setting that follows the pace. Where HW files decide what is truncated, none may be written because a
+        process takes longer to start than in the simulation.
+        """
+        value = integer(config, key)
+        held_ms = _START_MS if key == _HW_INTERVAL and self.release.truncates_to_hw else 0
+        return max(min(_FLOORS_MS[key], value), self.paced_ms(value)) + held_ms
+
+    @property
+    def hw_interval_ms(self) -> int:
+        """How often brokers write their HW files."""
+        return self._time_ms(self.config, _HW_INTERVAL)
+
+    def disk(self, number: int) -> Disk:
+        """What a broker's disk holds."""
+        leo = files.log_end(self.node(number).log_folder)
+        return Disk(leo, min(leo, self.hw_file(number) or 0))
+
+    def hw_file(self, number: int) -> int | None:
+        """What a broker's HW file says of the partition, if anything."""
+        return files.offset_in_checkpoint(self.node(number).data / "replication-offset-checkpoint", TOPIC)
 
     def _broker_properties(self, node: Node) -> dict[str, object]:
         names = "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
@@ -336,10 +361,7 @@ class Cluster:
         made = work / "data" / "bootstrap.checkpoint"
         if not made.is_file():
             raise RuntimeError(f"formatting failed: {processes.last_lines(work / 'format.log')}")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}")
-        shutil.copy(made, partial)
-        partial.replace(kept)
+        put(kept, made.read_bytes())
         return kept
 
     def _prepare_zookeeper(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.confirm.history import State
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import matches
 from sim.config import integer
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from reports.confirm.acting import Acted, ReplicaFiles
-    from reports.confirm.history import State
     from scenarios.format.scenario import ScriptLine
     from scenarios.single.run import RunResult
     from sim.history.trace import Shown
@@ -236,6 +236,37 @@ def orders_of_joining(simulated: Sequence[Change], real: Sequence[Change]) -> se
             found.update(range(start + 1, place))
             start = place
     return found
+
+
+def departs(simulated: Sequence[Change], states: Iterable[State]) -> bool:
+    """Whether the partition has gone through another state than the simulated one, as far as both have come."""
+    real = real_changes(states, elr=any(change.elr is not None for change in simulated))
+    free = orders_of_joining(simulated, real)
+    return any(
+        one != other
+        and place not in free
+        and not (place and _joins(simulated[place - 1], one) and _joins(real[place - 1], other))
+        for place, (one, other) in enumerate(zip(simulated, real, strict=False))
+    )
+
+
+def early_exit_from_isr(simulated: Sequence[Change], states: Sequence[State]) -> str:
+    """Who left the ISR where brokers first depart from the simulation, if that is all that happens there; empty
+    otherwise. How long a follower may lag, or a session last, is a matter of time.
+    """
+    elr = any(change.elr is not None for change in simulated)
+    for place, after in enumerate(states):
+        if not departs(simulated, states[: place + 1]) and len(real_changes(states[: place + 1], elr=elr)) <= len(
+            simulated
+        ):
+            continue
+        before = states[place - 1] if place else State()
+        gone = set(before.isr) - set(after.isr)
+        same = (before.leader, before.replicas) == (after.leader, after.replicas)
+        if not gone or not same or not set(after.isr) < set(before.isr):
+            return ""
+        return f"the ISR shrank from {_brokers(before.isr)} to {_brokers(after.isr)} under leader {after.leader}"
+    return ""
 
 
 def _joins(before: Change, after: Change) -> bool:

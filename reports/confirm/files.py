@@ -40,6 +40,20 @@ class Stored:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What a broker's disk holds of the partition.
+
+    Attributes:
+        leo: where the log ends.
+        hw: what a process that starts takes from ``replication-offset-checkpoint``: 0 without an entry, and no more
+            than the log holds.
+    """
+
+    leo: int = 0
+    hw: int = 0
+
+
 def key_of(name: str) -> bytes:
     """The key of all records of a batch."""
     return name.encode()
@@ -110,6 +124,12 @@ def segments(folder: Path) -> list[Path]:
 def read_log(folder: Path) -> list[Stored]:
     """The batches of a log; empty where there is none."""
     return [batch for segment in segments(folder) for batch in batches_in(_bytes(segment))]
+
+
+def log_end(folder: Path) -> int:
+    """Where a log ends. One that was emptied ends where its segment begins."""
+    log, names = read_log(folder), segments(folder)
+    return max(log[-1].last_offset + 1 if log else 0, int(names[-1].stem) if names else 0)
 
 
 def _bytes(path: Path) -> bytes:

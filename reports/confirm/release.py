@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
 _FIRST_KRAFT_ONLY: Final = (3, 9)
 """From this release on clusters run with KRaft here; older ones with ZooKeeper."""
+_FIRST_WITH_EPOCHS: Final = (0, 11)
+"""From this release on records have leader epochs, and followers truncate by them (KIP-101)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Release:
     def kraft(self) -> bool:
         """Whether its control plane is KRaft."""
         return self.number >= _FIRST_KRAFT_ONLY
+
+    @property
+    def truncates_to_hw(self) -> bool:
+        """Whether a follower truncates to what its HW file said when it started, for want of leader epochs."""
+        return self.number < _FIRST_WITH_EPOCHS
 
     @property
     def class_path(self) -> str:

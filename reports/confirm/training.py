@@ -14,7 +14,7 @@ from reports.confirm.observer import Observer
 from reports.confirm.processes import Processes
 from reports.confirm.scripted_control import wait_for_zookeeper
 from reports.kafka import releases
-from scenarios.sweep.java import cache_folder
+from scenarios.sweep.java import cache_folder, put
 from sim.config import resolve
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ def make_archive(release: Release, note: Callable[[str], None]) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 node.process.wait(_END_S)
             if made.is_file():
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                partial = kept.with_suffix(f".{processes.folder.name}")
-                partial.write_bytes(made.read_bytes())
-                partial.replace(kept)
+                put(kept, made.read_bytes())
         finally:
             cluster.close()
 

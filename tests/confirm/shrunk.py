@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.confirm.observer import SEEN
+from reports.exits import INCONCLUSIVE
 from scenarios.format.catalogue import load
 from scenarios.format.schema import read
 from scenarios.single.run import run
@@ -141,6 +142,8 @@ def act(path: Path, release: str, pace: int) -> tuple[str, dict[str, Any]]:
     acted = told["runs"][0]
     if acted["failed"]:
         return f"not brought to the story: {acted['failed']}", told
+    if told["exit_code"] == INCONCLUSIVE:
+        return "undecided: attempts were not the same twice", told
     rows = [row for row in acted["rows"] if not row["agrees"]]
     verdict = next(row for row in acted["rows"] if row["what"] == "verdict")
     same = "the same verdict" if verdict["agrees"] else f"verdict {verdict['real']}"

@@ -228,6 +228,49 @@ def test_who_joins_first_does_not_count_and_everything_else_does(
     assert comparing.orders_of_joining(simulated, real) == free
 
 
+@pytest.mark.parametrize(
+    ("real", "departs"),
+    [
+        ([State(1, 4, ALL)], False),
+        ([State(1, 4, ALL), State(1, 4, WITH_2), State(2, 5, WITH_2)], False),
+        ([State(1, 4, ALL), State(1, 4, WITH_3)], True),
+        ([State(1, 4, ALL), State(1, 4, WITH_2), State(1, 5, WITH_2)], True),
+    ],
+)
+def test_brokers_depart_from_the_simulation_by_another_state_and_not_by_being_late(
+    real: list[State], departs: bool
+) -> None:
+    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    assert comparing.departs([*simulated, comparing.Change(2, 1, WITH_2, None, None)], real) == departs
+
+
+LED = State(1, 4, ALL, replicas=ALL)
+
+
+@pytest.mark.parametrize(
+    ("real", "told"),
+    [
+        ([LED, replace(LED, isr=WITH_2)], ""),
+        ([LED, replace(LED, isr=WITH_3)], "the ISR shrank from 1 2 3 to 1 3 under leader 1"),
+        ([LED, replace(LED, isr=WITH_2), replace(LED, isr=ALONE)], "the ISR shrank from 1 2 to 1 under leader 1"),
+        ([LED, replace(LED, isr=WITH_2), LED], ""),
+        ([LED, replace(LED, isr=WITH_3, leader=3)], ""),
+        ([LED, replace(LED, isr=WITH_3, replicas=WITH_3)], ""),
+        ([LED, replace(LED, isr=WITH_2, leader=2), replace(LED, isr=(2,), leader=2)], ""),
+    ],
+)
+def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[State], told: str) -> None:
+    """Unless something else happens before it or with it."""
+    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    assert comparing.early_exit_from_isr(simulated, real) == told
+
+
+def test_who_joins_first_is_no_departure() -> None:
+    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
+    assert not comparing.departs(simulated, [State(1, 0, ALONE), State(1, 0, WITH_3)])
+    assert comparing.departs(simulated, [State(1, 0, ALL), State(1, 0, WITH_3)])
+
+
 def test_a_new_leader_epoch_alone_is_a_change() -> None:
     """In 4.2.1 a reassignment that removes a replica completes with a new leader epoch, and the ISR as it was."""
     result = run(load("reassignment-stuck"), mode("elr"), 0, trace=True)

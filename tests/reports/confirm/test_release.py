@@ -40,6 +40,11 @@ def test_the_control_plane(name: str, kraft: bool) -> None:
     assert Release(name, ()).kraft == kraft
 
 
+@pytest.mark.parametrize(("name", "to_hw"), [("0.10.2.2", True), ("0.11.0.0", False), ("1.1.1", False)])
+def test_the_releases_that_truncate_to_their_hw_files(name: str, to_hw: bool) -> None:
+    assert Release(name, ()).truncates_to_hw == to_hw
+
+
 def libraries(folder: Path, version: str = "4.5.0-SNAPSHOT") -> Path:
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / "kafka-clients-x.jar", "w") as jar:

@@ -1,0 +1,41 @@
+"""What the attempts to act a story out decide.
+
+One difference may be a matter of when things came: processes of Java on a busy machine are not as punctual as the
+simulation. What Kafka does otherwise, it does again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reports import exits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def exit_code(made: Sequence[Mapping[str, Any]], attempts: int) -> int | None:
+    """The exit code that attempts lead to; None if another one is needed.
+
+    A difference counts when a second attempt shows the same one, or when there is only one attempt. If an attempt
+    agrees and another one differs, timing decides, and nothing is confirmed.
+
+    Args:
+        made: the attempts, in order.
+        attempts: how many there may be.
+    """
+    last, *before = reversed(made)
+    if last["agrees"]:
+        return exits.INCONCLUSIVE if any(_differences(one) for one in before) else exits.EXPECTED
+    if attempts == 1 and not last["failed"]:
+        return exits.UNEXPECTED
+    if any(_differences(one) & _differences(last) for one in before):
+        return exits.UNEXPECTED
+    return exits.INCONCLUSIVE if len(made) == attempts else None
+
+
+def _differences(attempt: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """What differs, and how it is on brokers, if the story was brought about."""
+    if attempt["failed"]:
+        return set()
+    return {(row["what"], row["real"]) for row in attempt["rows"] if not row["agrees"]}
