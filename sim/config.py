@@ -129,7 +129,16 @@ KEYS: Final[dict[str, Key]] = {
     "sim.record.budget": Key(
         1_000_000,
         "records after which a run is given up as exhausted: those that enter logs, each replica's, that consumers are "
-        "shown, and that brokers replay of the metadata log",
+        "shown, that are committed to the metadata log, that brokers replay of it, and that end offsets which went "
+        "back are about",
+        minimum=1,
+        maximum=10_000_000,
+    ),
+    "sim.state.budget": Key(
+        500_000,
+        "objects that a run may hold before it is given up as exhausted: batches to send, faults (a planned one counts "
+        "as 50), calls that are scheduled or held back (each as 4), subjects of messages, and steps, decisions and "
+        "findings that are kept",
         minimum=1,
         maximum=10_000_000,
     ),
@@ -148,19 +157,21 @@ FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What Kafka needs of several settings to start.
+    """What Kafka or its clients need of several settings.
 
     Attributes:
         keys: of which settings.
         holds: whether their values, in this order, are what it needs.
         text: the same in words.
         source: where Kafka checks it.
+        otherwise: what is the case if they are not.
     """
 
     keys: tuple[str, ...]
     holds: Callable[..., bool]
     text: str
     source: str
+    otherwise: str = "Kafka would not start"
 
 
 NEEDED: Final = (
@@ -194,9 +205,17 @@ NEEDED: Final = (
         "an idempotent producer has at most 5 requests in flight",
         "ProducerConfig.postProcessAndValidateIdempotenceConfigs",
     ),
+    Needed(
+        ("sim.heartbeat.interval.ms", "zookeeper.session.timeout.ms"),
+        lambda interval, session: interval < session,
+        "a session must be pinged before it is over",
+        "ClientCnxn.onConnected",
+        otherwise="no client of ZooKeeper does that",
+    ),
 )
-"""Checked by every release that has the keys. (None up to 4.1 compares ``broker.heartbeat.interval.ms`` with the
-timeout of a session: such brokers start, and are fenced.)
+"""Checked by every release that has the keys. (None refuses ``broker.heartbeat.interval.ms`` for the timeout of a
+session. Brokers with a longer interval start, and are fenced between heartbeats; 4.3 logs an error if it is longer than
+half of the timeout, KafkaConfig.validateValues.)
 """
 
 
@@ -281,7 +300,7 @@ def refusals(
             merged = resolve(given, dict(zip(varied, values, strict=True)))
             if not needed.holds(*(merged[key] for key in needed.keys)):
                 words = [f"{key} = {shown(merged[key])}{' (drawn)' if key in varied else ''}" for key in needed.keys]
-                found.append(f"{' with '.join(words)}: Kafka would not start ({needed.source}); {needed.text}")
+                found.append(f"{' with '.join(words)}: {needed.otherwise} ({needed.source}); {needed.text}")
                 break
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import exits, options
+from reports import exits, options, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from reports.options import Command, json_option, rule_option, set_option, strict_option, ui_options
@@ -143,7 +143,7 @@ def _as_recorded(origin: Recording) -> tuple[object, ...]:
 def _check_trace(file: Path, modes: tuple[str, ...]) -> None:
     if len(modes) != 1:
         raise InputError(f"--trace writes one run; choose one with --mode: {', '.join(modes)}")
-    options.check_file("--trace", file)
+    options.check_file("--trace", file, starts.TRACE)
 
 
 def _seed(ui: Ui, scenario: Scenario, text: str | None) -> int:

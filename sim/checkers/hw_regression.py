@@ -32,13 +32,12 @@ def check_answer(history: History, known: Exposed | None, end_offset: int, leade
         return
     earlier = known.until(leader_epoch)
     if end_offset < earlier:
-        ids = frozenset(
-            batch.first_id + offset - batch.base_offset
-            for batch in history.commits.between(end_offset, earlier)
-            for offset in range(max(batch.base_offset, end_offset), min(batch.last_offset + 1, earlier))
-        )
+        ids = history.commits.ids_between(end_offset, earlier)
         detail = f"end offset {earlier} was exposed, then epoch {leader_epoch} answered {end_offset}"
-        history.findings.violations.append(Violation("hw-regression", now_us, detail, ids))
+        found = history.findings.violations
+        if not found or found[-1].ids is not ids:
+            history.budget.take(len(ids), now_us)
+        found.append(Violation("hw-regression", now_us, detail, ids))
     elif end_offset < known.end:
         history.findings.stale_reads += 1
 

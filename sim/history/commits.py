@@ -18,7 +18,7 @@ class Commits(steps.Listener):
         batches: in the order in which leaders' HWs passed them.
     """
 
-    __slots__ = ("_ascending", "_ascents", "_known", "batches", "first_us")
+    __slots__ = ("_ascending", "_ascents", "_found", "_known", "batches", "first_us")
 
     def __init__(self) -> None:
         self.first_us: dict[int, int] = {}
@@ -28,6 +28,8 @@ class Commits(steps.Listener):
         """Where in `batches` offsets do not go on ascending."""
         self._ascending = 0
         """How much of `batches` has been looked at for that."""
+        self._found: tuple[tuple[int, int, int], frozenset[int]] = (0, 0, 0), frozenset()
+        """What `ids_between` was asked for last, and when, with its answer."""
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
@@ -52,6 +54,20 @@ class Commits(steps.Listener):
             while place < stop and batches[place].base_offset < end:
                 yield batches[place]
                 place += 1
+
+    def ids_between(self, offset: int, end: int) -> frozenset[int]:
+        """Ids of the records that were committed at or above `offset` and below `end`; the same set as long as the same
+        is asked for and nothing new was committed.
+        """
+        asked = offset, end, len(self.batches)
+        if self._found[0] != asked:
+            ids = [
+                batch.first_id + position - batch.base_offset
+                for batch in self.between(offset, end)
+                for position in range(max(batch.base_offset, offset), min(batch.last_offset + 1, end))
+            ]
+            self._found = asked, frozenset(ids)
+        return self._found[1]
 
 
 def _last_offset(batch: Batch) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from sim.history.budget import RecordBudget
 from sim.history.clients import Clients
 from sim.history.commits import Commits
 from sim.history.findings import Findings
@@ -17,7 +18,12 @@ _NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 class History:
     """What happened in one run.
 
+    Args:
+        record_budget: records that may be appended to logs, shown to consumers, committed to a metadata log and
+            replayed from it, and that end offsets which went back may be about.
+
     Attributes:
+        budget: what is left of that.
         steps: those of which the kind is kept, in order.
         clients: what clients know.
         commits: what was committed.
@@ -25,9 +31,10 @@ class History:
         findings: what checkers found.
     """
 
-    __slots__ = ("clients", "commits", "findings", "records", "steps")
+    __slots__ = ("budget", "clients", "commits", "findings", "records", "steps")
 
-    def __init__(self) -> None:
+    def __init__(self, record_budget: int = 1_000_000) -> None:
+        self.budget = RecordBudget(record_budget)
         self.steps: list[Step] = []
         self.clients = Clients()
         self.commits = Commits()

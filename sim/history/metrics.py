@@ -52,6 +52,11 @@ class Metrics(steps.Listener):
         """The controller's counters of unclean recovery: see `METRICS`."""
         self._recoveries.append((now_us, running, finished, manual))
 
+    @property
+    def size(self) -> int:
+        """How much is kept."""
+        return len(self._decisions) + len(self._recoveries)
+
     def series(self) -> dict[str, Series]:
         """Name -> points; of several values at one time the last counts."""
         found: dict[str, Series] = {name: [] for name in METRICS}

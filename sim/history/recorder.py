@@ -18,11 +18,12 @@ from sim.history.history import History
 from sim.history.metrics import Metrics
 from sim.history.steps import KINDS, METHODS, Listener, Step, Truncate, heard_by
 from sim.history.trace import Shown
-from sim.kernel.scheduler import BudgetError, Kernel
+from sim.kernel.scheduler import Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.replica.partition import Partition
 
 DIGEST_BYTES: Final = 16
+_BUFFER_BYTES: Final = 1 << 16
 _PACK: Final = Struct("<qBhiqq").pack
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
@@ -44,21 +45,41 @@ class _Trace(Listener):
 
 
 class _Moments(Listener):
-    """Tells those who wait for a moment.
+    """Tells those who wait for a moment; at each one only those for whom it is the last that they wait for.
 
     Attributes:
-        armed: who waits for which.
+        armed: moment -> who waits for it -> the number of the one that is waited for, of all that were counted.
     """
 
-    __slots__ = ("armed",)
+    __slots__ = ("_counts", "_due", "armed")
 
     def __init__(self) -> None:
-        self.armed: dict[str, list[Callable[[int], None]]] = {}
+        self.armed: dict[str, dict[Callable[[int], None], int]] = {}
+        self._counts: dict[str, int] = {}
+        self._due: dict[tuple[str, int], dict[Callable[[int], None], None]] = {}
+
+    def arm(self, moment: str, occurrence: int, waits: Callable[[int], None]) -> None:
+        """See `Recorder.arm`."""
+        due = self._counts.get(moment, 0) + occurrence
+        self.armed.setdefault(moment, {})[waits] = due
+        self._due.setdefault((moment, due), {})[waits] = None
+
+    def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
+        """Take that back."""
+        waiting = self.armed[moment]
+        due = moment, waiting.pop(waits)
+        if not waiting:
+            del self.armed[moment]
+        if due in self._due:
+            self._due[due].pop(waits, None)
+            if not self._due[due]:
+                del self._due[due]
 
     def on_step(self, step: Step) -> None:
         """See `Listener`."""
         for moment, broker in step.moments():
-            for waits in tuple(self.armed.get(moment, ())):
+            count = self._counts[moment] = self._counts.get(moment, 0) + 1
+            for waits in self._due.pop((moment, count), ()):
                 waits(broker)
 
 
@@ -67,7 +88,7 @@ class Recorder:
 
     Args:
         kernel: for the time.
-        record_budget: records that may be appended to logs, shown to consumers, and replayed from a metadata log.
+        record_budget: see `History`.
 
     Attributes:
         history: what is known for verdicts.
@@ -80,9 +101,9 @@ class Recorder:
     __slots__ = (
         "_budget",
         "_buffer",
+        "_hash",
         "_kept",
         "_kernel",
-        "_left",
         "_listeners",
         "_moments",
         "_nothing_removed",
@@ -95,10 +116,11 @@ class Recorder:
     )
 
     def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
-        self.history = History()
+        self.history = History(record_budget)
         self._kept = self.history.steps
         self._kernel = kernel
-        self._budget = self._left = record_budget
+        self._budget = self.history.budget
+        self._hash = blake2b(digest_size=DIGEST_BYTES)
         self._buffer = bytearray()
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
         self._trace = _Trace()
@@ -130,7 +152,9 @@ class Recorder:
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
-        return blake2b(self._buffer, digest_size=DIGEST_BYTES).hexdigest()
+        self._hash.update(self._buffer)
+        self._buffer.clear()
+        return self._hash.hexdigest()
 
     def record(self, step: Step) -> None:
         """Something happened.
@@ -141,11 +165,13 @@ class Recorder:
         kind = step.kind
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:
-            self._left -= step.records
-            if self._left < 0:
-                raise BudgetError("sim.record.budget", self._budget, "records", f"{now_us / 1e6:.6f} s")
+            self._budget.take(step.records, now_us)
         if kind.code >= 0:
-            self._buffer += _PACK(now_us, kind.code, step.broker, step.epoch, step.offset, step.other)
+            buffer = self._buffer
+            buffer += _PACK(now_us, kind.code, step.broker, step.epoch, step.offset, step.other)
+            if len(buffer) >= _BUFFER_BYTES:
+                self._hash.update(buffer)
+                buffer.clear()
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
@@ -160,6 +186,12 @@ class Recorder:
                 return
             self._nothing_removed[broker] = place
         self.record(Truncate(broker, partition, removed))
+
+    @property
+    def size(self) -> int:
+        """Objects that are kept of the run."""
+        findings = self.history.findings
+        return len(self._kept) + len(findings.violations) + len(findings.warnings) + self.metrics.size
 
     # Who is told.
 
@@ -177,27 +209,26 @@ class Recorder:
         self._trace.observers.append(observer)
 
     @property
-    def armed(self) -> dict[str, list[Callable[[int], None]]]:
+    def armed(self) -> dict[str, dict[Callable[[int], None], int]]:
         """Who waits for which of `sim.history.steps.MOMENTS`; empty while nobody does."""
         return self._moments.armed
 
-    def arm(self, moment: str, waits: Callable[[int], None]) -> None:
-        """Let somebody know of a kind of moment: the broker where it happened, 0 where that is no broker's.
+    def arm(self, moment: str, waits: Callable[[int], None], occurrence: int = 1) -> None:
+        """Let somebody know, once, of a moment, the next one of its kind or a later one: the broker where it happened,
+        0 where that is no broker's. It ends with `disarm`.
 
         Called from within the protocol's own step, so it may only put something on the kernel's queue.
         """
         number = _OF_MOMENTS[moment].number
         if self._moments not in self._listeners[number]:
             self._listeners[number] = [self._moments, *self._listeners[number]]
-        self.armed.setdefault(moment, []).append(waits)
+        self._moments.arm(moment, occurrence, waits)
 
     def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
         """Take that back; nothing if it was done."""
-        waiting = self.armed.get(moment, [])
-        if waits in waiting:
-            waiting.remove(waits)
-            if not waiting:
-                del self.armed[moment]
+        if waits in self.armed.get(moment, ()):
+            self._moments.disarm(moment, waits)
+            if moment not in self.armed:
                 kind = _OF_MOMENTS[moment]
                 if self.armed.keys().isdisjoint(kind.moments):
                     # Another list: the one that there was may be gone through at this moment.

@@ -792,7 +792,10 @@ class SessionEnd(Step):
 # A quorum's metadata.
 
 COMMITTED_METADATA: Final[Kind] = _fact(
-    "committed-metadata", "a quorum committed records; what they lead to is a step", method="metadata"
+    "committed-metadata",
+    "a quorum committed records; what they lead to is a step",
+    has_records=True,
+    method="metadata",
 )
 REPLAYED_METADATA: Final[Kind] = _fact(
     "replayed-metadata",
@@ -1632,8 +1635,12 @@ def heard_by(listener: Listener) -> tuple[int, ...]:
     return heard
 
 
+_FOLD: Final = (1 << 63) - 1
+"""Bits of more than 62 brokers are folded, so that a set fits into a digest's 64 bits."""
+
+
 def _as_set(brokers: tuple[int, ...]) -> int:
-    return sum([1 << broker for broker in brokers])
+    return sum([1 << broker for broker in brokers]) % _FOLD
 
 
 def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> int:

@@ -1,13 +1,13 @@
 """The metadata log as the active controller keeps and spreads it.
 
-Brokers fetch the log in Kafka; here each transaction is sent to every registered broker that can ask for it, and what
-got lost on its way is sent again when a heartbeat shows that it is missing.
+Brokers fetch the log in Kafka; here each transaction is sent to every registered broker that can ask for it. What got
+lost on its way is sent again when such a fetch would be given up and repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from sim.environment.network import Channel, Node
 from sim.hosts.control_plane import CONTROL
@@ -16,8 +16,8 @@ from sim.kernel.scheduler import Kernel
 from sim.protocol.kraft.metadata import Record
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 
-LOST_US: Final = 1_000_000
-"""Records that a broker has not replayed so long after they were sent were lost on their way."""
+FETCH_TIMEOUT_US: Final = 2_000_000
+"""``controller.quorum.request.timeout.ms``: after that time a broker repeats its fetch of the metadata log."""
 
 
 class MetadataLog:
@@ -37,6 +37,7 @@ class MetadataLog:
         self.records: list[Record] = []
         self._sent_us: list[int] = []
         self._late_us: dict[int, int] = {}
+        self._watched: set[int] = set()
 
     def append(self, record: Record) -> None:
         """Commit a record."""
@@ -50,8 +51,12 @@ class MetadataLog:
 
     def send(self, broker: int, first: int) -> None:
         """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
-        if first < len(self.records) and not self._controller.network.link(broker, CONTROL).cuts:
-            message = MetadataRecords(first, self.records[first:])
+        end = len(self.records)
+        if first == end:
+            return
+        self._watch(broker)
+        if not self._controller.network.link(broker, CONTROL).cuts:
+            message = MetadataRecords(first, end, self.records)
             late_us = self._late_us.get(broker, 0)
             if late_us:
                 at_us = self._kernel.now_us + late_us
@@ -66,10 +71,27 @@ class MetadataLog:
         if channel is not None:
             channel.send(channel.target.on_metadata_records, message)
 
-    def send_again(self, broker: int, replayed: int) -> None:
-        """A broker has replayed so many records: send what was lost on its way."""
-        lost_us = LOST_US + self._late_us.get(broker, 0)
-        if replayed < len(self.records) and self._sent_us[replayed] < self._kernel.now_us - lost_us:
+    def _watch(self, broker: int) -> None:
+        """See to it that a broker gets what is lost on its way to it."""
+        if broker not in self._watched:
+            self._watched.add(broker)
+            due_us = self._kernel.now_us + FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
+            self._kernel.call_at(due_us, self._controller.life, self._send_lost, broker)
+
+    def _send_lost(self, broker: int) -> None:
+        """Send what a broker was sent long ago and has not replayed, unless it stands still."""
+        self._watched.discard(broker)
+        node = self._controller.network.nodes.get(broker)
+        if node is None:
+            return
+        process = cast("Heartbeating", node)
+        replayed = process.metadata_offset
+        if replayed >= len(self.records):
+            return
+        lost_us = FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
+        if node.frozen or self._sent_us[replayed] + lost_us > self._kernel.now_us:
+            self._watch(broker)
+        else:
             self.send(broker, replayed)
 
     def lag(self, broker: int, by_us: int) -> None:

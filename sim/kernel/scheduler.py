@@ -119,6 +119,8 @@ _SOURCE: Final = 21
 _SOURCES: Final = 7
 SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
+AUDIT_EVENTS: Final = 1_024
+"""Events between two audits of a run (`Kernel.audit`)."""
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
@@ -139,7 +141,7 @@ def refuse(at_us: int, now_us: int, gate: Gate, handler: Handler) -> NoReturn:
 
 
 class BudgetError(Exception):
-    """A run did as much as it may: it goes round in circles, or more was asked of it than anybody has time for.
+    """A run did, or holds, as much as it may.
 
     Args:
         key: the setting that says how much that is.
@@ -233,6 +235,7 @@ class Kernel:
         events: entries of the queue processed so far.
         number: what the next entry is numbered.
         watcher: who is told of each call.
+        audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
         looks: names of handlers before which nothing ends that a node leaves out (`Omission`): they see to that
             themselves, if they find something to do.
     """
@@ -241,6 +244,7 @@ class Kernel:
         self.now_us = 0
         self.events = 0
         self.watcher: Watcher | None = None
+        self.audit: Callable[[], None] | None = None
         self.looks: frozenset[str] = frozenset()
         self._budget = event_budget
         self._shift = SHIFT
@@ -318,24 +322,34 @@ class Kernel:
         try:
             if self.watcher is not None:
                 self._run_watched(self.watcher)
-            for made in range(1, self._budget - self.events + 1):  # noqa: B007 - used in finally
-                order: int = queue.pop()
-                gate, handler, argument = entries.pop()
-                self.now_us = -order >> shift
-                if gate.open:
-                    if gate.omissions:
-                        self.end_omissions(gate, handler)
-                    handler(argument)
-                elif gate.held is not None:
-                    if gate.omissions:
-                        self.end_omissions(gate, handler)
-                    gate.held.put(handler, argument)
+            while self.events < self._budget:
+                for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
+                    order: int = queue.pop()
+                    gate, handler, argument = entries.pop()
+                    self.now_us = -order >> shift
+                    if gate.open:
+                        if gate.omissions:
+                            self.end_omissions(gate, handler)
+                        handler(argument)
+                    elif gate.held is not None:
+                        if gate.omissions:
+                            self.end_omissions(gate, handler)
+                        gate.held.put(handler, argument)
+                self.events += made
+                made = 0
         except _Stop:
             return
         finally:
             end.open = False
             self.events += made
         raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
+
+    def _until_audit(self) -> int:
+        """How many events there are until the next audit, or until the budget is used up; one that is due is made."""
+        since = self.events % AUDIT_EVENTS
+        if not since and self.audit is not None:
+            self.audit()
+        return min(AUDIT_EVENTS - since, self._budget - self.events)
 
     def end_omissions(self, gate: Gate, handler: Handler) -> None:
         """A call of a node is due: what it leaves out is simulated again, unless the call only looks."""
@@ -346,6 +360,7 @@ class Kernel:
     def _run_watched(self, watcher: Watcher) -> None:
         """The loop of `run_until`, telling a watcher of each call."""
         while self.events < self._budget:
+            self._until_audit()
             key = -self._queue.pop()
             gate, handler, argument = self._entries.pop()
             self.events += 1
@@ -361,10 +376,16 @@ class Kernel:
             else:
                 watcher.dropped.append(call)
 
+    @property
+    def pending(self) -> int:
+        """How many calls are scheduled."""
+        return len(self._queue)
+
     def dispose(self) -> None:
         """Forget what has not happened yet."""
         self._queue.clear()
         self._entries.clear()
+        self.audit = None
 
     def _reached(self, _: None) -> None:
         raise _Stop

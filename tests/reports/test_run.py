@@ -7,6 +7,7 @@ import pytest
 
 from reports import exits
 from reports.cli import main
+from reports.evidence import outcome
 from scenarios.format import catalogue
 from sim.protocol.modes import MODES
 from tests.named import run_row
@@ -328,3 +329,18 @@ def test_an_empty_word_is_no_word_left_out(
     assert (call.code, call.out) == (2, "")
     assert call.err.startswith(f"highwater: {said}")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_long_tables_are_cut_and_json_has_them_all(
+    highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["run", "power", "--mode", "hw", "--seed", 3]
+    faults = highwater(*words, "--json").json["runs"][0]["faults"]
+    assert len(faults) > 4
+    whole = highwater(*words).out
+    monkeypatch.setattr(outcome, "MOST_ROWS", 3)
+    lines = highwater(*words).out.splitlines()
+    cut = lines.index(f"and {len(faults) - 3} more; --json has them all")
+    assert [line.split() for line in lines[lines.index("Faults") : cut]] == [
+        line.split() for line in whole[whole.index("Faults") :].splitlines()[: cut - lines.index("Faults")]
+    ]

@@ -19,6 +19,7 @@ GIVEN: dict[str, Any] = {
     "acks": -1,
     "event_budget": 1_000_000,
     "record_budget": 1_000_000,
+    "state_budget": 500_000,
 }
 
 
@@ -41,6 +42,7 @@ def test_the_modes_of_a_seed_share_what_is_drawn() -> None:
 
 
 def test_a_budget_that_is_used_up_is_told_each_time() -> None:
-    for _ in range(2):
-        with pytest.raises(BudgetError, match=r"sim\.record\.budget"):
-            draw(*{**GIVEN, "record_budget": 1}.values())
+    for name in ("event", "record", "state"):
+        for _ in range(2):
+            with pytest.raises(BudgetError, match=rf"sim\.{name}\.budget"):
+                draw(*{**GIVEN, f"{name}_budget": 1}.values())

@@ -4,6 +4,7 @@ import gc
 import json
 import shlex
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from scenarios.single.run import _execute
 from sim.config import NEVER
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
+from sim.kernel.scheduler import AUDIT_EVENTS, Kernel, Watcher
 from sim.protocol.modes import mode as mode_named
 from tests.named import run, run_row
 from tests.plain import needs_sources
@@ -133,6 +135,16 @@ def test_an_exception_in_a_run_is_its_verdict(power: Scenario, monkeypatch: pyte
         assert row["error"].startswith("ZeroDivisionError: boom (at test_run.py:")
         assert not row["expected"]
         assert row["replay"]
+
+
+@needs_sources
+def test_no_memory_is_no_verdict(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(ZooKeeper, "end_session", fail)
+    with pytest.raises(MemoryError):
+        list(map(partial(run_row, power, "hw"), range(8)))
 
 
 def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +309,24 @@ def test_a_run_that_uses_up_its_records_is_exhausted(power: Scenario, mode: str,
     assert (row["verdict"], row["records_acked"] + row["records_shown"] <= budget) == ("exhausted", True)
     assert row["error"].startswith(f"sim.record.budget: {budget} records by ")
     assert run_row(power, mode, 3)["verdict"] != "exhausted"
+
+
+def test_a_run_that_holds_too_much_is_exhausted(power: Scenario) -> None:
+    whole, other = run_row(power, "hw", 3), power.with_settings({"sim.state.budget": 600})
+    kernel = Kernel()
+    kernel.watcher = Watcher()
+    rows = [run_row(other, "hw", 3), run(other, "hw", 3, trace=True).row, run(other, "hw", 3, kernel=kernel).row]
+    assert whole["events"] > AUDIT_EVENTS
+    assert rows[0]["verdict"] == "exhausted"
+    assert rows[0]["error"] == f"sim.state.budget: 600 objects by {rows[0]['sim_us'] / 1e6:.6f} s"
+    assert rows[0]["events"] % AUDIT_EVENTS == 0
+    assert rows[0] == rows[1] == rows[2]
+
+
+def test_a_cluster_of_as_many_brokers_as_a_file_may_have_runs(power: Scenario) -> None:
+    """Sets of more than 62 brokers had no room in a digest."""
+    row = run_row(replace(power, brokers=99).with_settings({"default.replication.factor": 70}), "elr", 3)
+    assert (row["verdict"], row["error"]) in (("ok", ""), ("violation", ""))
 
 
 def test_plan_that_is_too_large_is_not_drawn(power: Scenario) -> None:

@@ -72,23 +72,24 @@ BILLION = 10**9
 
 
 @pytest.mark.parametrize(
-    "bursts",
+    ("bursts", "used_up"),
     [
-        Bursts((1, 1), (BILLION, BILLION), (0, 0), (1, 1)),
-        Bursts((BILLION, BILLION), (0, 0), (0, 0), (1, 1)),
-        Bursts((1, 1), (1, 1), (0, 0), (BILLION, BILLION)),
-        Bursts((3, 3), (40, 40), (0, 0), (1, 1)),
+        (Bursts((1, 1), (BILLION, BILLION), (0, 0), (1, 1)), "record"),
+        (Bursts((BILLION, BILLION), (0, 0), (0, 0), (1, 1)), "state"),
+        (Bursts((1, 1), (1, 1), (0, 0), (BILLION, BILLION)), "record"),
+        (Bursts((3, 3), (40, 40), (0, 0), (1, 1)), "record"),
+        (Bursts((3, 3), (30, 30), (0, 0), (1, 1)), "state"),
     ],
 )
-def test_no_more_is_drawn_than_a_run_may_have(bursts: Bursts) -> None:
-    with pytest.raises(BudgetError, match=r"^sim\.record\.budget: 100 records by 0 s, "):
-        draw_sends(Streams(1), bursts, WINDOW_US, -1, budget=100)
+def test_no_more_is_drawn_than_a_run_may_have(bursts: Bursts, used_up: str) -> None:
+    with pytest.raises(BudgetError, match=rf"^sim\.{used_up}\.budget: .* by 0 s, "):
+        draw_sends(Streams(1), bursts, WINDOW_US, -1, record_budget=100, state_budget=80)
 
 
 def test_a_budget_that_is_enough_changes_nothing() -> None:
     for seed, drawn in enumerate(DRAWN):
         records = sum(send.count for send in drawn)
-        again = draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, budget=records)
+        again = draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, record_budget=records)
         assert [(send.first_id, send.due_us) for send in again] == [(send.first_id, send.due_us) for send in drawn]
         with pytest.raises(BudgetError):
-            draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, budget=records - 1)
+            draw_sends(Streams(seed), BURSTS, WINDOW_US, -1, record_budget=records - 1)

@@ -5,6 +5,7 @@ import pytest
 from sim.checkers.hw_regression import check_answer
 from sim.history.history import History
 from sim.history.steps import Exposed
+from sim.kernel.scheduler import BudgetError
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import commit, kinds
 
@@ -43,3 +44,15 @@ def test_the_records_concerned_are_those_between_the_two_ends() -> None:
     commit(history, [Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
     check_answer(history, KNOWN, 9, 5, 9)
     assert history.findings.violations[0].ids == {81, 82, 90}
+
+
+def test_answers_that_are_about_the_same_records_share_them_and_count_once() -> None:
+    history = History(record_budget=3)
+    commit(history, [Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
+    for at_us in range(5):
+        check_answer(history, KNOWN, 9, 5, at_us)
+    found = history.findings.violations
+    assert len(found) == 5
+    assert all(one.ids is found[0].ids for one in found)
+    with pytest.raises(BudgetError, match=r"^sim\.record\.budget: 3 records by 0\.000007 s$"):
+        check_answer(history, KNOWN, 8, 5, 7)

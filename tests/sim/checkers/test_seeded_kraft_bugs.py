@@ -34,16 +34,22 @@ def found(chaos: Scenario, mode: str, rules: dict[str, str] | None = None) -> It
         yield set(row["violations"].split(","))
 
 
-def replays_twice(broker: KRaftBroker, messages: list[MetadataRecords]) -> None:
-    """What was replayed already is taken for the next records."""
-    reached = broker.image.offset
-    original_apply(broker, [MetadataRecords(max(reached, one.first), one.records) for one in messages])
+def replays_twice(broker: KRaftBroker, message: MetadataRecords) -> None:
+    """What has arrived already is taken for the next records."""
+    if message.first <= broker._received:
+        original_arrive(broker, appended(broker, message, message.first))
 
 
-def replays_across_gaps(broker: KRaftBroker, messages: list[MetadataRecords]) -> None:
+def replays_across_gaps(broker: KRaftBroker, message: MetadataRecords) -> None:
     """Records that come before others which were lost are taken for the next ones."""
-    reached = broker.image.offset
-    original_apply(broker, [MetadataRecords(min(reached, one.first), one.records) for one in messages])
+    original_arrive(broker, appended(broker, message, max(message.first, broker._received)))
+
+
+def appended(broker: KRaftBroker, message: MetadataRecords, first: int) -> MetadataRecords:
+    """The records of a message from one on, as the next ones of the log."""
+    received = broker._received
+    log = [*broker._log[:received], *message.log[first : message.end]]
+    return MetadataRecords(received, len(log), log)
 
 
 def forgets_the_elr(change: PartitionChangeBuilder) -> None:
@@ -55,15 +61,15 @@ def forgets_the_elr(change: PartitionChangeBuilder) -> None:
     state.elr, state.last_known_elr = kept
 
 
-original_apply = KRaftBroker._apply
+original_arrive = KRaftBroker.on_metadata_records
 original_populate = PartitionChangeBuilder._populate_elr
 
 
 @pytest.mark.parametrize(
     ("kind", "mode", "owner", "name", "broken"),
     [
-        ("metadata-mismatch", "kraft", KRaftBroker, "_apply", replays_twice),
-        ("metadata-mismatch", "elr", KRaftBroker, "_apply", replays_across_gaps),
+        ("metadata-mismatch", "kraft", KRaftBroker, "on_metadata_records", replays_twice),
+        ("metadata-mismatch", "elr", KRaftBroker, "on_metadata_records", replays_across_gaps),
         ("recovery-quorum", "elr-4.3", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
         ("recovery-quorum", "elr-recovery", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
     ],

@@ -103,17 +103,29 @@ def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_
     assert told == [3, 7, "settled", "controller"]
 
 
-def test_listener_that_takes_back_what_it_waits_for_is_told_no_more_and_others_are() -> None:
+def test_who_waits_for_a_moment_is_told_once_of_the_one_that_it_waits_for_unless_it_takes_that_back() -> None:
     recorder = Recorder(Kernel())
-    told: list[str] = []
+    told: list[tuple[str, int]] = []
 
-    def once(_: int) -> None:
-        told.append("once")
-        recorder.disarm("settled", once)
+    def third(broker: int) -> None:
+        told.append(("third", broker))
+        recorder.disarm("settled", third)
 
-    recorder.arm("settled", once)
-    recorder.arm("settled", lambda _: told.append("always"))
-    for _ in range(2):
-        recorder.record(steps.Settled(3, 0, 7))
-    assert told == ["once", "always", "always"]
+    def second(broker: int) -> None:
+        told.append(("second", broker))
+
+    def never(_: int) -> None:
+        raise AssertionError
+
+    recorder.arm("settled", third, 3)
+    recorder.arm("settled", never, 3)
+    for broker in range(1, 6):
+        recorder.record(steps.Settled(broker, 0, 7))
+        if broker == 1:
+            recorder.arm("settled", second, 2)
+            recorder.disarm("settled", never)
+            recorder.disarm("settled", never)
+    assert told == [("third", 3), ("second", 3)]
     assert list(recorder.armed) == ["settled"]
+    recorder.disarm("settled", second)
+    assert not recorder.armed

@@ -7,6 +7,7 @@ import pytest
 
 from sim.kernel.scheduler import (
     ALWAYS,
+    AUDIT_EVENTS,
     BudgetError,
     Environment,
     Gate,
@@ -164,6 +165,21 @@ def test_simpy_processes_run_on_the_same_queue() -> None:
     environment.process(process())
     kernel.run_until(END_US)
     assert made == ["process at 5", "call at 7", "process at 10"]
+
+
+@pytest.mark.parametrize("watcher", [None, Watcher()])
+def test_an_audit_is_made_whenever_so_many_events_were_made(watcher: Watcher | None) -> None:
+    kernel, audits, ran = Kernel(), list[int](), list[object]()
+    kernel.watcher = watcher
+    kernel.audit = lambda: audits.append(len(ran))
+    for number in range(3 * AUDIT_EVENTS):
+        kernel.call_at(number, ALWAYS, ran.append, number)
+    assert kernel.pending == 3 * AUDIT_EVENTS
+    kernel.run_until(10)
+    kernel.run_until(3 * AUDIT_EVENTS)
+    # The end of the first `run_until` is an event, too.
+    assert audits == [0, AUDIT_EVENTS - 1, 2 * AUDIT_EVENTS - 1, 3 * AUDIT_EVENTS - 1]
+    assert len(ran) == 3 * AUDIT_EVENTS
 
 
 def test_a_process_that_fails_fails_the_run() -> None:
