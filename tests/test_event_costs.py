@@ -12,9 +12,9 @@ import pytest
 import sim
 from sim.config import resolve
 from sim.hosts.cluster import Cluster
-from sim.hosts.producer import Send
 from sim.kernel.scheduler import Gate, Handler, Kernel
 from sim.kernel.streams import Streams
+from sim.protocol.client.sender import Send
 from sim.protocol.modes import mode as mode_named
 
 WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_ping", "on_ping", "_check_session")

@@ -19,9 +19,9 @@ from typing import Final
 from sim.history.findings import Violation
 from sim.history.steps import Converged
 from sim.hosts.cluster import Cluster
-from sim.hosts.producer import Send
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.batch import Batch
+from sim.protocol.client.sender import Send
 
 RETRY_US: Final = 5_000_000
 """A validation that did not lead to equal logs is repeated after this time."""

@@ -30,6 +30,7 @@ def draw(
     acks: int,
     event_budget: int,
     record_budget: int,
+    state_budget: int,
 ) -> tuple[Plan, tuple[PlannedSend, ...]]:
     """Draw the faults of a run, and its batches in order of time.
 
@@ -42,6 +43,7 @@ def draw(
         acks: acks of batches that are not turned to acks=1.
         event_budget: ``sim.event.budget``.
         record_budget: ``sim.record.budget``.
+        state_budget: ``sim.state.budget``.
 
     Raises:
         BudgetError: more than a budget was drawn.
@@ -49,9 +51,10 @@ def draw(
     streams = Streams(seed)
     window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)
     incidents = draw_incidents(streams, faults, window_us, event_budget)
-    plan = draw_plan(streams, Limits(faults, brokers, all_brokers, window_us), incidents)
+    plan = draw_plan(streams, Limits(faults, brokers, all_brokers, window_us), incidents, state_budget)
     if workload is None:
         return plan, ()
     moments = [incident.at_us for incident in incidents]
-    sends = draw_sends(streams, workload, (FIRST_BURST_US, faults.horizon_us), acks, moments, record_budget)
+    bursts_us = (FIRST_BURST_US, faults.horizon_us)
+    sends = draw_sends(streams, workload, bursts_us, acks, moments, record_budget, state_budget)
     return plan, tuple([(send.first_id, send.count, send.acks, send.due_us) for send in sends])

@@ -41,10 +41,10 @@ from sim.history.metrics import Series
 from sim.history.recorder import Recorder
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
-from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
+from sim.protocol.client.sender import Send
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
 
@@ -232,6 +232,7 @@ class _Run:
             streams=self.streams,
             recorder=recorder,
         )
+        self.kernel.audit = self._audit
         self.injection = Injection(self.cluster)
         self.plan = Plan()
         self.convergence = Convergence(self.cluster, VALIDATION_IDS)
@@ -285,6 +286,13 @@ class _Run:
         if ties == "random":
             return ShuffledKernel(self.streams("ties"), budget)
         return PriorityKernel(self.streams("ties"), event_budget=budget) if ties == "pct" else Kernel(budget)
+
+    def _audit(self) -> None:
+        """See `Kernel.audit`."""
+        budget, now_us = integer(self.config, "sim.state.budget"), self.kernel.now_us
+        self.cluster.dispose_ended()
+        if self.cluster.size + len(self.sends) + len(self.injection.realised) > budget:
+            raise BudgetError("sim.state.budget", budget, "objects", f"{now_us / 1e6:.6f} s")
 
     def execute(self) -> None:
         """Warm up, go through faults or script, heal, converge, check."""
@@ -363,6 +371,7 @@ class _Run:
             acks_number(str(config["acks"])),
             integer(config, "sim.event.budget"),
             integer(config, "sim.record.budget"),
+            integer(config, "sim.state.budget"),
         )
 
     def _heal(self) -> None:
@@ -604,6 +613,8 @@ def _execute(
     except BudgetError as reached:
         error = str(reached)
         one.give_up()
+    except MemoryError:
+        raise  # That is no finding about the run.
     except Exception as failure:
         error = _first_lines(failure)
     return one, error

@@ -19,9 +19,9 @@ from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
-from sim.hosts.producer import Send
 from sim.hosts.settings import acks_number
 from sim.kernel.scheduler import Environment
+from sim.protocol.client.sender import Send
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 
@@ -107,26 +107,27 @@ class Story:
         batches: batch names; filled while the script runs.
 
     Attributes:
+        patterns: what the lines wait for, in order.
         met: (what the line says, when it came true or None), in order.
     """
 
     def __init__(self, lines: tuple[StoryLine, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
-        self._patterns = [line.pattern for line in lines if rules.fit(line.rules, line.pattern.broker)]
+        self.patterns = [line.pattern for line in lines if rules.fit(line.rules, line.pattern.broker)]
         self._batches = batches
         self._times: list[int] = []
 
     def observe(self, step: Shown) -> None:
         """Look at one step."""
-        if len(self._times) < len(self._patterns):
-            pattern = self._patterns[len(self._times)]
+        if len(self._times) < len(self.patterns):
+            pattern = self.patterns[len(self._times)]
             if matches(pattern, step, self._batches):
                 self._times.append(step["t"])
 
     @property
     def met(self) -> list[tuple[str, int | None]]:
         """See the class."""
-        times: list[int | None] = [*self._times, *[None] * (len(self._patterns) - len(self._times))]
-        return [(describe(pattern), at_us) for pattern, at_us in zip(self._patterns, times, strict=True)]
+        times: list[int | None] = [*self._times, *[None] * (len(self.patterns) - len(self._times))]
+        return [(describe(pattern), at_us) for pattern, at_us in zip(self.patterns, times, strict=True)]
 
     def check(self) -> None:
         """Fail if the story did not happen.

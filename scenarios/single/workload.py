@@ -7,9 +7,9 @@ from typing import Final
 
 from scenarios.format.scenario import Bursts
 from sim.config import NEVER
-from sim.hosts.producer import Send
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams, integer
+from sim.protocol.client.sender import Send
 
 NEAR_US: Final = (-1_000_000, 25_000_000)
 """When a burst near the begin of a fault begins: before, during, or when somebody else was elected."""
@@ -21,7 +21,8 @@ def draw_sends(
     window_us: tuple[int, int],
     acks: int,
     moments: Sequence[int] = (),
-    budget: int = NEVER,
+    record_budget: int = NEVER,
+    state_budget: int = NEVER,
 ) -> list[Send]:
     """Draw all batches of a run.
 
@@ -31,20 +32,21 @@ def draw_sends(
         window_us: when bursts begin.
         acks: acks of batches that are not turned to acks=1.
         moments: when faults begin, in us.
-        budget: records that may be sent, and bursts.
+        record_budget: records that may be sent.
+        state_budget: batches that may be sent, and bursts.
 
     Returns:
         Batches in order of their times; record ids are given in that order, from 0.
 
     Raises:
-        BudgetError: more than the budget was drawn; what is drawn never takes up more memory than that.
+        BudgetError: more than a budget was drawn; what is drawn never takes up more memory than that.
     """
     stream = streams("workload")
     batches: list[tuple[int, int]] = []
     number = integer(stream, *bursts.bursts)
     records = 0
-    if number > budget:
-        raise _too_much(budget)
+    if number > state_budget:
+        raise _too_many(state_budget)
     for _ in range(number):
         at_us = integer(stream, *window_us)
         near_us = integer(stream, *NEAR_US)
@@ -55,13 +57,15 @@ def draw_sends(
         slowest_ms = integer(stream, *bursts.gap_ms)
         largest = integer(stream, *bursts.records)
         length = integer(stream, *bursts.batches)
-        if records + length * bursts.records[0] > budget:
-            raise _too_much(budget)
+        if records + length * bursts.records[0] > record_budget:
+            raise _too_much(record_budget)
+        if len(batches) + length > state_budget:
+            raise _too_many(state_budget)
         for _ in range(length):
             count = integer(stream, bursts.records[0], largest)
             records += count
-            if records > budget:
-                raise _too_much(budget)
+            if records > record_budget:
+                raise _too_much(record_budget)
             batches.append((at_us, count))
             at_us += 1_000 * integer(stream, bursts.gap_ms[0], slowest_ms)
     sends: list[Send] = []
@@ -74,4 +78,11 @@ def draw_sends(
 
 
 def _too_much(budget: int) -> BudgetError:
-    return BudgetError("sim.record.budget", budget, "records", "0 s, while it was drawn what is sent")
+    return BudgetError("sim.record.budget", budget, "records", _WHEN)
+
+
+def _too_many(budget: int) -> BudgetError:
+    return BudgetError("sim.state.budget", budget, "objects", _WHEN)
+
+
+_WHEN: Final = "0 s, while it was drawn what is sent"

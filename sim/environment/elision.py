@@ -38,12 +38,14 @@ LOOKS: Final = frozenset(
         "on_produce",
         "_ping",
         "on_ping",
-        "_beat_if",
+        "_communicate",
         "on_heartbeat",
         "on_heartbeat_reply",
         # Timers that find nothing to do, mostly.
         "_time_out",
         "_unanswered",
+        "_registration_timed_out",
+        "_send_lost",
         "_metadata_timed_out",
         "_age",
         "_check_session",
@@ -184,8 +186,8 @@ class Pinger(Protocol):
     def metadata_offset(self) -> int:
         """See above."""
 
-    def ping_again(self, channel: Channel[Any], arrives_us: int, next_us: int) -> None:
-        """A ping is under way until the one time (-1: none is), and the next one is sent at the other."""
+    def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
+        """The last ping was sent at the one time, it or its answer may be under way; the next is due at the other."""
 
 
 class Sessions(Protocol):
@@ -205,7 +207,7 @@ class Pings(Omission):
         pinger: the broker.
         channel: the connection to who keeps its session.
         sent_us: when the first ping is left out.
-        interval_us: ``sim.heartbeat.interval.ms`` in us.
+        interval_us: from one ping to the next.
     """
 
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")
@@ -228,9 +230,8 @@ class Pings(Omission):
         interval_us = self._interval_us
         sent_us = now_us - (now_us - self._sent_us) % interval_us
         arrives_us = sent_us + self._channel.usual_us
-        if arrives_us <= now_us:
-            heard_us, under_way_us = arrives_us, -1
-        else:
-            heard_us, under_way_us = (arrives_us - interval_us if sent_us > self._sent_us else -1), arrives_us
+        heard_us = arrives_us if arrives_us <= now_us else arrives_us - interval_us
+        if heard_us < self._sent_us:
+            heard_us = -1
         self._sessions.heard(self._pinger.node, heard_us, self._pinger.metadata_offset)
-        self._pinger.ping_again(self._channel, under_way_us, sent_us + interval_us)
+        self._pinger.ping_again(self._channel, sent_us, sent_us + interval_us)

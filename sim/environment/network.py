@@ -99,6 +99,12 @@ class Node:
             self._missed = Backlog()
             self.update_gate()
 
+    @property
+    def held(self) -> int:
+        """How many calls are held back."""
+        missed = 0 if self._missed is None else len(self._missed.calls)
+        return missed + (0 if self.waiting is None else len(self.waiting.calls))
+
     def thaw(self) -> None:
         """Take one pause back; after the last do what was held back, in its order, and go on."""
         self._freezes -= 1
@@ -384,6 +390,16 @@ class Network:
             return LATENCY_US
         source_us, target_us = FIXED_STEPS_US
         return (LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89,) * 256
+
+    @property
+    def subjects(self) -> int:
+        """How many subjects of messages are told apart."""
+        return sum([len(link.sent) for link in self._links.values()])
+
+    @property
+    def held(self) -> int:
+        """How many calls nodes hold back, or are held back until a broker's answers change."""
+        return len(self._waiting) + sum([node.held for node in self.nodes.values()])
 
     def join(self, node: Node) -> None:
         """A process starts."""

@@ -10,12 +10,18 @@ Nothing here ticks: write-back and periodic checkpoints are computed from phase 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.protocol.batch import Batch
 from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.rules import Rules
+
+INITIAL_DELAY_US: Final = 30_000_000
+"""How long after its start LogManager writes recovery points and log starts first: InitialTaskDelayMs, since 3.6 the
+internal key ``log.initial.task.delay.ms``.
+"""
 
 
 class RecoveryError(Exception):
@@ -54,31 +60,40 @@ class PeriodicFile:
         content: what the file says as of the last change or `catch_up`; None before the first write.
     """
 
-    __slots__ = ("_interval_us", "_phase_us", "_ticks", "content")
+    __slots__ = ("_first_us", "_interval_us", "_writes", "content")
 
     def __init__(self, interval_us: int) -> None:
         self.content: int | None = None
         self._interval_us = interval_us
-        self._phase_us = -1
-        self._ticks = 0
+        self._first_us = -1
+        self._writes = 0
 
-    def begin(self, now_us: int) -> None:
-        """A process starts its writing task; the first write comes one interval later."""
-        self._phase_us = now_us
-        self._ticks = 0
+    def begin(self, first_us: int, now_us: int) -> None:
+        """A process schedules its writing task, or has something to write from now on.
+
+        Args:
+            first_us: when the task is due first.
+            now_us: the time; a write that is due now is still to come.
+        """
+        self._first_us = first_us
+        self._writes = self._due(now_us - 1)
 
     def end(self) -> None:
         """The process is gone: no more writes."""
-        self._phase_us = -1
+        self._first_us = -1
 
     def catch_up(self, value: int | None, now_us: int) -> None:
         """Account for writes up to now, through which the value was `value`; call before it changes."""
-        if self._phase_us < 0:
+        if self._first_us < 0:
             return
-        ticks = (now_us - self._phase_us) // self._interval_us
-        if ticks > self._ticks:
-            self._ticks = ticks
+        writes = self._due(now_us)
+        if writes > self._writes:
+            self._writes = writes
             self.content = value
+
+    def _due(self, now_us: int) -> int:
+        """How many writes are due up to a time."""
+        return max(0, (now_us - self._first_us) // self._interval_us + 1)
 
 
 class Storage:
@@ -140,10 +155,19 @@ class Storage:
 
     # While a process runs.
 
-    def begin_checkpoints(self, now_us: int) -> None:
-        """The first LeaderAndIsr arrived: periodic checkpoints begin."""
-        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
-            file.begin(now_us)
+    def log_manager_started(self, now_us: int) -> None:
+        """Logs are loaded: recovery points and log starts are written from now on (LogManager.startup)."""
+        for file in (self.recovery_point_file, self.log_start_file):
+            file.begin(now_us + INITIAL_DELAY_US, now_us)
+
+    def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
+        """The broker has a partition whose HW its task `highwatermark-checkpoint` writes.
+
+        Args:
+            first_us: when the task was due first: it starts without a delay (`startHighWatermarkCheckPointThread`).
+            now_us: the time.
+        """
+        self.hw_file.begin(first_us, now_us)
 
     def appended(self, batch: Batch, now_us: int) -> None:
         """A batch was written to the page cache; flush or roll if the settings say so."""

@@ -44,6 +44,8 @@ SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
 REFUSED: Final = "a broker is already registered"
 """Reason of an exit at start-up: an earlier registration is in the way."""
+NOT_REGISTERED: Final = "not registered in time"
+"""Reason of an exit at start-up: no controller has registered the process."""
 
 
 class Startup:
@@ -113,7 +115,7 @@ class Broker(Following):
 
     Attributes:
         broker_epoch: of its registration, -1 before the first.
-        checkpointing: whether it writes checkpoints: from the first decision on that it took.
+        checkpointing: whether it writes the HW file: from the first decision on that it took.
         disk_stalled_us: since when its disk does not answer; None: it does.
         zombie: its session expired, and no sign of life of it arrives any more.
     """
@@ -166,6 +168,7 @@ class Broker(Following):
         if self.incarnation > 1:
             self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
         self.partition = self._hold_partition(log, epochs, hw)
+        storage.log_manager_started(self.kernel.now_us)
         self._isr_expiration.begin(self.kernel.now_us - 1)  # It is scheduled first (ReplicaManager.startup).
         self._loaded(self)
         self.logs_loaded()
@@ -280,7 +283,7 @@ class Broker(Following):
         self.network.idle_messages += 1
         return False
 
-    def ping_again(self, channel: Channel[Any], arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
         raise NotImplementedError
 
@@ -326,11 +329,15 @@ class Broker(Following):
         if self.known_leader != before:
             self.network.changed()
 
-    def _begin_checkpoints(self) -> None:
-        """The first decision was taken."""
+    def _checkpoint_hw(self, first_us: int) -> None:
+        """A decision was taken: from the first one on there is a HW to write.
+
+        Args:
+            first_us: when the task that writes it was due first.
+        """
         if not self.checkpointing:
             self.checkpointing = True
-            self.storage.begin_checkpoints(self.kernel.now_us)
+            self.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
 
     def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us

@@ -15,7 +15,7 @@ from sim.environment.network import Network, Node
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
-from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.client import Access
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import CONTROL, Setup
@@ -38,6 +38,10 @@ CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
 BOOT_GAP_US: Final = 5_000
 """Brokers are started one after the other, so that they register in order of their ids."""
+CALL_SIZE: Final = 4
+"""Objects that a call counts as, scheduled or held back. It takes more memory than
+others, and what is scheduled behind many others takes time.
+"""
 CLOSING_US: Final = 300
 """Until the control plane has heard that a broker which stops closes its session."""
 
@@ -137,16 +141,29 @@ class Cluster:
         """The run is over and looked at: let go of what knows each other, so that it needs no garbage collector."""
         for process in self.running.values():
             process.end()
-        for process in (*self.running.values(), *self._ended):
             process.dispose()
         self.running.clear()
-        self._ended.clear()
+        self.dispose_ended()
         self.control.ended = self.control.changed = None
         self.control.dispose()
         del self._supervisor, self.machines
         self.recorder.dispose()
         self.network.dispose()
         self.kernel.dispose()
+
+    def dispose_ended(self) -> None:
+        """Let go of what processes that ended know; for use between events, since one may end itself."""
+        for process in self._ended:
+            process.dispose()
+        self._ended.clear()
+
+    @property
+    def size(self) -> int:
+        """Objects whose number may grow as long as the run goes on: calls that are scheduled or held
+        back, each as `CALL_SIZE`, subjects of messages, and what is kept of the history.
+        """
+        calls = self.kernel.pending + self.network.held
+        return CALL_SIZE * calls + self.network.subjects + self.recorder.size
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -245,7 +262,7 @@ class Cluster:
             self.end(broker, SHUTDOWN)
             return
         refused = reason == REFUSED
-        self.end(broker, "exit" if refused else "halt")
+        self.end(broker, "exit" if refused or reason == NOT_REGISTERED else "halt")
         self._supervisor.exited(broker, in_vain=refused and self.control.holds(broker))
 
     def _session_ended(self, broker: int) -> None:

@@ -37,7 +37,7 @@ from sim.protocol.kraft.quorum_messages import (
     ReplicaLogInfo,
 )
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, NotAssignedError
-from sim.protocol.messages import UNKNOWN_SERVER_ERROR, LeaderAndIsr
+from sim.protocol.messages import NONE, UNKNOWN_SERVER_ERROR, LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
@@ -58,6 +58,8 @@ class ControllerQuorum(ControlPlane):
     """
 
     __deletable__ = ("active", "log", "sessions")
+
+    active: QuorumController
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -86,11 +88,9 @@ class ControllerQuorum(ControlPlane):
 
     def _take_over(self) -> None:
         """Another controller becomes active: it knows the log, and nothing else."""
+        image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
-        image = MetadataImage()
-        for record in self.log.records:
-            image.replay(record)
         self.active = QuorumController(image, self._rules, self, self._config)
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
         self.sessions.begin()
@@ -273,20 +273,25 @@ class ControllerQuorum(ControlPlane):
                 want_shut_down=heartbeat.want_shut_down,
             )
         except NotAssignedError:
+            self._answer_heartbeat(BrokerHeartbeatReply(heartbeat, UNKNOWN_SERVER_ERROR))
             self.event_failed()
             return
-        self.log.send_again(broker, heartbeat.metadata_offset)
-        reply = BrokerHeartbeatReply(
-            heartbeat.broker_epoch,
-            answer.error,
-            is_fenced=answer.is_fenced,
-            should_shut_down=answer.should_shut_down,
+        self._answer_heartbeat(
+            BrokerHeartbeatReply(
+                heartbeat,
+                answer.error,
+                is_caught_up=answer.is_caught_up,
+                is_fenced=answer.is_fenced,
+                should_shut_down=answer.should_shut_down,
+            )
         )
-        channel: Channel[Heartbeating] | None = self.reach(broker)
-        if channel is not None:
-            channel.send_usually(channel.target.on_heartbeat_reply, reply)
         if self.state.partition_epoch < 0:
             self._create()
+
+    def _answer_heartbeat(self, reply: BrokerHeartbeatReply) -> None:
+        channel: Channel[Heartbeating] | None = self.reach(reply.request.broker)
+        if channel is not None:
+            channel.send_usually(channel.target.on_heartbeat_reply, reply)
 
     def _create(self) -> None:
         """All brokers are there: the topic is created."""
@@ -316,6 +321,19 @@ class ControllerQuorum(ControlPlane):
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """See `HeartbeatSessions.outlasts`."""
         return self.sessions.outlasts(broker, arrives_us, interval_us)
+
+    def answer_us(self, broker: int) -> int:
+        """See `QuorumSessions.answer_us`."""
+        channel = self.reach(broker)
+        assert channel is not None
+        return channel.usual_us
+
+    def answered(self, heartbeat: BrokerHeartbeat, arrives_us: int) -> None:
+        """See `QuorumSessions.answered`."""
+        channel: Channel[Heartbeating] | None = self.reach(heartbeat.broker)
+        assert channel is not None
+        reply = BrokerHeartbeatReply(heartbeat, NONE, is_caught_up=True)
+        channel.deliver_at(arrives_us, channel.target.on_heartbeat_reply, reply)
 
     def goes_on(self, broker: int) -> None:
         """See `sim.environment.elision.Sessions`."""

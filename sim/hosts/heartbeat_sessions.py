@@ -1,9 +1,10 @@
 """Sessions that heartbeats keep, as the active controller of a quorum has them.
 
-Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers. Up to
-3.9 a session ends when its time is over. Since 4.0 the active controller looks eight times a timeout, fences one broker
-whose time is over, and looks again 10 ms later (ReplicationControlManager.maybeFenceOneStaleBroker, PeriodicTask); so
-two that fall silent together are fenced one after the other.
+Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers. At
+exactly the timeout a session is still valid. Up to 3.9 it ends right after that. Since 4.0 the active controller looks
+eight times a timeout, fences one broker whose time is over, and looks again 10 ms later
+(ReplicationControlManager.maybeFenceOneStaleBroker, PeriodicTask); so two that fall silent together are fenced one
+after the other.
 """
 
 from __future__ import annotations
@@ -87,14 +88,18 @@ class HeartbeatSessions:
             if self._keeps_fenced or broker in self.unfenced:
                 self._heard_us[broker] = self._kernel.now_us
 
+    def valid_until_us(self, broker: int) -> int:
+        """Until when a broker's session is valid, if it is not heard of again; -1 if it has none."""
+        heard_us = self._heard_us.get(broker, -1)
+        return heard_us + self._session_us if heard_us >= 0 else -1
+
     def is_open(self, broker: int) -> bool:
-        """Whether a broker was heard of within the timeout."""
-        heard_us = self._heard_us.get(broker)
-        return heard_us is not None and heard_us + self._session_us > self._kernel.now_us
+        """Whether a broker was heard of within the timeout (hasValidSession)."""
+        return self.valid_until_us(broker) >= self._kernel.now_us
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
-        return max(arrives_us - self._heard_us[broker], interval_us) < self._session_us
+        return max(arrives_us - self._heard_us[broker], interval_us) <= self._session_us
 
     def watch(self, broker: int) -> None:
         """See to it that a session ends in time."""
@@ -111,10 +116,10 @@ class HeartbeatSessions:
 
     def _ends_us(self, broker: int) -> int:
         """When a broker is fenced, if it is not heard of again."""
-        over_us = self._heard_us[broker] + self._session_us
+        over_us = self.valid_until_us(broker)
         if not self._keeps_fenced:
-            return over_us
-        looks = (over_us - self._look_us) // self._period_us + 1  # A session whose time is just over is not over yet.
+            return over_us + 1
+        looks = (over_us - self._look_us) // self._period_us + 1
         return self._look_us + max(0, looks) * self._period_us
 
     def _check(self, broker: int) -> None:

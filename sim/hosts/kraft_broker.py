@@ -7,16 +7,18 @@ registration. It answers requests, and follows leaders, from then on, fenced or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sim.environment.network import Channel
 from sim.history import steps
-from sim.hosts.broker import SHUTDOWN, Broker, Startup
+from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
-from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration
+from sim.protocol.kraft.broker_lifecycle import RECOVERY, RUNNING, BrokerLifecycle
+from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -33,13 +35,9 @@ from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
 from sim.protocol.replica.partition import Partition
 
-FIRST_RETRY_US: Final = 100_000
-LONGEST_RETRY_US: Final = 9_000_000
-"""A registration that was refused, or not answered, is tried again after the first time, then twice that and so on
-(BrokerLifecycleManager.resendExponentialBackoff).
-"""
+FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
-"""An assignment of a directory is tried again after `FIRST_RETRY_US`, then twice that and so on."""
+"""An assignment of a directory is tried again after the first time, then twice that and so on."""
 
 
 class KRaftBroker(Broker):
@@ -50,18 +48,18 @@ class KRaftBroker(Broker):
         fenced: whether it is, for all that the controller has told it.
     """
 
-    __deletable__ = ("_sender",)
+    __deletable__ = ("_lifecycle", "_sender")
     __slots__ = (
         "_asked",
         "_assigning",
-        "_beats",
+        "_lifecycle",
+        "_log",
         "_previous_broker_epoch",
-        "_published",
-        "_registering",
-        "_retry_us",
+        "_published_us",
+        "_received",
+        "_said",
         "_sender",
         "_tells_directory",
-        "_unpublished",
         "_wants_shut_down",
         "fenced",
         "image",
@@ -71,14 +69,15 @@ class KRaftBroker(Broker):
         super().__init__(startup)
         self.image = MetadataImage()
         self.fenced = True
+        settings = self.settings
+        self._lifecycle = BrokerLifecycle(self, self.rules, settings.heartbeat_us, settings.session_us)
+        self._said: BrokerRegistrationRequest | BrokerHeartbeat | None = None
         self._previous_broker_epoch = -1
-        self._registering: BrokerRegistrationRequest | None = None
-        self._retry_us = FIRST_RETRY_US
-        self._published = False
-        self._unpublished: list[MetadataRecords] = []
+        self._published_us = -1
+        self._log: Sequence[Record] = ()
+        self._received = 0
+        """How many records of the metadata log have arrived without a gap."""
         self._wants_shut_down = False
-        self._beats = 0
-        """Since heartbeats were left out: since when it has replayed the metadata log up to where."""
         self._tells_directory = self.rules.directory_assignment != "none"
         self._assigning = False
         self._sender = AlterPartitionManager(self)
@@ -90,43 +89,52 @@ class KRaftBroker(Broker):
         """Register, and load the logs meanwhile. It can be reached before that is done."""
         self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
-        self._register(None)
+        self._lifecycle.start()
         super().start()
 
     def end(self) -> None:
         """See `Broker.end`."""
         super().end()
-        self._unpublished.clear()
+        self._log = ()
+        self._said = None
         self._sender = AlterPartitionManager(self)
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
-        del self._sender
+        del self._lifecycle, self._sender
         self._asked = None
 
-    def _register(self, _: object) -> None:
-        self._registering = BrokerRegistrationRequest(
+    def send_registration(self) -> None:
+        """See `LifecycleHost.send_registration`."""
+        request = BrokerRegistrationRequest(
             self.node, self.incarnation, self._previous_broker_epoch, self.storage.directory
         )
-        self.to_control("on_register", self._registering)
-        self.kernel.call_at(self.kernel.now_us + self._retry_us, self.life, self._register_again, self._registering)
-        self._retry_us = min(2 * self._retry_us, LONGEST_RETRY_US)
-
-    def _register_again(self, request: BrokerRegistrationRequest) -> None:
-        if request is self._registering:
-            self._register(None)
+        self.to_control("on_register", request)
+        self._await_answer(request, self.kernel.now_us)
 
     def on_registered(self, reply: BrokerRegistrationReply) -> None:
         """The registration was taken, or refused: an earlier incarnation may still be alive."""
-        if reply.request is not self._registering:
+        if reply.request is not self._said:
             return
+        self._said = None
         if reply.error:
             self.reached(probes.REGISTRATION_REFUSED)
+            self._lifecycle.failed()
             return
-        self._registering = None
         self.broker_epoch = reply.broker_epoch
-        self._beat(None)
+        self._lifecycle.registered()
         self._publish()
+
+    def time_out_registration_after(self, after_us: int) -> None:
+        """See `LifecycleHost.time_out_registration_after`."""
+        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._registration_timed_out, None)
+
+    def _registration_timed_out(self, _: object) -> None:
+        self._lifecycle.registration_timed_out()
+
+    def shutting_down(self) -> None:
+        """See `LifecycleHost.shutting_down`."""
+        self.exit(SHUTDOWN if self._wants_shut_down else NOT_REGISTERED)
 
     def logs_loaded(self) -> None:
         """See `Broker.logs_loaded`."""
@@ -144,99 +152,126 @@ class KRaftBroker(Broker):
     @property
     def ready(self) -> bool:
         """See `Broker.ready`: it has caught up with its own registration, and its logs are loaded."""
-        return self._published
+        return self._published_us >= 0
 
     # Heartbeats.
 
-    def _beat(self, _: object) -> None:
-        """Send a heartbeat; goes on until the process ends."""
+    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
+        """See `LifecycleHost.send_heartbeat`."""
         channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
-        interval_us = self.settings.heartbeat_us
-        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
-            return
+        if channel is not None and self._only_keeps_session(channel):
+            interval_us = self._round_us(channel) + self.settings.heartbeat_us
+            if self._leaves_out(channel, interval_us):
+                return
+        request = BrokerHeartbeat(
+            self.node, self.broker_epoch, self.image.offset, want_fence=want_fence, want_shut_down=want_shut_down
+        )
         if not self.zombie:
             channel = self.reach(CONTROL)
             assert channel is not None
-            channel.send_usually(channel.target.on_heartbeat, self._sign_of_life())
-        self._beat_after(interval_us)
+            channel.send_usually(channel.target.on_heartbeat, request)
+        self._await_answer(request, self.kernel.now_us)
 
-    def _beat_after(self, wait_us: int) -> None:
-        """The next heartbeat is due after that time, and none before."""
-        self._beats += 1
-        self.kernel.call_first(self.kernel.now_us + wait_us, self.life, self._beat_if, self._beats)
+    def _round_us(self, channel: Channel[QuorumSessions]) -> int:
+        """How long it takes from a heartbeat until it is answered."""
+        return channel.usual_us + channel.target.answer_us(self.node)
 
-    def _beat_if(self, number: int) -> None:
-        if number == self._beats:
-            self._beat(None)
+    @property
+    def _timeout_us(self) -> int:
+        """After which registrations and heartbeats that were not answered have failed.
 
-    def _beat_now(self) -> None:
-        """Do not wait for the interval (scheduleNextCommunicationImmediately)."""
-        self._beats += 1
-        self._beat(None)
+        BrokerServer gives their NodeToControllerChannelManager half the session timeout (KAFKA-14392). That it sends
+        them again before, if ``controller.socket.timeout.ms`` is shorter, is left out.
+        """
+        return self.settings.session_us // 2
 
-    def _sign_of_life(self) -> BrokerHeartbeat:
-        return BrokerHeartbeat(
-            self.node,
-            self.broker_epoch,
-            self.image.offset,
-            want_fence=not self._published,
-            want_shut_down=self._wants_shut_down,
-        )
+    def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeat, sent_us: int) -> None:
+        self._said = request
+        self.kernel.call_at(sent_us + self._timeout_us, self.life, self._unanswered, request)
+
+    def communicate_after(self, after_us: int, number: int) -> None:
+        """See `LifecycleHost.communicate_after`."""
+        self.kernel.call_first(self.kernel.now_us + after_us, self.life, self._communicate, number)
+
+    def _communicate(self, number: int) -> None:
+        self._lifecycle.communicate(number)
 
     def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
-        """Whether this heartbeat and those after it will arrive and tell nothing that anybody waits for."""
-        if self.zombie or self.fenced or self._wants_shut_down:
-            return False
-        if channel.usual_us >= self.settings.heartbeat_us:
+        """Whether this heartbeat and those after it, and their answers, will arrive and tell nothing that matters."""
+        if self.zombie or self.fenced or self._lifecycle.state != RUNNING:
             return False
         controller = channel.target
+        if not self.network.steady(self.node, CONTROL):
+            return False
+        round_us = self._round_us(channel)
         return (
-            self.network.steady(self.node, CONTROL)
+            round_us < self._timeout_us
             and controller.has_heard(self.node, self.broker_epoch, self.image.offset)
-            and controller.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.heartbeat_us)
+            and controller.outlasts(
+                self.node, self.kernel.now_us + channel.usual_us, round_us + self.settings.heartbeat_us
+            )
         )
 
-    def ping_again(self, channel: Channel[QuorumSessions], arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
-        if arrives_us >= 0:
-            channel.deliver_at(arrives_us, channel.target.on_heartbeat, self._sign_of_life())
-        self._beat_after(next_us - self.kernel.now_us)
+        now_us = self.kernel.now_us
+        arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_us(channel)
+        if answered_us <= now_us:
+            self._lifecycle.went_on(next_us - now_us)
+            return
+        request = BrokerHeartbeat(
+            self.node, self.broker_epoch, self.image.offset, want_fence=False, want_shut_down=False
+        )
+        self._await_answer(request, sent_us)
+        if arrives_us > now_us:
+            channel.deliver_at(arrives_us, channel.target.on_heartbeat, request)
+        else:
+            channel.target.answered(request, answered_us)
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
         """The controller answered a heartbeat."""
-        if reply.broker_epoch != self.broker_epoch or reply.error:
+        if reply.request is not self._said:
+            return
+        self._said = None
+        if reply.error:
+            self._lifecycle.failed()
             return
         self.fenced = reply.is_fenced
-        if reply.should_shut_down and self._wants_shut_down:
-            self.exit(SHUTDOWN)
+        self._lifecycle.heartbeat_answered(
+            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
+        )
+
+    def caught_up(self) -> None:
+        """See `LifecycleHost.caught_up`."""
+        self._may_be_unfenced()
+
+    def _may_be_unfenced(self) -> None:
+        """Say so, once the controller knows that the broker has caught up, and metadata was published."""
+        if self.ready and self._lifecycle.state == RECOVERY:
+            self._lifecycle.set_ready_to_unfence()
 
     # Metadata.
 
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Records of the metadata log arrived; all of them are applied at once, when the partition can be changed."""
-        if not self._published or self.waiting is not None:
-            self._unpublished.append(message)
+        if message.first <= self._received:  # Else something before it is lost, and will come again.
+            self._log = message.log
+            self._received = max(self._received, message.end)
             self._publish()
-        else:
-            self._apply([message])
 
     def _publish(self) -> None:
         """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration."""
         if self.partition is None or self.broker_epoch < 0:
             return
-        if not self._published:
-            reaches = 0
-            for part in self._unpublished:
-                if part.first <= reaches:
-                    reaches = max(reaches, part.first + len(part.records))
-            if reaches < self.broker_epoch:
+        if not self.ready:
+            if self._received < self.broker_epoch:
                 return
-            self._published = True
-            self._apply_waiting()
+            self._published_us = self.kernel.now_us
+            self._apply()
             self._release()
-            self._beat_now()
-        elif self._unpublished and self.waiting is None:
-            self._apply_waiting()
+            self._may_be_unfenced()
+        elif self.waiting is None and self.image.offset < self._received:
+            self._apply()
 
     def _release(self) -> None:
         """See `Broker._release`; what was replayed meanwhile comes first."""
@@ -244,25 +279,18 @@ class KRaftBroker(Broker):
         if self.waiting is None:
             self._publish()
 
-    def _apply_waiting(self) -> None:
-        waiting, self._unpublished = self._unpublished, []
-        self._apply(waiting)
-
-    def _apply(self, messages: list[MetadataRecords]) -> None:
-        """Replay records, then act on what they add up to (BrokerMetadataPublisher.onMetadataUpdate)."""
+    def _apply(self) -> None:
+        """Replay what has arrived, then act on what it adds up to (BrokerMetadataPublisher.onMetadataUpdate)."""
         image = self.image
         partition = self.partition
         assert partition is not None
         changed: dict[str, Any] = {}
-        for message in messages:
-            if message.first > image.offset:
-                continue  # Something before it is lost, and will come again.
-            fresh = message.records[image.offset - message.first :]
-            self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
-            for record in fresh:
-                image.replay(record)
-                if isinstance(record, ConfigRecord):
-                    changed[record.key] = record.value
+        fresh = self._log[image.offset : self._received]
+        self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
+        for record in fresh:
+            image.replay(record)
+            if isinstance(record, ConfigRecord):
+                changed[record.key] = record.value
         for key, value in changed.items():
             self.on_config_changed((key, value))
         live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
@@ -290,10 +318,9 @@ class KRaftBroker(Broker):
             return
         if state.partition_epoch < partition.partition_epoch:
             return
-        self._begin_checkpoints()
         if self._tells_directory and self._is_elsewhere(state) and not self._assigning:
             self._assigning = True
-            self._assign_directory(FIRST_RETRY_US)
+            self._assign_directory(FIRST_ASSIGN_RETRY_US)
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._lead(partition, state)
@@ -307,6 +334,7 @@ class KRaftBroker(Broker):
             self._follow(partition, state)
         else:
             partition.become_follower(state)
+        self._checkpoint_hw(self._published_us)
 
     def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
         """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
@@ -371,11 +399,15 @@ class KRaftBroker(Broker):
     def _send_again(self, _: object) -> None:
         self._sender.send()
 
-    def _unanswered(self, request: AlterPartitionRequest) -> None:
-        if request is self._asked:
+    def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeat | AlterPartitionRequest) -> None:
+        """No answer came in time (NodeToControllerChannelManager): an AlterPartition is sent again, as it was."""
+        if request is self._said:
             self.end_omissions()
-            self._asked = None
-            self._sender.on_reply("REQUEST_TIMED_OUT", {}, self.kernel.now_us)
+            self._said = None
+            self._lifecycle.failed()
+        elif request is self._asked:
+            self.end_omissions()
+            self.send_alter_partition(self._asked.changes)
 
     def on_alter_partition_reply(self, reply: AlterPartitionReply) -> None:
         """The controller decided on ISR changes, or refused the request."""
@@ -390,11 +422,8 @@ class KRaftBroker(Broker):
 
     def begin_shutdown(self) -> None:
         """See `Broker.begin_shutdown`: heartbeats ask for it until the controller allows it."""
-        if self.broker_epoch < 0:
-            self.exit(SHUTDOWN)
-        elif not self._wants_shut_down:
-            self._wants_shut_down = True
-            self._beat_now()
+        self._wants_shut_down = True
+        self._lifecycle.begin_controlled_shutdown()
 
     # Unclean recovery.
 

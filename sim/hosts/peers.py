@@ -86,9 +86,23 @@ class QuorumSessions(Protocol):
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
 
+    def answer_us(self, broker: int) -> int:
+        """How long the answer to a heartbeat takes on its way to a broker."""
+
+    def answered(self, heartbeat: BrokerHeartbeat, arrives_us: int) -> None:
+        """The answer to a heartbeat that only kept the session arrives at that time."""
+
 
 class Heartbeating(Protocol):
-    """A broker of a quorum, for the active controller."""
+    """A broker of a quorum, for the active controller.
+
+    Attributes:
+        metadata_offset: up to where it has replayed the metadata log.
+    """
+
+    @property
+    def metadata_offset(self) -> int:
+        """See above."""
 
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Records of the metadata log."""

@@ -1,67 +1,20 @@
 """A producer: sends batches at intended times, retries, and gives up after ``delivery.timeout.ms``.
 
-Without ``enable.idempotence`` a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer,
-Sender, RecordAccumulator.
+Without ``enable.idempotence`` a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer, the
+sending thread, NetworkClient; what is sent and what becomes of it is decided in `sim.protocol.client.sender`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from itertools import count
 
 from sim.history import steps
 from sim.hosts.client import Access, Client
 from sim.protocol import probes
-from sim.protocol.batch import NO_SEQUENCE, Sequence
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
+from sim.protocol.client.sender import NEVER_US, Send, Sender
 from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
 from sim.protocol.probes import branch
-from sim.protocol.replica.partition import NO_LEADER
-
-
-class Send:
-    """A batch that the application handed over.
-
-    Attributes:
-        first_id: id of its first record.
-        count: number of records.
-        acks: 0, 1 or -1 (all).
-        due_us: intended time.
-        done: called with the base offset when it is acknowledged.
-        sequence: what an idempotent producer gave it.
-        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`.
-        number: in the order of handing over.
-        leader: to which broker it was sent last.
-        sent_us: when.
-    """
-
-    __slots__ = (
-        "acks",
-        "count",
-        "done",
-        "due_us",
-        "first_id",
-        "leader",
-        "number",
-        "rewritten",
-        "sent_us",
-        "sequence",
-    )
-
-    def __init__(
-        self, first_id: int, count: int, acks: int, due_us: int, done: Callable[[int], None] | None = None
-    ) -> None:
-        self.first_id = first_id
-        self.count = count
-        self.acks = acks
-        self.due_us = due_us
-        self.done = done
-        self.sequence: Sequence = NO_SEQUENCE
-        self.rewritten = False
-        self.number = 0
-        self.leader = NO_LEADER
-        self.sent_us = 0
 
 
 class Producer(Client):
@@ -72,30 +25,27 @@ class Producer(Client):
         access: see `Client`.
     """
 
-    __slots__ = (
-        "_handed_over",
-        "_in_flight",
-        "_oldest_us",
-        "_paused",
-        "_plan",
-        "_queue",
-        "_sequences",
-        "_watching",
-    )
+    __slots__ = ("_ids", "_paused", "_plan", "_requests", "_sender", "_watched_us")
 
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node, access)
         self._plan: list[Send] = []
-        self._queue: deque[Send] = deque()
-        self._in_flight: dict[ProduceRequest, Send] = {}
-        self._handed_over = 0
-        self._watching = False
+        self._requests: dict[ProduceRequest, Send] = {}
+        self._watched_us = NEVER_US
         self._paused = False
-        self._sequences = self._idempotence() if self.settings.idempotence else None
+        self._ids = count(1)
+        self._sender = self._new_sender()
 
-    def _idempotence(self) -> ProducerSequences:
-        ids = count(1)
-        return ProducerSequences(self.rules, lambda: next(ids), self._go_on_as)
+    def _new_sender(self) -> Sender:
+        sequences = None
+        if self.settings.idempotence:
+            sequences = ProducerSequences(self.rules, lambda: next(self._ids), self._go_on_as)
+        return Sender(
+            self.rules,
+            sequences,
+            keeps_order=self.settings.max_in_flight == 1,
+            delivery_timeout_us=self.settings.delivery_timeout_us,
+        )
 
     def _go_on_as(self, producer_id: int, producer_epoch: int) -> None:
         self.reached(probes.PRODUCER_ANEW)
@@ -117,108 +67,129 @@ class Producer(Client):
 
     def send(self, send: Send) -> None:
         """Hand over a batch now."""
-        self._handed_over += 1
-        send.number = self._handed_over
-        self._queue.append(send)
+        self._sender.queue.append(send)
         self._pump()
 
     @property
     def idle(self) -> bool:
-        """Nothing queued, nothing in flight."""
-        return not self._queue and not self._in_flight
+        """Nothing waits to be sent, and no request to be answered."""
+        return not (self._sender.queue or self._sender.in_flight or self._requests)
 
     def _pump(self) -> None:
-        """Send what may be sent: one leader, so many requests in flight."""
-        queue = self._queue
-        if self._paused or not queue:
-            return
-        channel = self.channel()
-        if channel is None:
-            self.retry_later()
-            return
+        """Send what may be sent, if there is anything to be done."""
+        if self._sender.queue or self._sender.sequences is not None:
+            self._run()
+
+    def _run(self) -> None:
+        """Rounds of the sender, until nothing more may be sent."""
+        sender = self._sender
+        queue = sender.queue
         now_us = self.kernel.now_us
-        sequences = self._sequences
-        while queue and len(self._in_flight) < self.settings.max_in_flight:
-            send = queue[0]
-            given_up = now_us - send.due_us >= self.settings.delivery_timeout_us
-            if sequences is not None:
-                if not (given_up or sequences.may_send(send)):
-                    break
-                given_up = sequences.leave(send, given_up=given_up)
-            queue.popleft()
-            if given_up:
-                continue
+        channel = None
+        if queue and not self._paused:
+            channel = self.channel()
+            if channel is None:
+                self.retry_later()
+        ready = channel is not None and self._has_room()
+        is_old = False
+        while (send := sender.run_once(now_us, ready=ready)) is not None:
+            assert channel is not None
             request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
             channel.send(channel.target.on_produce, request)
             if send.acks:
                 send.leader = self.leader
                 send.sent_us = now_us
-                self._in_flight[request] = send
-        if not self._watching:
+                self._requests[request] = send
+                is_old = is_old or send.is_retry
+            if not (queue and self._has_room()):
+                break
+        if sender.sequences is not None and sender.sequences.is_dead:
+            self._replace()
+        # A batch that was not sent before is younger than those that the timer is set for.
+        if is_old or queue or now_us + self.timeout_us < self._watched_us:
             self._watch()
 
-    def _watch(self) -> None:
-        """One timer serves all requests: it is that of the oldest."""
-        for send in self._in_flight.values():
-            self._watching = True
-            due_us = send.sent_us + self.settings.request_timeout_us
-            self.kernel.call_at(due_us, self.life, self._time_out, None)
-            break
+    def _has_room(self) -> bool:
+        """Whether one more request may be sent to the leader: those to former leaders do not count."""
+        most = self.settings.max_in_flight
+        if len(self._requests) < most:
+            return True
+        return sum([send.leader == self.leader for send in self._requests.values()]) < most
 
-    def _time_out(self, _: object) -> None:
-        """Give up requests that went unanswered, with all others on the same connection.
+    def _replace(self) -> None:
+        """The application closes a producer that was fenced for good, and goes on with another one."""
+        self._sender = self._new_sender()
+        self._requests.clear()
+        sequences = self._sender.sequences
+        assert sequences is not None
+        self._go_on_as(sequences.producer_id, sequences.producer_epoch)
+
+    def _watch(self) -> None:
+        """One timer serves all: the oldest request times out, or a batch is overdue, whichever is first."""
+        due_us = self._sender.next_expiry_us
+        for send in self._requests.values():
+            due_us = min(due_us, send.sent_us + self.timeout_us)
+            break
+        if due_us < self._watched_us:
+            self._watched_us = due_us
+            self.kernel.call_at(due_us, self.life, self._time_out, due_us)
+
+    def _time_out(self, due_us: int) -> None:
+        """Take back a request that went unanswered, with all others on the same connection.
 
         That may be one to a former leader: whether the present one answers is another matter.
         """
-        self._watching = False
-        oldest = next(iter(self._in_flight.values()), None)
-        if oldest is not None and oldest.sent_us + self.settings.request_timeout_us <= self.kernel.now_us:
+        if due_us != self._watched_us:
+            return  # Another timer was set for an earlier time.
+        self._watched_us = NEVER_US
+        oldest = next(iter(self._requests.values()), None)
+        if oldest is not None and oldest.sent_us + self.timeout_us <= self.kernel.now_us:
             self.reached(probes.WRITE_TIMES_OUT)
-            if oldest.leader == self.leader:
-                self.connection_lost()
-            else:
-                late = [request for request, send in self._in_flight.items() if send.leader == oldest.leader]
-                self._requeue([self._in_flight.pop(request) for request in late])
-            self.retry_later(always=True)
-        self._watch()
+            self._take_back(oldest.leader)
+        self._run()
 
     def on_produce_reply(self, reply: ProduceReply) -> None:
         """A leader answered."""
-        send = self._in_flight.pop(reply.request, None)
+        send = self._requests.pop(reply.request, None)
         if send is None:
             return
-        sequences = self._sequences
         if reply.error == NONE:
             self.succeeded()
-            if sequences is not None:
-                sequences.completed(send, reply.base_offset)
-            self.recorder.record(steps.Ack(reply))
-            if send.done is not None:
-                send.done(reply.base_offset)
-            self._pump()
+            if self._sender.completed(send, reply.base_offset):
+                self.recorder.record(steps.Ack(reply))
+                if send.done is not None:
+                    send.done(reply.base_offset)
         else:
             self.recorder.record(steps.Refused(reply.request, reply.error))
             probe = probes.WRITES.get(reply.error)
             if probe is not None:
                 self.reached(probe)
-            if sequences is None or sequences.refused(send, reply.error, reply.base_offset):
-                self._requeue([send])
-            self._paused = True
+            if self._sender.refused(send, reply.error, reply.base_offset, self.kernel.now_us):
+                self._paused = True
             # A refused sequence is another one next time, or its turn has come: no broker has to change for that.
             self.retry_later(always=reply.error in SEQUENCE_ERRORS)
+        self._pump()
 
     def leader_known(self) -> None:
         """See `Client.leader_known`."""
         self._paused = False
         self._pump()
 
-    def connection_lost(self) -> None:
-        """See `Client.connection_lost`: everything in flight is sent again."""
-        sends = list(self._in_flight.values())
-        self._in_flight.clear()
-        self._requeue(sends)
-        self._paused = True
+    def disconnected(self, peer: int) -> None:
+        """See `Client.disconnected`: requests to a former leader are lost, too."""
+        if peer != self.leader:
+            self._take_back(peer)
+        super().disconnected(peer)
 
-    def _requeue(self, sends: list[Send]) -> None:
-        for send in sorted(sends, key=lambda entry: entry.number, reverse=True):
-            self._queue.appendleft(send)
+    def connection_lost(self) -> None:
+        """See `Client.connection_lost`: everything in flight to the leader is sent again."""
+        self._paused = True
+        self._take_back(self.leader)
+
+    def _take_back(self, broker: int) -> None:
+        """Requests to a broker will not be answered any more."""
+        lost = [request for request, send in self._requests.items() if send.leader == broker]
+        if lost:
+            self._paused = True
+            self._sender.connection_lost([self._requests.pop(request) for request in lost], self.kernel.now_us)
+            self.retry_later(always=True)

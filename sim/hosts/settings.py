@@ -38,6 +38,7 @@ class BrokerSettings:
     fetch_backoff_us: int
     socket_timeout_us: int
     heartbeat_us: int
+    session_us: int
     ping_us: int
     recovery_us: int
     supervisor_us: int
@@ -66,6 +67,7 @@ def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
         fetch_backoff_us=_us(config, "replica.fetch.backoff.ms"),
         socket_timeout_us=_us(config, "replica.socket.timeout.ms"),
         heartbeat_us=_us(config, "broker.heartbeat.interval.ms"),
+        session_us=_us(config, "broker.session.timeout.ms"),
         ping_us=_us(config, "sim.heartbeat.interval.ms"),
         recovery_us=_us(config, "sim.recovery.ms"),
         supervisor_us=_us(config, "sim.supervisor.restart.ms"),

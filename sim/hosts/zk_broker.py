@@ -183,9 +183,10 @@ class ZooKeeperBroker(Broker):
             and server.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
-    def ping_again(self, channel: Channel[ZooKeeperSessions], arrives_us: int, next_us: int) -> None:
+    def ping_again(self, channel: Channel[ZooKeeperSessions], sent_us: int, next_us: int) -> None:
         """See `sim.environment.elision.Pinger`."""
-        if arrives_us >= 0:
+        arrives_us = sent_us + channel.usual_us
+        if arrives_us > self.kernel.now_us:
             channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())
         self.kernel.call_first(next_us, self.life, self._ping, None)
 
@@ -329,7 +330,6 @@ class ZooKeeperBroker(Broker):
         if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
             self.reached(probes.DECISION_OUTDATED)
             return
-        self._begin_checkpoints()
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
             self._lead(partition, decision)
@@ -339,6 +339,7 @@ class ZooKeeperBroker(Broker):
             self._follow(partition, decision)
         else:
             self.reached(probes.DECISION_DEAD_LEADER)
+        self._checkpoint_hw(self.kernel.now_us)
 
     # The ISR.
 

@@ -151,6 +151,7 @@ _HW: Final = Rules(
     list_offsets_guard="no",
     list_offsets_fencing="no",
     client_metadata="latest-received",
+    lost_requests="newest-first",
     consumer_validation="no",
     producer_dedup="no",
     unknown_producer="refused",
@@ -171,6 +172,7 @@ _HW: Final = Rules(
     min_isr_change="keeps-elr",
     unclean_registration="removes",
     fenced_session="none",
+    lifecycle_retry="back-off",
     unclean_recovery="election",
     isr_floor="none",
 )
@@ -184,7 +186,9 @@ _KIP101: Final = _HW.override(
         "preferred_election": "always",
     }
 )
-_KIP279: Final = _KIP101.override({"follower_truncation": "leader-epoch-rounds", "producer_snapshots": "kept"})
+_KIP279: Final = _KIP101.override(
+    {"follower_truncation": "leader-epoch-rounds", "producer_snapshots": "kept", "lost_requests": "oldest-first"}
+)
 _KIP320_2_1: Final = _KIP279.override(
     {
         "truncation_fencing": "yes",
@@ -241,6 +245,7 @@ _KRAFT_3_5: Final = _KIP320.override(
         "lag_at_reelection": "not-fetched",
         "unassigned_fetch": "refused",
         "producer_snapshots": "of-segments",
+        "producer_recovery": "epoch-bump-when-fenced",
         "reassignment_completes": "adding-in-isr",
     }
 )
@@ -263,6 +268,7 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "clean_shutdown": "checked",
         "min_isr_change": "clears-elr",
         "fenced_session": "kept",
+        "lifecycle_retry": "interval",
     }
 )
 _ELR_4_3: Final = _ELR.override(

@@ -389,6 +389,15 @@ class Rules:
             "KIP-232; KIP-320, Metadata.updateLastSeenEpochIfNewer (2.3)",
         ),
     ]
+    lost_requests: Annotated[
+        Literal["newest-first", "oldest-first"],
+        RuleSpec(
+            "In which order a producer takes back the requests of a lost connection. Without idempotence it puts each "
+            "before all that wait: from the newest on, batches are sent again in their order, from the oldest on in "
+            "the opposite one.",
+            "InFlightRequests.clearAll to 1.1; apache/kafka#4642 (2.0)",
+        ),
+    ]
     consumer_validation: Annotated[
         Literal["no", "yes"],
         RuleSpec(
@@ -428,11 +437,14 @@ class Rules:
         ),
     ]
     producer_recovery: Annotated[
-        Literal["new-producer-id", "epoch-bump"],
+        Literal["new-producer-id", "epoch-bump", "epoch-bump-when-fenced"],
         RuleSpec(
             "What an idempotent producer does when its sequence is refused: start anew with another producer id, or "
-            "with the next producer epoch.",
-            "Sender, TransactionManager.resetProducerId to 2.4; KIP-360 (2.5)",
+            "with the next producer epoch. With the first two values INVALID_PRODUCER_EPOCH ends the producer, and an "
+            "answer to a batch that was given up changes present sequences; with the last one such an error fails one "
+            "batch, and the next epoch begins.",
+            "Sender, TransactionManager.resetProducerId to 2.4; KIP-360 (2.5); KIP-588 (2.7), KAFKA-13794, "
+            "Sender.failBatch 3.9",
             DEDUPLICATES,
         ),
     ]
@@ -574,6 +586,15 @@ class Rules:
             "its first heartbeat on, one as an unfenced broker has, also when it has stopped or asked to be fenced, so "
             "that a new incarnation is refused until the session is over.",
             "BrokerHeartbeatManager.hasValidSession to 3.9; BrokerHeartbeatTracker.hasValidSession, KAFKA-17793 (4.0)",
+            KRAFT,
+        ),
+    ]
+    lifecycle_retry: Annotated[
+        Literal["back-off", "interval"],
+        RuleSpec(
+            "When a broker registers or sends a heartbeat again after an error, or no answer for half a session: "
+            "100 ms later, then twice that and so on up to the session timeout; or an interval of heartbeats later.",
+            "BrokerLifecycleManager.scheduleNextCommunicationAfterFailure to 4.0; 4.1",
             KRAFT,
         ),
     ]

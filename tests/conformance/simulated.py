@@ -10,12 +10,12 @@ from sim.environment.network import Node
 from sim.environment.storage import Storage
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
-from sim.hosts.producer import Send
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import Decision
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
+from sim.protocol.client.sender import Send
 from sim.protocol.messages import (
     AGREES,
     NONE,

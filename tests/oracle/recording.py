@@ -23,8 +23,6 @@ FOLDER: Final = Path(__file__).parent.parent / "conformance" / "vectors"
 SCHEMA_VERSION: Final = 1
 DRAWN: Final = 3_000
 MOST: Final = 100
-BYTES: Final = 100_000
-"""Of one file; what would go beyond is left out."""
 CORE: Final = ("/sim/protocol/", "/sim/environment/storage")
 
 Branch = tuple[str, int, int]
@@ -43,7 +41,7 @@ def record(pairs: Iterable[tuple[Subject, str]]) -> int:
             agreeing = [imitated for imitated in ([], names) if plain(subject.core(case, release, imitated)) == answer]
             if agreeing:
                 kept.append([case, answer])
-        write(subject.name, release, kept)
+        write(subject, release, kept)
         sys.stdout.write(f"{subject.name} {release}: {len(kept)} of {len(cases)} cases kept\n")
     return 0
 
@@ -53,13 +51,14 @@ def path(subject: str, release: str) -> Path:
     return FOLDER / f"{subject}-{release}.json"
 
 
-def write(subject: str, release: str, vectors: list[Any]) -> None:
-    """One vector a line: the operations, and what Kafka shows after each."""
+def write(subject: Subject, release: str, vectors: list[Any]) -> None:
+    """One vector a line: the operations, and what Kafka shows after each; no more than `Subject.recorded` allows."""
     texts = [json.dumps(vector, separators=(",", ":")) for vector in vectors]
-    lines = ",\n".join(text for text, size in zip(texts, accumulate(map(len, texts)), strict=True) if size <= BYTES)
-    head = {"schema_version": SCHEMA_VERSION, "subject": subject, "kafka": release}
+    sizes = accumulate(map(len, texts))
+    lines = ",\n".join(text for text, size in zip(texts, sizes, strict=True) if size <= subject.recorded)
+    head = {"schema_version": SCHEMA_VERSION, "subject": subject.name, "kafka": release}
     text = json.dumps(head)[:-1] + f', "vectors": [\n{lines}\n]}}\n'
-    path(subject, release).write_text(text, encoding="utf-8")
+    path(subject.name, release).write_text(text, encoding="utf-8")
 
 
 def chosen(subject: Subject, release: str) -> list[Case]:

@@ -30,6 +30,7 @@ class Subject:
         options: of Java.
         uses: folders of Java sources besides its own.
         names_brokers: whether numbers in its cases do, so that lowering one makes another case, not a smaller one.
+        recorded: length of a file of recorded cases, in bytes.
         whole: of a subject of which everything is tried, the case of a seed; None has one drawn.
     """
 
@@ -44,6 +45,7 @@ class Subject:
     options: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     names_brokers: bool = False
+    recorded: int = 100_000
     whole: Callable[[int, str], Case | None] | None = None
 
     def case(self, release: str, seed: int) -> Case:

@@ -8,9 +8,9 @@ from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
 from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
-from sim.hosts.producer import Send
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
+from sim.protocol.client.sender import Send
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:

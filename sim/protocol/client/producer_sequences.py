@@ -1,6 +1,7 @@
-"""An idempotent producer's side: which sequence a batch gets, which batch may be sent, and what a refusal means.
+"""An idempotent producer's side: which sequence a batch gets, which batch may be sent, and what an answer means.
 
-Kafka class: TransactionManager (without transactions); RecordAccumulator.shouldStopDrainBatchesForPartition.
+Kafka class: TransactionManager (without transactions, for one partition);
+RecordAccumulator.shouldStopDrainBatchesForPartition.
 """
 
 from __future__ import annotations
@@ -17,146 +18,263 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID)
+"""Errors that are not retriable as such; every other one that a producer meets is."""
+NO_PRODUCER_ID: Final = -1
 
 
 class Sequenced(Protocol):
     """A batch that a producer sends.
 
     Attributes:
-        acks: 0 is never answered, and gets no sequence.
         count: number of records.
         sequence: what it was given, `NO_SEQUENCE` before that.
-        rewritten: it got another sequence after it was sent last.
+        rewritten: it got another sequence after it was sent last (ProducerBatch.sequenceHasBeenReset).
+        is_retry: it was sent before (ProducerBatch.inRetry).
     """
 
-    acks: int
     count: int
     sequence: Sequence
     rewritten: bool
+    is_retry: bool
 
 
 class ProducerSequences:
     """Sequences of one producer in one partition.
 
     Args:
-        rules: ``producer_recovery`` says what a gap leads to.
+        rules: ``producer_recovery`` says what a gap and a fenced epoch lead to.
         new_id: gives producer ids.
         changed: called with each later (producer id, producer epoch).
 
     Attributes:
-        producer_id: the present one.
+        producer_id: the present one, `NO_PRODUCER_ID` until the next `resolve` after it was abandoned.
         producer_epoch: its epoch.
-        in_flight: batches that have a sequence and were not answered for good, in order of their sequences.
+        in_flight: batches that have a sequence and were not answered for good, in order of their sequences; before
+            KIP-360 as in a java.util.PriorityQueue, where only the first is sure to be the least.
+        is_dead: the producer was fenced for good, and nothing can be sent any more.
+        last_acked: the last sequence that was acknowledged, -1 if none was.
+        hears_late_failures: an error that answers a batch which had failed before changes sequences, too.
     """
 
     def __init__(self, rules: Rules, new_id: Callable[[], int], changed: Callable[[int, int], None]) -> None:
-        self._bumps = rules.producer_recovery == "epoch-bump"
+        self._bumps = rules.producer_recovery != "new-producer-id"
+        self._survives_fencing = rules.producer_recovery == "epoch-bump-when-fenced"
+        self.hears_late_failures = not self._survives_fencing
         self._new_id = new_id
         self._changed = changed
         self.producer_id = new_id()
         self.producer_epoch = 0
         self.in_flight: list[Sequenced] = []
+        self.is_dead = False
+        self._wants_bump = False
         self._next = 0
-        self._last_acked = self._last_acked_offset = -1
+        self.last_acked = self._last_acked_offset = -1
         self._unresolved = -1
+
+    @property
+    def next_sequence(self) -> int:
+        """That of the next new batch."""
+        return max(self._next, 0)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a batch was given up that the log may hold."""
+        return self._unresolved >= 0
+
+    def resolve(self) -> None:
+        """Before anything is sent: start anew, if something was answered that asks for it.
+
+        So it does if the last batches in flight were given up, and the log may lack them (maybeResolveSequences;
+        shouldResetProducerStateAfterResolvingSequences before KIP-360). Fenced for good, it does nothing.
+        """
+        if self._unresolved >= 0 and not self.in_flight:
+            self._next = max(self._next, 0)
+            if self._next == self.last_acked + 1:
+                self._unresolved = -1
+            elif self._bumps:
+                self._unresolved = -1
+                self._wants_bump = True
+            else:
+                self._abandon_id()
+        if self.is_dead:
+            return
+        if self._wants_bump:
+            self._wants_bump = False
+            self.producer_epoch += 1
+            self._unresolved = -1
+            self._count_anew()
+            self._changed(self.producer_id, self.producer_epoch)
+        elif self.producer_id == NO_PRODUCER_ID:
+            self.producer_id = self._new_id()
+            self._changed(self.producer_id, self.producer_epoch)
 
     def may_send(self, batch: Sequenced) -> bool:
         """A batch that is sent again waits for all before it; a new one until no sequence is in doubt."""
         if batch.sequence == NO_SEQUENCE:
             return self._unresolved < 0
-        return batch is self.in_flight[0] if self._is_current(batch) else True
+        return not self.in_flight or batch.sequence[2] == self.in_flight[0].sequence[2]
 
-    def leave(self, batch: Sequenced, *, given_up: bool) -> bool:
-        """A batch leaves the queue: it is given up, or about to be sent, and gets the next sequence unless it has one.
-
-        Returns:
-            Whether it is given up. One that has a sequence of an abandoned producer id has failed for the application.
-        """
+    def assign(self, batch: Sequenced) -> None:
+        """A batch is about to be sent: it gets the next sequence, unless it has one."""
         if batch.sequence == NO_SEQUENCE:
-            if not given_up and batch.acks:
-                batch.sequence = (self.producer_id, self.producer_epoch, self._next)
-                self._next += batch.count
-                self.in_flight.append(batch)
-        elif not self._is_current(batch):
-            return True
-        elif given_up:
-            self._expired(batch)
+            self._next = max(self._next, 0)
+            batch.sequence = (self.producer_id, self.producer_epoch, self._next)
+            self._next += batch.count
+            self.in_flight.append(batch)
+            if not self._bumps:
+                self._rise(len(self.in_flight) - 1)
         batch.rewritten = False
-        return given_up
 
     def completed(self, batch: Sequenced, base_offset: int) -> None:
-        """A leader took a batch, now or before, and has it at an offset."""
-        if self._is_current(batch):
-            self._last_acked = max(self._last_acked, batch.sequence[2] + batch.count - 1)
+        """A leader has a batch (handleCompletedBatch; Sender.completeBatch before KIP-360).
+
+        Since KIP-360 a batch of a former epoch, which was given up before, counts like any other. At first sequences
+        then even began anew under the present epoch if nothing was in flight.
+
+        Args:
+            batch: which.
+            base_offset: where its first record stands, -1 if the leader did not say.
+        """
+        is_current = self._is_current(batch)
+        if self._bumps or is_current:
+            self.last_acked = max(self.last_acked, batch.sequence[2] + batch.count - 1)
+        if base_offset >= 0:
             self._last_acked_offset = max(self._last_acked_offset, base_offset + batch.count - 1)
-            self._forget(batch)
+        self._forget(batch)
+        if self._bumps and not self._survives_fencing and not is_current and not self.in_flight:
+            self._count_anew()
 
-    def refused(self, batch: Sequenced, error: str, log_start: int) -> bool:
-        """A leader refused a batch; whether it is sent again (TransactionManager.canRetry).
+    def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
+        """Whether a batch that was refused is sent again (canRetry).
 
-        Only a refusal of the batch that is next in line shows a gap in the log. Before KIP-360 that batch fails, and
-        with it all others that have yet to be sent again.
+        Only a refusal of the batch that is next in line shows a gap in the log.
 
         Args:
             batch: which.
             error: why.
-            log_start: of the leader that does not know the producer: if all that it acknowledged lies below, sequences
-                begin anew, and nothing fails.
+            log_start: of the leader that does not know the producer, -1 if it did not say.
         """
-        if not self._is_current(batch):
+        if not self._bumps and not self._is_current(batch):
             return False
         if error == UNKNOWN_PRODUCER_ID:
-            return self._unknown(batch, log_start)
-        base_sequence = batch.sequence[2]
-        in_doubt = self._unresolved >= 0
-        if error not in SEQUENCE_ERRORS or (
-            not in_doubt and (batch.rewritten or base_sequence != self._last_acked + 1)
-        ):
-            return True
-        if not self._bumps or not in_doubt or base_sequence == self._unresolved:
-            self._start_anew()
-        return self._bumps
-
-    def _unknown(self, batch: Sequenced, log_start: int) -> bool:
-        if batch.rewritten:
-            return True
-        if self._bumps or self._last_acked_offset >= log_start:
-            self._start_anew()
+            return log_start < 0 or batch.rewritten or self._may_retry_unknown(log_start)
+        if error == OUT_OF_ORDER_SEQUENCE_NUMBER:
+            in_doubt = self._unresolved >= 0
+            base_sequence = batch.sequence[2]
+            if not in_doubt and (batch.rewritten or base_sequence != self.last_acked + 1):
+                return True
+            if not in_doubt or base_sequence == self._unresolved:
+                self._wants_bump = self._bumps
             return self._bumps
-        self._count_anew()
+        return error not in SEQUENCE_ERRORS
+
+    def _may_retry_unknown(self, log_start: int) -> bool:
+        if self._bumps:
+            self._wants_bump = True
+            return True
+        if self._last_acked_offset < log_start:  # All that was acknowledged is deleted: nothing is missing.
+            self._count_anew()
+            return True
+        return False
+
+    def failed(self, batch: Sequenced, error: str) -> str:
+        """An answer made a batch fail (handleFailedBatch; Sender.failBatch before KIP-360).
+
+        Returns:
+            The error that the application is told, "" if Kafka throws before it is told anything.
+        """
+        if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing:
+            self.is_dead = True
+        is_current = self._is_current(batch)
+        if self._bumps:
+            self._forget(batch)
+            if is_current or self._survives_fencing:
+                self._wants_bump = True
+            return error
+        if is_current and error in (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID):
+            self._abandon_id()
+            return error
+        if not is_current and error not in SEQUENCE_ERRORS:
+            return OUT_OF_ORDER_SEQUENCE_NUMBER
+        self._forget(batch)
+        return error if self._close_gap(batch) else ""
+
+    def _close_gap(self, batch: Sequenced) -> bool:
+        """Later sequences move up, though they may be another producer id's (adjustSequencesDueToFailedBatch)."""
+        if self._next < 0:
+            return True
+        if self._next < batch.count:
+            return False
+        self._next -= batch.count
+        for one in self.in_flight:
+            producer_id, producer_epoch, base_sequence = one.sequence
+            if base_sequence >= batch.sequence[2]:
+                if base_sequence < batch.count:
+                    return False
+                one.sequence = (producer_id, producer_epoch, base_sequence - batch.count)
+                one.rewritten = True
         return True
 
-    def _expired(self, batch: Sequenced) -> None:
-        """The producer gave a batch up: whether the log holds it is in doubt (markSequenceUnresolved)."""
-        self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)
+    def expired(self, batch: Sequenced) -> None:
+        """The producer gave a batch up. If it is not the first try, the log may hold it (markSequenceUnresolved)."""
         self._forget(batch)
+        if batch.is_retry:
+            self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)
 
     def _is_current(self, batch: Sequenced) -> bool:
-        return batch.sequence[0] == self.producer_id
+        return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
 
     def _forget(self, batch: Sequenced) -> None:
-        self.in_flight.remove(batch)
-        if self._unresolved >= 0 and not self.in_flight:
-            self._unresolved = -1
-            if self._next != self._last_acked + 1:
-                self._start_anew()
+        """It is no more in flight.
 
-    def _start_anew(self) -> None:
-        """Next producer epoch, and batches in flight get new sequences; or another producer id (before KIP-360)."""
-        if self._bumps:
-            self.producer_epoch += 1
-        else:
-            self.producer_id = self._new_id()
-            self.producer_epoch = 0
-            self.in_flight.clear()
-        self._unresolved = self._last_acked_offset = -1
-        self._count_anew()
-        self._changed(self.producer_id, self.producer_epoch)
+        In between, batches were told from each other by their sequences alone, without the epoch (to KAFKA-13794).
+        """
+        in_flight = self.in_flight
+        for place, one in enumerate(in_flight):
+            if one is batch or (self._bumps and not self._survives_fencing and one.sequence[2] == batch.sequence[2]):
+                if self._bumps:
+                    del in_flight[place]
+                else:
+                    self._remove(place)
+                return
+
+    # A PriorityQueue, before KIP-360.
+
+    def _remove(self, place: int) -> None:
+        """The last one takes its place, and sinks or rises (PriorityQueue.removeAt)."""
+        in_flight = self.in_flight
+        last = in_flight.pop()
+        if place == len(in_flight):
+            return
+        in_flight[place] = last
+        sunk = place
+        while (child := 2 * sunk + 1) < len(in_flight):
+            if child + 1 < len(in_flight) and in_flight[child + 1].sequence[2] < in_flight[child].sequence[2]:
+                child += 1
+            if last.sequence[2] <= in_flight[child].sequence[2]:
+                break
+            in_flight[sunk], in_flight[child] = in_flight[child], last
+            sunk = child
+        if sunk == place:
+            self._rise(place)
+
+    def _rise(self, place: int) -> None:
+        in_flight = self.in_flight
+        while place and in_flight[place].sequence[2] < in_flight[(place - 1) // 2].sequence[2]:
+            above = (place - 1) // 2
+            in_flight[place], in_flight[above] = in_flight[above], in_flight[place]
+            place = above
+
+    def _abandon_id(self) -> None:
+        """All is forgotten with the producer id (resetProducerId); the batches keep their sequences."""
+        self.producer_id = NO_PRODUCER_ID
+        self.in_flight.clear()
+        self._next = self._unresolved = self.last_acked = self._last_acked_offset = -1
 
     def _count_anew(self) -> None:
-        """Batches in flight get sequences from 0 on (TransactionManager.startSequencesAtBeginning)."""
+        """Batches in flight get sequences from 0 on, as they lie there (startSequencesAtBeginning)."""
         self._next = 0
-        self._last_acked = -1
+        self.last_acked = -1
         for batch in self.in_flight:
             batch.sequence = (self.producer_id, self.producer_epoch, self._next)
             batch.rewritten = True

@@ -89,13 +89,22 @@ class BrokerHeartbeat(Message):
 
 
 class BrokerHeartbeatReply(Message):
-    """Answer to that: an error, or whether the broker is fenced, and may stop."""
+    """Answer to that: an error, or whether the broker has caught up, is fenced, and may stop."""
 
-    __slots__ = ("broker_epoch", "error", "is_fenced", "should_shut_down")
+    __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
 
-    def __init__(self, broker_epoch: int, error: str, *, is_fenced: bool, should_shut_down: bool) -> None:
-        self.broker_epoch = broker_epoch
+    def __init__(
+        self,
+        request: BrokerHeartbeat,
+        error: str,
+        *,
+        is_caught_up: bool = False,
+        is_fenced: bool = False,
+        should_shut_down: bool = False,
+    ) -> None:
+        self.request = request
         self.error = error
+        self.is_caught_up = is_caught_up
         self.is_fenced = is_fenced
         self.should_shut_down = should_shut_down
 
@@ -105,17 +114,24 @@ class BrokerHeartbeatReply(Message):
 
 
 class MetadataRecords(Message):
-    """Committed records, from the one with number `first` on, as a broker's fetch of the metadata log brings them."""
+    """Committed records, as a broker's fetch of the metadata log brings them.
 
-    __slots__ = ("first", "records")
+    Attributes:
+        first: number of the first one.
+        end: number after the last one.
+        log: the whole log. It is only appended to, so messages share it: copies would take room without bound.
+    """
 
-    def __init__(self, first: int, records: Sequence[Record]) -> None:
+    __slots__ = ("end", "first", "log")
+
+    def __init__(self, first: int, end: int, log: Sequence[Record]) -> None:
         self.first = first
-        self.records = records
+        self.end = end
+        self.log = log
 
     def about(self) -> int:
         """See `Message.about`."""
-        record = self.records[0]
+        record = self.log[self.first]
         if isinstance(record, PartitionRegistration):
             return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
         if isinstance(record, BrokerRegistration):

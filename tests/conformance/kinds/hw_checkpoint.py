@@ -29,7 +29,7 @@ class Checkpoints(RecordingHost):
             raise TableError(f"a log that is {given['log']!r} is not understood")
         self.now_us = 0
         self.storage = make_storage()
-        self.storage.begin_checkpoints(0)
+        self.storage.begin_hw_checkpoints(0, 0)
         self.replica = Replica("0", make_log([]), make_cache([]), 0, rules, self)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:

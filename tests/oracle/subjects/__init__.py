@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.oracle.subjects import (
+    alter_partition_manager,
+    broker_lifecycle,
+    checkpoints,
     epoch_cache,
     follower,
     kraft_controller,
     log,
     partition,
     partition_change,
+    producer,
     zk_controller,
     zk_election,
 )
@@ -24,9 +28,13 @@ SUBJECTS: Final[dict[str, Subject]] = {
         epoch_cache,
         partition_change,
         kraft_controller,
+        broker_lifecycle,
+        alter_partition_manager,
         partition,
         log,
+        checkpoints,
         follower,
+        producer,
         zk_election,
         zk_controller,
     )

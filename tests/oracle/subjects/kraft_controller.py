@@ -12,10 +12,12 @@ To be seen are the answer, the brokers and the partitions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from sim.hosts.heartbeat_sessions import HeartbeatSessions
+from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.kraft.alter_partition import Change
-from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, MetadataImage, Record, Value
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION, NotAssignedError
 from sim.protocol.messages import UNKNOWN_SERVER_ERROR
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from random import Random
 
+    from sim.hosts.controller_quorum import ControllerQuorum
     from sim.protocol.rules import Rules
 
 SESSION_MS: Final = 9_000
+MS: Final = 1_000
+"""In us."""
 TOPICS: Final = ("a", "b")
 CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
 
@@ -39,11 +44,16 @@ class Host:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._keeps_fenced = rules.fenced_session == "kept"
         self._committed: list[Record] = []
-        self._heard_ms: dict[int, int] = {}
         self._incarnation = 100
-        self.now_ms = 0
+        self._kernel = Kernel()
+        self.life = ALWAYS
+        self._sessions = HeartbeatSessions(
+            cast("ControllerQuorum", self),
+            SESSION_MS * MS,
+            self._kernel,
+            keeps_fenced=rules.fenced_session == "kept",
+        )
         self.ends: list[int] = []
         self.controller = QuorumController(MetadataImage(), rules, self, CONFIG)
 
@@ -52,11 +62,19 @@ class Host:
     def append(self, records: list[Record]) -> None:
         """See `ReplicationHost`."""
         self._committed += records
+        for record in records:
+            if isinstance(record, BrokerRegistration):
+                self._note_broker(record)
+
+    def _note_broker(self, record: BrokerRegistration) -> None:
+        if record.fenced:
+            self._sessions.unfenced.discard(record.broker)
+        else:
+            self._sessions.unfenced.add(record.broker)
 
     def has_session(self, broker: int) -> bool:
         """See `QuorumControllerHost`."""
-        heard_ms = self._heard_ms.get(broker)
-        return heard_ms is not None and heard_ms + SESSION_MS >= self.now_ms
+        return self._sessions.is_open(broker)
 
     def ask_log_info(self, broker: int, name: str) -> None:
         """See `RecoveryHost`."""
@@ -78,7 +96,7 @@ class Host:
         previous = known.broker_epoch if known and clean else -1
         reply = self.controller.register(broker, self._incarnation, previous, directory)
         if not reply.error:
-            self._heard_ms.pop(broker, None)
+            self._sessions.registered(broker)
         return reply.error
 
     def assign(self, topic: str, broker: int) -> Any:
@@ -92,8 +110,7 @@ class Host:
         if known is None:
             return "unknown"
         reply = self.controller.register(broker, known.incarnation, -1, known.directory)
-        if not self._keeps_fenced and not known.fenced:
-            self._heard_ms[broker] = self.now_ms
+        self._sessions.registered_again(broker)
         return reply.error
 
     def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
@@ -101,23 +118,28 @@ class Host:
         if known is None:
             return "unknown"
         read = self.controller.image.offset if ago == 0 else 0 if ago > len(self.ends) else self.ends[-ago]
-        self._heard_ms[broker] = self.now_ms
+        self._sessions.heard(broker, self._kernel.now_us)
         reply = self.controller.heartbeat(
             broker, known.broker_epoch, read, want_fence=bool(want_fence), want_shut_down=bool(want_shut_down)
         )
         return reply.error or [reply.is_caught_up, reply.is_fenced, reply.should_shut_down]
 
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass in which sessions are not looked at."""
+        self._kernel.now_us += ms * MS
+
     def time(self, ms: int) -> Any:
-        until_ms = self.now_ms + ms
-        while self._heard_ms:
-            broker = min(self._heard_ms, key=lambda one: self._heard_ms[one])
-            over_ms = self._heard_ms[broker] + SESSION_MS + 1
-            if over_ms > until_ms:
+        sessions, kernel = self._sessions, self._kernel
+        until_us = kernel.now_us + ms * MS
+        while with_session := [broker for broker in sessions.brokers if sessions.valid_until_us(broker) >= 0]:
+            broker = min(with_session, key=sessions.valid_until_us)
+            over_us = sessions.valid_until_us(broker) + MS
+            if over_us > until_us:
                 break
-            del self._heard_ms[broker]
-            self.now_ms = max(self.now_ms, over_ms)
+            sessions.end(broker)
+            kernel.now_us = max(kernel.now_us, over_us)
             self.controller.fence(broker)
-        self.now_ms = until_ms
+        kernel.now_us = until_us
         return ""
 
     def create(self, topic: str, replicas: list[int]) -> Any:
@@ -168,7 +190,7 @@ class Host:
             image.replay(record)
         self.controller = QuorumController(image, self._rules, self, CONFIG)
         self.controller.activate()
-        self._heard_ms = {broker: self.now_ms for broker, known in image.brokers.items() if not known.fenced}
+        self._sessions.begin()
         return ""
 
     def shown(self) -> list[Any]:
@@ -201,7 +223,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
     host = Host(rules)
     seen: Seen = []
     for name, *values in case:
-        host.now_ms += 1
+        host.pass_ms(1)
         try:
             answer = getattr(host, name.replace("-", "_"))(*values)
         except NotAssignedError:

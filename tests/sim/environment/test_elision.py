@@ -17,6 +17,7 @@ from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.heartbeat_sessions import HeartbeatSessions
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.serving import Serving
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_controller import ControllerModule
@@ -184,13 +185,15 @@ WHOSE = {
     "_age": "Client",
     "_announce_isr": "ZooKeeperBroker",
     "_balance": "ControllerModule",
-    "_beat_if": "KRaftBroker",
     "_check": "HeartbeatSessions",
     "_check_session": "ZooKeeper",
+    "_communicate": "KRaftBroker",
     "_expire_fetch": "Serving",
     "_metadata_timed_out": "Client",
     "_periodic": "ControllerQuorum",
     "_ping": "ZooKeeperBroker",
+    "_registration_timed_out": "KRaftBroker",
+    "_send_lost": "MetadataLog",
     "_shrink_isr": "IsrExpiration",
     "_time_out": "ControllerModule Following Producer",
     "_unanswered": "KRaftBroker",
@@ -245,5 +248,5 @@ def test_what_does_not_end_shows_in_histories(
 
 def test_what_only_looks_is_a_handler_of_a_host() -> None:
     hosts = (Consumer, KRaftBroker, ZooKeeperBroker, ControllerQuorum, ZooKeeper)
-    parts = (ControllerModule, HeartbeatSessions, IsrExpiration)
+    parts = (ControllerModule, HeartbeatSessions, IsrExpiration, MetadataLog)
     assert {name for host in (*hosts, *parts) for name in dir(host)} >= LOOKS

@@ -41,7 +41,8 @@ class Machine:
     def start(self) -> None:
         log, epochs, hw = self.storage.recover(self.rules)
         self.replica = Replica("t-0", log, epochs, hw, self.rules, self)
-        self.storage.begin_checkpoints(self.now_us)
+        self.storage.log_manager_started(self.now_us)
+        self.storage.begin_hw_checkpoints(self.now_us, self.now_us)
 
     # The replica's host.
 
@@ -171,7 +172,7 @@ def test_a_log_that_ends_below_its_start_begins_anew() -> None:
     assert (log.log_start, log.leo, log.segments, machine.replica.epochs.entries) == (3, 3, [3], [])
 
 
-@pytest.mark.parametrize(("seconds", "start", "bases"), [(59, 0, [0, 1, 2]), (61, 2, [2])])
+@pytest.mark.parametrize(("seconds", "start", "bases"), [(29, 0, [0, 1, 2]), (31, 2, [2])])
 def test_deleted_records_come_back_until_the_log_start_is_written(seconds: float, start: int, bases: list[int]) -> None:
     machine = Machine()
     for _ in range(3):
@@ -208,7 +209,7 @@ def test_a_log_start_at_a_segment_is_not_written() -> None:
     assert machine.replica.log.log_start == 10
 
 
-@pytest.mark.parametrize(("seconds", "content"), [(59, None), (61, 2)])
+@pytest.mark.parametrize(("seconds", "content"), [(29, None), (31, 2)])
 def test_a_written_log_start_stays_in_the_file_when_the_log_begins_anew_below(
     seconds: float, content: int | None
 ) -> None:
@@ -431,7 +432,7 @@ def test_a_periodic_file_says_what_held_at_its_last_write() -> None:
     file = PeriodicFile(5)
     file.catch_up(1, 100)
     assert file.content is None
-    file.begin(100)
+    file.begin(105, 100)
     file.catch_up(1, 104)
     assert file.content is None
     file.catch_up(1, 105)
@@ -442,6 +443,38 @@ def test_a_periodic_file_says_what_held_at_its_last_write() -> None:
     file.end()
     file.catch_up(4, 999)
     assert file.content == 3
+
+
+def test_a_periodic_file_is_written_first_when_its_task_is_due() -> None:
+    file = PeriodicFile(5)
+    file.begin(100, 100)
+    file.catch_up(1, 100)
+    file.catch_up(2, 104)
+    assert file.content == 1
+    file.catch_up(3, 105)
+    assert file.content == 3
+
+
+def test_a_task_that_found_nothing_to_write_goes_on_in_its_rhythm() -> None:
+    file = PeriodicFile(5)
+    file.begin(100, 106)
+    file.catch_up(1, 109)
+    assert file.content is None
+    file.catch_up(1, 110)
+    assert file.content == 1
+
+
+@pytest.mark.parametrize(("seconds", "recovery_point"), [(29, None), (31, 1), (89, 1), (91, 2)])
+def test_recovery_points_are_written_thirty_seconds_after_the_start_and_every_minute_from_then(
+    seconds: float, recovery_point: int | None
+) -> None:
+    machine = Machine(log_flush_interval_messages=1)
+    machine.write(seconds=0)
+    machine.wait(min(seconds, 31))
+    if seconds > 31:
+        machine.write(seconds=seconds - 31)
+    machine.kill()
+    assert machine.storage.recovery_point_file.content == recovery_point
 
 
 def test_the_high_watermark_file_lags_behind_and_a_shutdown_writes_it() -> None:

@@ -246,11 +246,34 @@ def test_a_paused_broker_writes_no_checkpoints() -> None:
     cluster = world.cluster
     partition = cluster.running[3].partition
     assert partition is not None
-    assert cluster.machines.storages[3].hw_file.content is None
+    assert partition.hw > 0
+    assert cluster.machines.storages[3].hw_file.content == 0
     cluster.pause(3)
     world.run(20)
     cluster.kill(3)
-    assert cluster.machines.storages[3].hw_file.content is None
+    assert cluster.machines.storages[3].hw_file.content == 0
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip320"])
+def test_the_hw_is_written_when_the_first_decision_was_taken(mode: str) -> None:
+    world = World(mode).ready()
+    world.write()
+    world.cluster.kill(1)
+    assert world.cluster.machines.storages[1].hw_file.content == 0
+
+
+def test_in_kraft_the_hw_is_written_when_metadata_is_published_first() -> None:
+    world = World("kraft").ready()
+    world.write()
+    cluster = world.cluster
+    file = cluster.machines.storages[3].hw_file
+    cluster.kill(3)
+    assert file.content is None  # The topic came later than that, and the next write has not come.
+    world.run(10)
+    cluster.start(3)
+    world.run()
+    cluster.kill(3)
+    assert file.content == 0
 
 
 def test_a_paused_control_plane_decides_late() -> None:

@@ -173,7 +173,7 @@ def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> Non
 
 
 def test_an_isr_change_that_got_lost_is_asked_for_again() -> None:
-    world = kraft(controller_socket_timeout_ms=5_000)
+    world = kraft(controller_socket_timeout_ms=5_000, broker_session_timeout_ms=30_000)
     world.run(20)
     world.cluster.links.cut(1, 3)
     world.write(seconds=0.1)
@@ -195,7 +195,7 @@ def test_a_fenced_broker_does_not_join_the_isr() -> None:
     world.write()
     assert world.logs[2] == world.logs[0]
     world.cluster.unzombie(3)
-    world.run(3)
+    world.run(5)  # The heartbeat that did not arrive is given up after 4.5 s, and another one sent 0.1 s later.
     assert state(world).isr == (1, 2, 3)
 
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.hosts.producer import Send
+from sim.protocol.client.sender import Send
+from sim.protocol.log import producer_state
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from tests.sim.world import SECOND_US, World
 
 
@@ -91,6 +93,70 @@ def test_refusals_are_retried_until_the_isr_is_large_enough() -> None:
     assert world.logs == [[0]] * 2
 
 
+@pytest.mark.parametrize(("mode", "order"), [("kip101", [0, 1, 2]), ("kip279", [2, 1, 0])])
+def test_batches_of_a_lost_connection_are_turned_round_since_2_0(mode: str, order: list[int]) -> None:
+    world = World(mode).ready()
+    world.cluster.links.cut(1001, 1)
+    for _ in range(3):
+        world.write(seconds=0)
+    world.cluster.kill(1)
+    world.run(60)
+    assert world.logs[1] == order
+
+
+def test_a_batch_in_flight_is_given_up_after_its_delivery_timeout_and_not_sent_again() -> None:
+    world = World(config={"delivery.timeout.ms": 30_000}).ready()
+    world.cluster.links.cut(1001, 1)
+    world.write(seconds=29)
+    assert not world.cluster.producer.idle
+    world.cluster.links.heal_all()
+    world.run(60)
+    assert world.cluster.producer.idle
+    assert world.logs == [[]] * 3
+
+
+def test_a_batch_that_is_answered_too_late_was_given_up() -> None:
+    world = World(config={"delivery.timeout.ms": 35_000}).ready()
+    world.cluster.links.cut(1, 1001)
+    world.write(seconds=29)
+    world.cluster.links.heal_all()
+    world.cluster.links.worsen("slow", 1, 1001, 8 * SECOND_US)
+    world.run(30)
+    assert world.logs[0] == [0, 0]
+    assert not world.of("ack")
+    assert world.cluster.producer.idle
+
+
+@pytest.mark.parametrize("former", [1, 2])
+def test_requests_to_a_former_leader_are_lost_with_it(former: int) -> None:
+    world = World().ready()
+    world.cluster.links.cut(1, 1001)
+    lost = world.write(acks=1, seconds=0.01)
+    world.decide(2, (1, 2, 3))
+    world.run(1)
+    world.cluster.producer.refresh()
+    world.cluster.links.heal_all()
+    world.run(1)
+    assert world.cluster.producer.leader == 2
+    assert not world.of("ack", record=lost)
+    world.cluster.kill(former)
+    world.run(2)
+    assert bool(world.of("ack", record=lost)) == (former == 1)
+
+
+def test_requests_in_flight_are_counted_by_leader() -> None:
+    world = World(config={"max.in.flight.requests.per.connection": 2}).ready()
+    world.cluster.links.cut(1, 1001)
+    for _ in range(2):
+        world.write(seconds=0.01)
+    world.decide(2, (1, 2, 3))
+    world.run(1)
+    world.cluster.producer.refresh()
+    world.run(1)
+    assert world.cluster.producer.leader == 2
+    assert world.of("ack", record=world.write())
+
+
 IDEMPOTENT: dict[str, bool] = {"enable.idempotence": True}
 
 
@@ -143,6 +209,21 @@ def test_a_lost_batch_is_noticed_by_the_gap_in_its_sequence(
     world.write(seconds=5)
     assert [(step["producer_id"], step["producer_epoch"]) for step in world.of("producer-id")] == [producer]
     assert [step["record"] for step in world.of("ack")] == acked
+
+
+@pytest.mark.parametrize(("recovery", "producer"), [("epoch-bump", (2, 0)), ("epoch-bump-when-fenced", (1, 1))])
+def test_the_application_replaces_a_producer_that_was_fenced(
+    recovery: str, producer: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(config=IDEMPOTENT, rules={"producer_recovery": recovery}).ready()
+    world.write()
+    with monkeypatch.context() as patch:
+        patch.setattr(producer_state, "check", lambda *_, **__: (INVALID_PRODUCER_EPOCH, None))
+        world.write()
+    world.write()
+    assert [step["record"] for step in world.of("ack")] == [0, 2]
+    assert [(step["producer_id"], step["producer_epoch"]) for step in world.of("producer-id")] == [producer]
+    assert world.cluster.producer.idle
 
 
 def test_a_request_to_a_former_leader_times_out_though_the_present_one_answers() -> None:

@@ -1,0 +1,226 @@
+"""What a producer does with its batches: which one is sent next, which are sent again, in which order, which fail.
+
+Kafka classes: Sender, RecordAccumulator, ProducerBatch, for one partition. When something is sent, and over which
+connection, is the host's matter: back-off, requests in flight to a broker, their timeouts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.batch import Sequence as BatchSequence
+from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH
+from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.rules import Rules
+
+NETWORK_EXCEPTION: Final = "NETWORK_EXCEPTION"
+"""The connection was lost before a request was answered. No broker says so."""
+REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
+"""``delivery.timeout.ms`` was over. No broker says so."""
+NEVER_US: Final = 1 << 60
+
+
+class Send:
+    """A batch that the application handed over.
+
+    Attributes:
+        first_id: id of its first record.
+        count: number of records.
+        acks: 0, 1 or -1 (all).
+        due_us: intended time.
+        done: called with the base offset when it is acknowledged.
+        sequence: what an idempotent producer gave it.
+        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`; so for `is_retry`.
+        is_done: the application was told what became of it.
+        error: why it failed, "" if it did not.
+        leader: to which broker it was sent last.
+        sent_us: when.
+    """
+
+    __slots__ = (
+        "acks",
+        "count",
+        "done",
+        "due_us",
+        "error",
+        "first_id",
+        "is_done",
+        "is_retry",
+        "leader",
+        "rewritten",
+        "sent_us",
+        "sequence",
+    )
+
+    def __init__(
+        self, first_id: int, count: int, acks: int, due_us: int, done: Callable[[int], None] | None = None
+    ) -> None:
+        self.first_id = first_id
+        self.count = count
+        self.acks = acks
+        self.due_us = due_us
+        self.done = done
+        self.sequence: BatchSequence = NO_SEQUENCE
+        self.rewritten = False
+        self.is_retry = False
+        self.is_done = False
+        self.error = ""
+        self.leader = NO_LEADER
+        self.sent_us = 0
+
+
+class Sender:
+    """Batches of one partition.
+
+    Args:
+        rules: ``lost_requests`` says in which order requests of a lost connection come back.
+        sequences: of an idempotent producer.
+        keeps_order: one batch in flight at a time (``max.in.flight.requests.per.connection=1``).
+        delivery_timeout_us: after which a batch fails, wherever it is.
+
+    Attributes:
+        sequences: see above.
+        queue: batches that wait to be sent, for the first time or again (RecordAccumulator).
+        in_flight: batches that were sent, in that order, and are not answered yet (Sender.inFlightBatches).
+    """
+
+    def __init__(
+        self, rules: Rules, sequences: ProducerSequences | None, *, keeps_order: bool, delivery_timeout_us: int
+    ) -> None:
+        self._newest_first = rules.lost_requests == "newest-first"
+        self._keeps_order = keeps_order
+        self._delivery_timeout_us = delivery_timeout_us
+        self.sequences = sequences
+        self.queue: deque[Send] = deque()
+        self.in_flight: list[Send] = []
+        self._muted = False
+
+    def run_once(self, now_us: int, *, ready: bool) -> Send | None:
+        """One round (Sender.runOnce): take a batch from the queue, then fail what is overdue.
+
+        Args:
+            now_us: the present time.
+            ready: the leader is known, and one more request may be sent to it.
+
+        Returns:
+            What is to be sent now, though it may just have failed.
+        """
+        sequences = self.sequences
+        if sequences is not None:
+            sequences.resolve()
+            if sequences.is_dead:
+                self._abort()
+                return None
+        found = None
+        queue = self.queue
+        if ready and queue and not self._muted and (sequences is None or sequences.may_send(queue[0])):
+            found = queue.popleft()
+            if found.acks:
+                if sequences is not None:
+                    sequences.assign(found)
+                self.in_flight.append(found)
+                self._muted = self._keeps_order
+            else:
+                found.is_done = True
+        # Looked at here, since most rounds find nothing.
+        latest_us = now_us - self._delivery_timeout_us
+        if (self.in_flight and self.in_flight[0].due_us <= latest_us) or (queue and queue[0].due_us <= latest_us):
+            self._expire(latest_us)
+        return found
+
+    @property
+    def next_expiry_us(self) -> int:
+        """When the batch at the head of the queue, or of those in flight, is overdue; past `NEVER_US` without one."""
+        heads = [batches[0].due_us for batches in (self.queue, self.in_flight) if batches]
+        return min(heads, default=NEVER_US) + self._delivery_timeout_us
+
+    def _expire(self, latest_us: int) -> None:
+        """Batches due until then fail, from the head on, up to the first that is not overdue (expiredBatches)."""
+        expired: list[Send] = []
+        while self.queue and self.queue[0].due_us <= latest_us:
+            expired.append(self.queue.popleft())
+        while self.in_flight and self.in_flight[0].due_us <= latest_us:
+            expired.append(self.in_flight.pop(0))
+        for send in expired:
+            self._end(send, REQUEST_TIMED_OUT)
+            if self.sequences is not None and send.sequence != NO_SEQUENCE:
+                self.sequences.expired(send)
+
+    def completed(self, send: Send, base_offset: int) -> bool:
+        """A leader has a batch (Sender.completeBatch); whether the application is told so.
+
+        Args:
+            send: which.
+            base_offset: where its first record stands, -1 if the leader did not say (DUPLICATE_SEQUENCE_NUMBER).
+        """
+        self._muted = False
+        if self.sequences is not None and send.sequence != NO_SEQUENCE:
+            self.sequences.completed(send, base_offset)
+        if send.is_done:
+            return False
+        send.is_done = True
+        self.in_flight.remove(send)
+        return True
+
+    def refused(self, send: Send, error: str, log_start: int, now_us: int) -> bool:
+        """A batch met an error (Sender.completeBatch); whether it is sent again.
+
+        Args:
+            send: which.
+            error: which.
+            log_start: see `ProducerSequences.may_retry`.
+            now_us: the present time.
+        """
+        self._muted = False
+        sequences = self.sequences if send.sequence != NO_SEQUENCE else None
+        if not send.is_done and now_us - send.due_us < self._delivery_timeout_us:
+            if sequences is None:
+                may_retry = error not in SEQUENCE_ERRORS
+            else:
+                may_retry = sequences.may_retry(send, error, log_start)
+            if may_retry:
+                self._enqueue_again(send)
+                return True
+        if sequences is not None and (not send.is_done or sequences.hears_late_failures):
+            told = sequences.failed(send, error)
+            if not told:
+                return False  # Kafka throws: the batch stays in flight until it is overdue.
+            error = told
+        if not send.is_done:
+            self._end(send, error)
+            self.in_flight.remove(send)
+        return False
+
+    def connection_lost(self, sends: Sequence[Send], now_us: int) -> None:
+        """Batches that were sent over a connection, in this order, will not be answered (InFlightRequests.clearAll)."""
+        for send in reversed(sends) if self._newest_first else sends:
+            self.refused(send, NETWORK_EXCEPTION, -1, now_us)
+
+    def _enqueue_again(self, send: Send) -> None:
+        """To the head of the queue, or by its sequence (RecordAccumulator.reenqueue)."""
+        send.is_retry = True
+        place = 0
+        if self.sequences is not None:
+            if not self.sequences.in_flight:
+                return  # Kafka throws, as in `refused`.
+            for queued in self.queue:
+                if queued.sequence == NO_SEQUENCE or queued.sequence[2] >= send.sequence[2]:
+                    break
+                place += 1
+        self.queue.insert(place, send)
+        self.in_flight.remove(send)
+
+    def _abort(self) -> None:
+        """Everything fails (RecordAccumulator.abortBatches)."""
+        for send in [*self.in_flight, *self.queue]:
+            self._end(send, INVALID_PRODUCER_EPOCH)
+        self.in_flight.clear()
+        self.queue.clear()
+
+    def _end(self, send: Send, error: str) -> None:
+        send.is_done = True
+        send.error = error

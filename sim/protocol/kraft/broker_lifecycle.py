@@ -1,0 +1,212 @@
+"""How a broker's process becomes known to the active controller, keeps its session and asks to be relieved.
+
+Kafka class: BrokerLifecycleManager. Requests follow each other: one is in flight at most.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sim.protocol.probes import branch
+
+if TYPE_CHECKING:
+    from sim.protocol.rules import Rules
+
+NOT_RUNNING: Final = "not running"
+STARTING: Final = "starting"
+RECOVERY: Final = "recovery"
+RUNNING: Final = "running"
+PENDING_CONTROLLED_SHUTDOWN: Final = "pending controlled shutdown"
+SHUTTING_DOWN: Final = "shutting down"
+
+FIRST_RETRY_US: Final = 100_000
+"""With rule ``lifecycle_retry=back-off``: after the first failure, then twice that and so on (resendExponentialBackoff,
+without its jitter of 2 %).
+"""
+_DOUBLINGS: Final = 32
+"""Whatever the longest back-off is, it is reached by then."""
+STARTING_US: Final = 10_000
+"""Between heartbeats while the controller has not said that the broker has caught up."""
+STOPPING_US: Final = 50_000
+"""After the first answer that the broker may not stop yet."""
+REGISTRATION_TIMEOUT_US: Final = 60_000_000
+"""``initial.broker.registration.timeout.ms``: a process that was not registered by then ends."""
+
+
+class LifecycleHost(Protocol):
+    """What the lifecycle asks of its broker."""
+
+    def send_registration(self) -> None:
+        """Send BrokerRegistration; `registered` or `failed` takes the answer."""
+
+    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
+        """Send BrokerHeartbeat; `heartbeat_answered` or `failed` takes the answer."""
+
+    def communicate_after(self, after_us: int, number: int) -> None:
+        """Call `communicate` with the number after that time."""
+
+    def time_out_registration_after(self, after_us: int) -> None:
+        """Call `registration_timed_out` after that time."""
+
+    def caught_up(self) -> None:
+        """The controller has said that the broker has caught up (initialCatchUpFuture)."""
+
+    def shutting_down(self) -> None:
+        """The process stops, in a controlled way or because it was not registered in time."""
+
+    def reached(self, probe: int) -> None:
+        """A branch of a rule was taken."""
+
+
+class BrokerLifecycle:
+    """State of a broker's process, and what it says next to the controller.
+
+    Args:
+        host: the broker.
+        rules: its rules.
+        heartbeat_us: ``broker.heartbeat.interval.ms`` in us.
+        session_us: ``broker.session.timeout.ms`` in us, the longest back-off.
+
+    Attributes:
+        state: one of the names above.
+        in_flight: whether a request has been sent and neither an answer nor its timeout been dealt with.
+    """
+
+    __slots__ = (
+        "_backs_off",
+        "_failures",
+        "_heartbeat_us",
+        "_host",
+        "_is_registered",
+        "_next_at_once",
+        "_number",
+        "_probe",
+        "_ready_to_unfence",
+        "_session_us",
+        "_told_to_wait",
+        "in_flight",
+        "state",
+    )
+
+    def __init__(self, host: LifecycleHost, rules: Rules, heartbeat_us: int, session_us: int) -> None:
+        self._host = host
+        self._probe = branch(rules, "lifecycle_retry")
+        self._backs_off = rules.lifecycle_retry == "back-off"
+        self._heartbeat_us = heartbeat_us
+        self._session_us = session_us
+        self.state = NOT_RUNNING
+        self.in_flight = False
+        self._is_registered = False
+        self._ready_to_unfence = False
+        self._told_to_wait = False
+        self._next_at_once = False
+        self._failures = 0
+        self._number = 0
+
+    def start(self) -> None:
+        """The process begins (StartupEvent)."""
+        self.state = STARTING
+        self._host.time_out_registration_after(REGISTRATION_TIMEOUT_US)
+        self._register()
+
+    def set_ready_to_unfence(self) -> None:
+        """Logs are loaded, and metadata was published first."""
+        self._ready_to_unfence = True
+        self._communicate_after(0)
+
+    def begin_controlled_shutdown(self) -> None:
+        """Ask to be relieved; who does not run yet, or is stopping, is not asked for (BeginControlledShutdownEvent)."""
+        if self.state == RUNNING:
+            self.state = PENDING_CONTROLLED_SHUTDOWN
+            self._communicate_after(0)
+        elif self.state != PENDING_CONTROLLED_SHUTDOWN:
+            self._shut_down()
+
+    def communicate(self, number: int) -> None:
+        """The time has come for which `LifecycleHost.communicate_after` was called with a number."""
+        if number != self._number or self.state == SHUTTING_DOWN:
+            return
+        if self.in_flight:
+            self._next_at_once = True
+        elif self._is_registered:
+            self.in_flight = True
+            self._host.send_heartbeat(
+                want_fence=not self._ready_to_unfence, want_shut_down=self.state == PENDING_CONTROLLED_SHUTDOWN
+            )
+        else:
+            self._register()
+
+    def registered(self) -> None:
+        """The registration was taken."""
+        if self.state == SHUTTING_DOWN:
+            return
+        self.in_flight = False
+        self._failures = 0
+        self._is_registered = True
+        self._communicate_after(0)
+
+    def failed(self) -> None:
+        """A request was answered with an error, or not in time."""
+        if self.state == SHUTTING_DOWN:
+            return
+        self.in_flight = False
+        self._next_at_once = False
+        self._host.reached(self._probe)
+        if self._backs_off:
+            wait_us = min(FIRST_RETRY_US << min(self._failures, _DOUBLINGS), self._session_us)
+            self._failures += 1
+        else:
+            wait_us = self._heartbeat_us
+        self._communicate_after(wait_us)
+
+    def heartbeat_answered(self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
+        """A heartbeat was answered without an error."""
+        if self.state == SHUTTING_DOWN:
+            return
+        self.in_flight = False
+        self._failures = 0
+        if self.state == STARTING:
+            if is_caught_up:
+                self.state = RECOVERY
+            self._communicate_after(STARTING_US)
+            if is_caught_up:
+                self._host.caught_up()
+        elif self.state == PENDING_CONTROLLED_SHUTDOWN:
+            if should_shut_down:
+                self._shut_down()
+            else:
+                self._communicate_after(self._heartbeat_us if self._told_to_wait else STOPPING_US)
+                self._told_to_wait = True
+        else:
+            if self.state == RECOVERY and not is_fenced:
+                self.state = RUNNING
+            self._communicate_after(self._heartbeat_us)
+
+    def went_on(self, after_us: int) -> None:
+        """Heartbeats and their answers changed nothing for a while; none is in flight, and the next follows after."""
+        self.in_flight = False
+        self._communicate_after(after_us)
+
+    def registration_timed_out(self) -> None:
+        """`REGISTRATION_TIMEOUT_US` are over."""
+        if not self._is_registered:
+            self._shut_down()
+
+    def _register(self) -> None:
+        self.in_flight = True
+        self._host.send_registration()
+
+    def _communicate_after(self, after_us: int) -> None:
+        """Of several times the one that was asked for last counts (scheduleNextCommunication)."""
+        wait_us = 0 if self._next_at_once else after_us
+        self._next_at_once = False
+        self._number += 1
+        if wait_us:
+            self._host.communicate_after(wait_us, self._number)
+        else:
+            self.communicate(self._number)
+
+    def _shut_down(self) -> None:
+        if self.state != SHUTTING_DOWN:
+            self.state = SHUTTING_DOWN
+            self._host.shutting_down()

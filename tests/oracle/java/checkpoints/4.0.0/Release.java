@@ -1,0 +1,49 @@
+package highwater;
+
+import java.io.File;
+import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+
+import kafka.server.KafkaConfig;
+import kafka.server.builders.LogManagerBuilder;
+import org.apache.kafka.metadata.ConfigRepository;
+import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.log.CleanerConfig;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import scala.collection.immutable.Set$;
+
+/** LogManager of 4.0 and later. */
+final class Release {
+    static final boolean KRAFT = true;
+    static final boolean HAS_LOG_START = true;
+    static final Class<?> SCHEDULER = Scheduler.class;
+
+    private Release() { }
+
+    static Properties properties() {
+        Properties properties = new Properties();
+        properties.setProperty("process.roles", "broker");
+        properties.setProperty("node.id", "1");
+        properties.setProperty("controller.quorum.voters", "2@localhost:9093");
+        properties.setProperty("controller.listener.names", "SSL");
+        return properties;
+    }
+
+    static void startLogManager(File folder, KafkaConfig config, Object scheduler) {
+        Object topics = Proxy.newProxyInstance(
+            ConfigRepository.class.getClassLoader(), new Class<?>[] {ConfigRepository.class}, (proxy, method, given) -> null);
+        new LogManagerBuilder().setLogDirs(List.of(folder)).setConfigRepository((ConfigRepository) topics)
+            .setInitialDefaultConfig(new LogConfig(Map.of())).setCleanerConfig(new CleanerConfig(false))
+            .setFlushCheckMs(config.logFlushSchedulerIntervalMs())
+            .setFlushRecoveryOffsetCheckpointMs(config.logFlushOffsetCheckpointIntervalMs())
+            .setFlushStartOffsetCheckpointMs(config.logFlushStartOffsetCheckpointIntervalMs())
+            .setRetentionCheckMs(config.logCleanupIntervalMs()).setInitialTaskDelayMs(config.logInitialTaskDelayMs())
+            .setScheduler((Scheduler) scheduler).setBrokerTopicStats(new BrokerTopicStats(false))
+            .setLogDirFailureChannel(new LogDirFailureChannel(1)).setTime(new Clock())
+            .build().startup(Set$.MODULE$.empty(), log -> false);
+    }
+}

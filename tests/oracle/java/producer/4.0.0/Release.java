@@ -1,0 +1,49 @@
+package org.apache.kafka.clients.producer.internals;
+
+import java.util.Map;
+
+import org.apache.kafka.clients.ApiVersions;
+import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ProduceResponse;
+import org.apache.kafka.common.utils.LogContext;
+
+/** Of 4.x: topics have ids, and no release of brokers is asked for. */
+public final class Release extends Newest {
+    public Release(boolean idempotent, int mostInFlight) throws Exception {
+        super(idempotent, mostInFlight);
+    }
+
+    @Override
+    TransactionManager transactions() {
+        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions(), false);
+    }
+
+    @Override
+    RecordAccumulator accumulator() {
+        return new RecordAccumulator(new LogContext(), BATCH_BYTES, Compression.NONE, 0, 0, 0, DELIVERY_TIMEOUT_MS, metrics, "g",
+            time, transactions, pool());
+    }
+
+    @Override
+    Sender sender() {
+        return new Sender(new LogContext(), network.client(), metadata(), accumulator, keepsOrder, 1 << 20, (short) -1,
+            Integer.MAX_VALUE, new SenderMetricsRegistry(metrics), time, Integer.MAX_VALUE, 0, transactions);
+    }
+
+    @Override
+    void append(byte[] value, Callback told) throws InterruptedException {
+        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0,
+            time.nowMs, cluster());
+    }
+
+    @Override
+    AbstractResponse response(Errors error, long baseOffset, long logStart) {
+        return new ProduceResponse(Map.of(
+            new TopicIdPartition(Uuid.ZERO_UUID, PARTITION), new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart)));
+    }
+}
