@@ -27,14 +27,14 @@ class AdminElection(Kind):
 
     name: ClassVar[str] = "admin-election"
     meaning: ClassVar[str] = (
-        "in KRaft, ask for a leader where there is none: longest-log-balanced, longest-log-aggressive, unclean or "
+        "in KRaft, elect a leader if there is none: longest-log-balanced, longest-log-aggressive, unclean or "
         "designated, which names a broker"
     )
     strikes: ClassVar[Targets] = Targets("the cluster", {"broker": Param("broker")}, whole=True)
     amount: ClassVar[Amount | None] = Amount(
         "election", Param("election", required=True), "place among the elections", bounds=(0, 3), most=len(_WORDS) - 1
     )
-    stays: ClassVar[str] = "who leads is left as it is"
+    stays: ClassVar[str] = "the leader stays"
     needs: ClassVar[tuple[str, ...]] = (KRAFT,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:

@@ -13,7 +13,7 @@ class ControllerFailover(Kind):
     """See the module."""
 
     name: ClassVar[str] = "controller-failover"
-    meaning: ClassVar[str] = "delete the controller's node, so that the brokers elect anew"
+    meaning: ClassVar[str] = "delete the controller's znode, or make it resign in KRaft, so that another is elected"
     strikes: ClassVar[Targets] = THE_CONTROLLER
     stays: ClassVar[str] = "the next controller stays"
 

@@ -13,7 +13,7 @@ class ControllerPause(Kind):
     """See the module."""
 
     name: ClassVar[str] = "controller-pause"
-    meaning: ClassVar[str] = "let the controller's process stand still; without for_ms until the end"
+    meaning: ClassVar[str] = "pause the controller's process; without for_ms until the end"
     strikes: ClassVar[Targets] = THE_CONTROLLER
     lasts: ClassVar[Lasting | None] = STALLED
 

@@ -13,7 +13,7 @@ class DiskStall(Kind):
     """See the module."""
 
     name: ClassVar[str] = "disk-stall"
-    meaning: ClassVar[str] = "let a disk not answer; without for_ms until the end"
+    meaning: ClassVar[str] = "stall a broker's disk; without for_ms until the end"
     strikes: ClassVar[Targets] = BROKER
     lasts: ClassVar[Lasting | None] = STALLED
 

@@ -19,7 +19,7 @@ class Duplicate(Kind):
     """See the module."""
 
     name: ClassVar[str] = "duplicate"
-    meaning: ClassVar[str] = "let so many of a thousand requests to a broker arrive twice, of kinds that senders repeat"
+    meaning: ClassVar[str] = "deliver so many of a thousand requests to a broker twice, of types that senders repeat"
     strikes: ClassVar[Targets] = BROKER
     amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds=(1, 1_000), most=1_000)
     lasts: ClassVar[Lasting | None] = DISTURBED

@@ -62,7 +62,8 @@ class Injection:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.realised: list[Realised] = []
-        self._in_force: list[tuple[Fault, int, Node | None]] = []
+        self._in_force: dict[int, tuple[Fault, int, Node | None]] = {}
+        """By their numbers among `realised`, from 1."""
         self._struck = 0
         self._is_over = False
 
@@ -117,11 +118,11 @@ class Injection:
         struck = fault.targets if fault.kind in LINKS else (target,)
         self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck
-        in_force = fault, target, process
+        number = len(self.realised)
         if effective or restarts(fault.kind):
-            self._in_force.append(in_force)
+            self._in_force[number] = fault, target, process
         if fault.lasts_us >= 0:
-            kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, in_force)
+            kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, number)
 
     def _leader(self) -> int:
         """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
@@ -154,11 +155,10 @@ class Injection:
             return next(iter(fitting or others), leader)
         return leader
 
-    def _undo(self, entry: tuple[Fault, int, Node | None]) -> None:
-        if entry not in self._in_force:
+    def _undo(self, number: int) -> None:
+        if number not in self._in_force:
             return
-        self._in_force.remove(entry)
-        fault, target, process = entry
+        fault, target, process = self._in_force.pop(number)
         if process is None or self._cluster.running.get(target) is process:  # The next one may stand still by itself.
             KINDS[fault.kind].undo(self._cluster, fault, target)
 
@@ -168,8 +168,8 @@ class Injection:
         What runs is left alone.
         """
         self._cluster.links.heal_all()
-        for entry in [entry for entry in self._in_force if not restarts(entry[0].kind)]:
-            self._undo(entry)
+        for number in [number for number, entry in self._in_force.items() if not restarts(entry[0].kind)]:
+            self._undo(number)
         for broker in self._cluster.settings:
             self._cluster.start(broker)
 
@@ -193,28 +193,25 @@ class _Aimed:
     Whatever strikes does so as an event of its own, never within the protocol's step.
     """
 
-    __slots__ = ("_cluster", "_fault", "_injection", "_left", "_struck", "_there", "_trigger")
+    __slots__ = ("_cluster", "_fault", "_injection", "_struck", "_there", "_trigger")
 
     def __init__(self, injection: Injection, cluster: Cluster, fault: Fault, trigger: Trigger) -> None:
         self._injection = injection
         self._cluster = cluster
         self._fault = fault
         self._trigger = trigger
-        self._left = trigger.occurrence
         self._there = 0
         self._struck = False
-        cluster.recorder.arm(trigger.moment, self._seen)
+        cluster.recorder.arm(trigger.moment, self._seen, trigger.occurrence)
         cluster.kernel.call_at(max(trigger.until_us, cluster.kernel.now_us), ALWAYS, self._strike, None)
 
     def _seen(self, broker: int) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._cluster.recorder.disarm(self._trigger.moment, self._seen)
-            self._there = broker
-            kernel = self._cluster.kernel
-            at_us = kernel.now_us + self._trigger.after_us
-            if at_us < self._trigger.until_us:
-                kernel.call_at(at_us, ALWAYS, self._strike, None)
+        self._cluster.recorder.disarm(self._trigger.moment, self._seen)
+        self._there = broker
+        kernel = self._cluster.kernel
+        at_us = kernel.now_us + self._trigger.after_us
+        if at_us < self._trigger.until_us:
+            kernel.call_at(at_us, ALWAYS, self._strike, None)
 
     def _strike(self, _: object) -> None:
         """At the step, or at the latest time, whichever is first."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ClassVar, Final
 
 from faults.drawing import FaultDraw, Limits, aim
@@ -101,12 +102,12 @@ MS: Final = Param("ms")
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """How long what a fault does lasts, until it is undone.
+    """How long a fault lasts.
 
     Attributes:
         bounds: the field of `FaultDraw` that it is drawn from.
-        param: its name in a script line, in ms; without it the fault is not undone before all is healed.
-        always: whether it is undone even if it took no effect.
+        param: its name in a script line, in ms; without it, the fault lasts until everything is healed.
+        always: whether it is undone even without effect.
     """
 
     bounds: str
@@ -115,42 +116,47 @@ class Lasting:
 
 
 STOPPED: Final = Lasting("restart_us", "restart_ms", always=True)
-"""A broker is down. When the time is over it is started, whoever stopped it."""
+"""A broker is down. When the time is over it is started, whichever fault stopped it."""
 DISTURBED: Final = Lasting("cut_us")
-"""Something is wrong with a link, or with what an operator or controller says."""
+"""A link, a setting or the metadata stream is disturbed."""
 STALLED: Final = Lasting("pause_us")
-"""Something stands still."""
+"""A process or disk is stalled."""
 
 KRAFT: Final = "KRaft"
 """It does nothing under ZooKeeper."""
 OTHER_REPLICA: Final = "another replica"
 OTHER_BROKER: Final = "another broker"
 
-STOPS: Final = "stops"
-SILENCES: Final = "silences"
-LEAVES: Final = "leaves"
-BLOWS: Final = "blows"
-MEANWHILE: Final = "meanwhile"
-PARTS: Final = (STOPS, SILENCES, LEAVES, BLOWS, MEANWHILE)
-"""Parts in known failures: the first two in `faults.swarm`, the others in `faults.standing`."""
+
+class Role(Enum):
+    """What a kind of fault does in a known failure."""
+
+    STOP_LEADER = "stops the leader"
+    """In `faults.swarm`, as `SILENCE` is."""
+    SILENCE = "silences a broker that goes on running"
+    LEAVE_ISR = "makes a follower leave the ISR"
+    """In `faults.standing` and `faults.moving`, as `STRIKE_LAST` is."""
+    STRIKE_LAST = "strikes the last member of the ISR"
+    BACKGROUND = "strikes meanwhile"
+    """In `faults.standing`."""
 
 
 class Kind:
-    """A kind of fault. Subclasses declare what follows, and say how it strikes and is undone.
+    """A kind of fault. Subclasses declare these attributes and define how it strikes and is undone.
 
-    A kind with `lasts` must define `undo`. One without says in `stays` why there is nothing to undo.
+    A kind with `lasts` must define `undo`. A kind without it says in `stays` why nothing has to be undone.
 
     Attributes:
-        name: what scenario files, plans and rows call it.
-        meaning: what it does, as a script line would be told.
-        strikes: what it strikes.
-        amount: how much; None: there is no more or less.
-        lasts: how long, until it is undone; None: it is over at once.
-        stays: what stays as it is after a kind that is over at once.
-        needs: what must be there (`KRAFT`, `OTHER_REPLICA`, `OTHER_BROKER`), without which it does nothing.
-        moves_leader: whether somebody else leads afterwards, if it strikes who leads.
-        loses: whether a broker loses records that it had on its disk or in its page cache.
-        joins: `PARTS` that it takes besides the kinds that have them by name.
+        name: its name in scenario files, plans and rows.
+        meaning: what it does, as an imperative.
+        strikes: its targets.
+        amount: its strength; None if it has none.
+        lasts: its duration; None if it is over at once.
+        stays: what remains after a kind that is over at once.
+        needs: preconditions (`KRAFT`, `OTHER_REPLICA`, `OTHER_BROKER`); without them it has no effect.
+        moves_leader: whether another broker leads after it has struck the leader.
+        loses: whether a broker loses records from its disk or page cache.
+        joins: its roles; kinds of older roles are named where plans are drawn.
     """
 
     name: ClassVar[str]
@@ -162,7 +168,7 @@ class Kind:
     needs: ClassVar[tuple[str, ...]] = ()
     moves_leader: ClassVar[bool] = False
     loses: ClassVar[bool] = False
-    joins: ClassVar[tuple[str, ...]] = ()
+    joins: ClassVar[tuple[Role, ...]] = ()
 
     # What it does.
 

@@ -14,7 +14,7 @@ from faults.disk_replaced import DiskReplaced
 from faults.disk_stall import DiskStall
 from faults.duplicate import Duplicate
 from faults.kill import Kill
-from faults.kind import LINK, Kind
+from faults.kind import LINK, Kind, Role
 from faults.lossy import Lossy
 from faults.metadata_lag import MetadataLag
 from faults.min_isr_change import MinIsrChange
@@ -60,6 +60,6 @@ LINKS: Final = tuple([kind.name for kind in KINDS.values() if kind.strikes is LI
 """Kinds of which one fault strikes both ends of a link."""
 
 
-def joining(part: str) -> tuple[str, ...]:
-    """Kinds that take one of `faults.kind.PARTS` besides those that have it by name."""
-    return tuple([kind.name for kind in KINDS.values() if part in kind.joins])
+def joining(role: Role) -> tuple[str, ...]:
+    """Names of the kinds that declare a role."""
+    return tuple([kind.name for kind in KINDS.values() if role in kind.joins])

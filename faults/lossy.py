@@ -12,5 +12,5 @@ class Lossy(OfLink):
     """See the module."""
 
     name: ClassVar[str] = "lossy"
-    meaning: ClassVar[str] = "let a link lose so many messages of a thousand; without for_ms until a heal"
+    meaning: ClassVar[str] = "lose so many of a thousand messages on a link; without for_ms until a heal"
     amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds="loss_permille", most=1_000)

@@ -18,7 +18,7 @@ class MetadataLag(Kind):
 
     name: ClassVar[str] = "metadata-lag"
     meaning: ClassVar[str] = (
-        "in KRaft, let a broker replay the metadata log so many ms late; without for_ms until the end"
+        "in KRaft, delay a broker's replay of the metadata log by so many ms; without for_ms until the end"
     )
     strikes: ClassVar[Targets] = BROKER
     amount: ClassVar[Amount | None] = Amount("by_ms", Param("ms", required=True), "us", bounds="slow_us", scale=1_000)

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from faults import kind as part
 from faults.drawing import Limits
+from faults.kind import CLUSTER, Role
 from faults.kinds import KINDS, LINKS, joining
 from faults.plan import FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import Stream, choice, integer, sample
 
 MOVES: Final = "reassignment"
 CANCELS: Final = "reassignment-cancel"
-LEAVES: Final = (*("controlled-restart",) * 4, "kill", "pause", "zombie", *joining(part.LEAVES))
+LEAVE_ISR: Final = (*("controlled-restart",) * 4, "kill", "pause", "zombie", *joining(Role.LEAVE_ISR))
 """How replicas are away, as often as that is drawn."""
-BLOWS: Final = (*("controlled-restart",) * 3, *("power-loss",) * 3, "kill", "zombie", *joining(part.BLOWS))
+STRIKE_LAST: Final = (*("controlled-restart",) * 3, *("power-loss",) * 3, "kill", "zombie", *joining(Role.STRIKE_LAST))
 """What strikes who leads then."""
 HOLDS: Final = ("cut", "cut", "disk-stall", "pause")
 """What keeps a replica from fetching."""
@@ -60,13 +60,13 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
     """
     of_brokers = [kind for kind in allowed if kind not in LINKS and not kind.startswith(MOVES)] or [MOVES]
     away = choice(stream, (FOLLOWERS, ISR_MEMBER, ISR_MEMBER, OUTSIDER, *limits.brokers[1:]))
-    plan = [_strike(stream, _of(stream, LEAVES, of_brokers), limits, at_us, (away,), AWAY_US)]
+    plan = [_strike(stream, _of(stream, LEAVE_ISR, of_brokers), limits, at_us, (away,), AWAY_US)]
     more = faults - LEAST
     spare = [broker for broker in limits.all_brokers if broker not in limits.brokers]
     if more and spare and stream.random() * 4 < 1:
         more -= 1
         plan.append(
-            _strike(stream, _of(stream, LEAVES, of_brokers), limits, at_us, (choice(stream, spare),), BACK_US[1])
+            _strike(stream, _of(stream, LEAVE_ISR, of_brokers), limits, at_us, (choice(stream, spare),), BACK_US[1])
         )
     now_us = at_us + integer(stream, *choice(stream, LEAVE_US))
     first = limits.brokers
@@ -80,7 +80,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
             plan.append(_hold(stream, allowed, limits, max(at_us, now_us - 200_000), choice(stream, concerned)))
         then = choice(stream, THEN)
         if then == "cancel" and CANCELS in allowed:
-            plan.append(Fault(CANCELS, now_us, (part.CLUSTER.implied,)))
+            plan.append(Fault(CANCELS, now_us, (CLUSTER.implied,)))
             continue
         if then == "back":
             wanted = first
@@ -89,7 +89,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         plan.append(_move(wanted, now_us))
     now_us += integer(stream, *choice(stream, GAPS_US))
     struck = choice(stream, ((LEADER,), (LEADER,), (LAST,), (LEADER, ISR_MEMBER)))
-    blow = _strike(stream, _of(stream, BLOWS, of_brokers), limits, now_us, struck, choice(stream, BACK_US))
+    blow = _strike(stream, _of(stream, STRIKE_LAST, of_brokers), limits, now_us, struck, choice(stream, BACK_US))
     if stream.getrandbits(1):
         until_us = min(now_us + integer(stream, *WAIT_US), last_us)
         blow = blow.waiting(Trigger(choice(stream, MOMENTS), 1, integer(stream, 0, 2_000_000), until_us))
@@ -109,7 +109,7 @@ def _other(stream: Stream, replicas: Sequence[int], brokers: Sequence[int]) -> t
 
 
 def _move(replicas: tuple[int, ...], at_us: int) -> Fault:
-    return Fault(MOVES, at_us, (part.CLUSTER.implied,), replicas=replicas)
+    return Fault(MOVES, at_us, (CLUSTER.implied,), replicas=replicas)
 
 
 def _hold(stream: Stream, allowed: Sequence[str], limits: Limits, at_us: int, broker: int) -> Fault:
@@ -130,4 +130,4 @@ def _strike(
     bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
     own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), targets[0], LEADER)
     drawn = KINDS[kind].draw(stream, own)
-    return replace(drawn, targets=targets) if drawn.targets != (part.CLUSTER.implied,) else drawn
+    return replace(drawn, targets=targets) if drawn.targets != (CLUSTER.implied,) else drawn

@@ -13,7 +13,7 @@ class Pause(Kind):
     """See the module."""
 
     name: ClassVar[str] = "pause"
-    meaning: ClassVar[str] = "let a process stand still; without for_ms until a resume"
+    meaning: ClassVar[str] = "pause a process; without for_ms until a resume"
     strikes: ClassVar[Targets] = PROCESS
     lasts: ClassVar[Lasting | None] = STALLED
 

@@ -13,9 +13,9 @@ class PreferredElection(Kind):
     """See the module."""
 
     name: ClassVar[str] = "preferred-election"
-    meaning: ClassVar[str] = "ask for the first replica to lead"
+    meaning: ClassVar[str] = "elect the preferred leader, the first replica"
     strikes: ClassVar[Targets] = CLUSTER
-    stays: ClassVar[str] = "who leads is left as it is"
+    stays: ClassVar[str] = "the leader stays"
     needs: ClassVar[tuple[str, ...]] = (OTHER_REPLICA,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from faults.commitments import Commitments
 from faults.damage import FOREVER_US, Damage, registers_again_us
@@ -139,6 +140,8 @@ class Promise:
         self._excused_ids = self._lossy_ids if promised.damaged_by_loss else self._unclean
         if not counts_damage or premises.elr_was_off:
             self._excused_ids |= self._excused_by_isr()
+        self._all_of: tuple[AbstractSet[int] | None, bool] = None, False
+        """Whether the records that `covers` was asked about last are all promised: violations share their sets."""
         self._acked_all = frozenset(
             record
             for ack in (history.clients.acks if self._lossy or self._unclean or history.findings.violations else ())
@@ -179,8 +182,9 @@ class Promise:
         if promised == checker.IDEMPOTENT:
             return self._promised.deduplicates
         if promised == checker.ALL_RECORDS:
-            concerned = violation.ids - self._history.records.deleted
-            return (bool(concerned) or not violation.ids) and not (concerned & self._excused_ids)
+            if self._all_of[0] is not violation.ids:
+                self._all_of = violation.ids, self._promises_all(violation.ids)
+            return self._all_of[1]
         if promised == checker.READABLE:
             readable = violation.ids if self._promised.keeps_all_shown else violation.ids & self._acked_all
             return bool(readable - self._excused_ids)
@@ -189,6 +193,10 @@ class Promise:
         if promised in (checker.ANY_RECORD, checker.RECORDS_OR_NONE):
             return bool(violation.ids - self._excused_ids)
         return True
+
+    def _promises_all(self, ids: AbstractSet[int]) -> bool:
+        concerned = ids - self._history.records.deleted
+        return (bool(concerned) or not ids) and concerned.isdisjoint(self._excused_ids)
 
     def _excused_by_isr(self) -> frozenset[int]:
         excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}

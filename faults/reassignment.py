@@ -16,9 +16,9 @@ class Reassignment(Kind):
     """See the module."""
 
     name: ClassVar[str] = "reassignment"
-    meaning: ClassVar[str] = "give the partition other replicas"
+    meaning: ClassVar[str] = "reassign the partition to other replicas"
     strikes: ClassVar[Targets] = CLUSTER
-    stays: ClassVar[str] = "it is left to come to its end"
+    stays: ClassVar[str] = "it goes on until it completes"
     needs: ClassVar[tuple[str, ...]] = (OTHER_BROKER,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002

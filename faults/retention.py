@@ -17,10 +17,10 @@ class Retention(Kind):
     """See the module."""
 
     name: ClassVar[str] = "retention"
-    meaning: ClassVar[str] = "let the leader delete the oldest records, so many of a thousand committed ones"
+    meaning: ClassVar[str] = "delete the oldest records at the leader, so many of a thousand committed ones"
     strikes: ClassVar[Targets] = THE_LEADER
     amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds=(1, 1_000), most=1_000)
-    stays: ClassVar[str] = "what is deleted stays deleted"
+    stays: ClassVar[str] = "deleted records stay deleted"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Move the log start up by that share of the way to the HW.

@@ -15,7 +15,7 @@ class SessionExpiry(Kind):
     name: ClassVar[str] = "session-expiry"
     meaning: ClassVar[str] = "end a broker's session while its process lives"
     strikes: ClassVar[Targets] = BROKER
-    stays: ClassVar[str] = "registering anew is the broker's business"
+    stays: ClassVar[str] = "the broker registers again by itself"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """End one session; False if there is none."""

@@ -12,5 +12,5 @@ class Slow(OfLink):
     """See the module."""
 
     name: ClassVar[str] = "slow"
-    meaning: ClassVar[str] = "slow a link down by so many ms; without for_ms until a heal"
+    meaning: ClassVar[str] = "delay messages on a link by so many ms; without for_ms until a heal"
     amount: ClassVar[Amount | None] = Amount("by_ms", Param("ms", required=True), "us", bounds="slow_us", scale=1_000)

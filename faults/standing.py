@@ -12,27 +12,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from faults import kind as part
 from faults.drawing import Limits
+from faults.kind import Role
 from faults.kinds import KINDS, LINKS, joining
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import Stream, choice, integer
 
-LEAVES: Final = (
+LEAVE_ISR: Final = (
     *("zombie", "zombie", "pause", "disk-stall", "controlled-restart", "controlled-restart", "kill"),
-    *joining(part.LEAVES),
+    *joining(Role.LEAVE_ISR),
 )
-"""How the others leave the ISR, as often as that is drawn; of ends, only the last one is unclean."""
-BLOWS: Final = (
+"""Kinds by which followers leave the ISR, repeated by weight; only the last one is an unclean end."""
+STRIKE_LAST: Final = (
     *("power-loss",) * 5,
     *("disk-replaced",) * 2,
     *("kill", "zombie", "controlled-restart"),
-    *joining(part.BLOWS),
+    *joining(Role.STRIKE_LAST),
 )
-"""What strikes who is left."""
+"""Kinds that strike the last member of the ISR, repeated by weight."""
 WHILE_DOWN: Final = "disk-replaced"
-"""Strikes who was struck, before it registers again."""
-MEANWHILE: Final = (
+"""Strikes that broker once more, before it registers again."""
+BACKGROUND: Final = (
     "controller-failover",
     "metadata-lag",
     "min-isr-change",
@@ -42,11 +42,11 @@ MEANWHILE: Final = (
     "session-expiry",
     "cut",
     "kill",
-    *joining(part.MEANWHILE),
+    *joining(Role.BACKGROUND),
 )
-"""What else goes wrong."""
+"""Kinds that strike meanwhile."""
 GAPS_US: Final = (0, 3_000_000, 10_000_000)
-"""Between two that leave, at most."""
+"""Longest times between two followers that leave."""
 AWAY_US: Final = (12_000_000, 45_000_000)
 """How long they are gone: longer than it takes until that is noticed under KRaft."""
 WAIT_US: Final = (15_000_000, 40_000_000)
@@ -70,7 +70,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
     """
     others = len(limits.brokers) - 1
     of_brokers = [kind for kind in allowed if kind not in LINKS]
-    leaves = _draw(stream, _of(stream, LEAVES, of_brokers), limits, at_us, FOLLOWERS, AWAY_US)
+    leaves = _draw(stream, _of(stream, LEAVE_ISR, of_brokers), limits, at_us, FOLLOWERS, AWAY_US)
     gap_us = choice(stream, GAPS_US)
     delays_us = [integer(stream, 0, gap_us) for _ in range(others)]
     plan = [replace(leaves, targets=(FOLLOWERS,), delays_us=(0, *sorted(delays_us[1:])))]
@@ -81,7 +81,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         integer(stream, 0, choice(stream, AFTER_US)),
         min(at_us + integer(stream, *WAIT_US), last_us),
     )
-    blow = _draw(stream, _of(stream, BLOWS, of_brokers), limits, at_us, LAST, choice(stream, BACK_US))
+    blow = _draw(stream, _of(stream, STRIKE_LAST, of_brokers), limits, at_us, LAST, choice(stream, BACK_US))
     plan.append(replace(blow, targets=(LAST,), delays_us=()).waiting(alone))
     for _ in range(faults - 2):
         later_us = min(at_us + integer(stream, 0, AWAY_US[1]), last_us)
@@ -90,7 +90,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
             plan.append(empties.waiting(Trigger("session-end", others + 1, 0, later_us)))
             continue
         target = choice(stream, (LEADER, ISR_MEMBER, OUTSIDER, LAST))
-        kind = _of(stream, MEANWHILE, allowed)
+        kind = _of(stream, BACKGROUND, allowed)
         also = _draw(
             stream, kind, limits, at_us, target, limits.bounds.cut_us if kind in ("cut", "metadata-lag") else AWAY_US
         )

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import kind as part
 from faults import moving, standing
 from faults.controlled_restart import ControlledRestart
 from faults.drawing import FaultDraw, Limits
+from faults.kind import Role
 from faults.kinds import KINDS, LINKS, joining
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
 from sim.config import NEVER
@@ -95,50 +95,50 @@ class Hazard:
     peer: int | None = None
 
 
-STOPS: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart", *joining(part.STOPS))
-SILENCES: Final = ("zombie", "session-expiry", "pause", *joining(part.SILENCES))
+STOP_LEADER: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart", *joining(Role.STOP_LEADER))
+SILENCE: Final = ("zombie", "session-expiry", "pause", *joining(Role.SILENCE))
 LOSSES: Final = tuple([found.name for found in KINDS.values() if found.loses])
 HAZARDS: Final = {
-    # Somebody is back, or about to change its log: now who has it all fails.
+    # A replica returns, or is about to change its log; then the leader, which has all records, fails.
     "return": Hazard(
         ("registered", "follow", "settled", "truncate", "isr"),
         (LEADER,),
-        (*STOPS, "session-expiry"),
+        (*STOP_LEADER, "session-expiry"),
         ("return", "promise", "new-member"),
     ),
-    # Somebody is about to be relied upon, and ends, perhaps unseen.
+    # A replica is about to join the ISR, and fails, perhaps unnoticed.
     "new-member": Hazard(
         ("registered", "follow", "settled", "isr-sent", "isr-sent"),
         (THERE,),
-        (*STOPS, *SILENCES, "zombie", "zombie"),
+        (*STOP_LEADER, *SILENCE, "zombie", "zombie"),
         ("loss", "return"),
     ),
-    # What was promised is known to one only.
+    # A batch is about to be acknowledged or committed, and only the leader knows it.
     "promise": Hazard(
-        ("append", "replicated", "commit", "ack"), (LEADER,), (*STOPS, *SILENCES, *LINKS), ("return", "decision")
+        ("append", "replicated", "commit", "ack"), (LEADER,), (*STOP_LEADER, *SILENCE, *LINKS), ("return", "decision")
     ),
-    # Who holds it loses it.
+    # The only holder of an acknowledged record loses it.
     "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
-    # A decision is being told.
+    # A decision is on its way to the brokers.
     "decision": Hazard(
         ("elected", "lead", "controller", "session-end"),
         (LEADER, CONTROLLER, ISR_MEMBER),
-        (*STOPS, *SILENCES, *LINKS, "controller-failover", "controller-pause"),
+        (*STOP_LEADER, *SILENCE, *LINKS, "controller-failover", "controller-pause"),
         ("new-member", "return", "promise"),
     ),
-    # Leadership moves while everybody lives.
+    # Leadership moves while all brokers are alive.
     "move": Hazard(
         ("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover"), ("decision", "return")
     ),
-    # A change is on its way, for longer.
+    # An ISR or leadership change takes longer on its way.
     "delayed-change": Hazard(
         ("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("new-member", "loss", "return")
     ),
-    # Who leads loses what it has just promised, and comes back for it.
+    # The leader loses the record that it has just acknowledged, and returns.
     "leader-loss": Hazard(
         ("ack", "commit", "replicated", "acknowledges"), (LEADER,), LOSSES, ("silent-member", "return")
     ),
-    # A new leader waits for somebody who says nothing, though all think that he is there.
+    # A new leader waits for an ISR member that is silent but not yet fenced.
     "silent-member": Hazard(
         ("elected", "elected", "lead", "isr"),
         (ISR_MEMBER,),
@@ -146,8 +146,8 @@ HAZARDS: Final = {
         ("isr-expansion",),
         LEADER,
     ),
-    # Somebody is relied upon, and has not got anything yet.
-    "isr-expansion": Hazard(("joined",), (LEADER,), STOPS, ("loss", "return")),
+    # A replica has joined the ISR, and has not fetched anything since.
+    "isr-expansion": Hazard(("joined",), (LEADER,), STOP_LEADER, ("loss", "return")),
 }
 ORDERS: Final = (("leader-loss", "silent-member", "isr-expansion"),)
 """Hazards of known failures that need all of them, in this order."""
@@ -160,6 +160,8 @@ _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in ra
 
 EVENTS_OF_FAULT: Final = 20
 """What a fault, its undoing and what comes of it take on average, at the very least (measured: 35 and more)."""
+OBJECTS_OF_FAULT: Final = 50
+"""Objects that a fault counts as, with those that its effects leave behind."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -224,7 +226,7 @@ def draw_incidents(
     return sorted(incidents, key=lambda incident: incident.at_us)
 
 
-def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -> Plan:
+def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], budget: int = NEVER) -> Plan:
     """Draw what goes wrong in each incident.
 
     What needs another replica or broker is not drawn where there is none: elections of the preferred leader,
@@ -235,9 +237,13 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
         streams: the stream ``plan`` is used, and one for each fault.
         limits: what faults are drawn within; no fault waits beyond the end of their window.
         incidents: what `draw_incidents` gave.
+        budget: objects that the run may hold.
 
     Returns:
         The plan, its faults in order of time; empty if none of the kinds is possible.
+
+    Raises:
+        BudgetError: so many faults, of which a rolling restart is one for each broker, would be more than that.
     """
     alone = len(limits.brokers) == 1
     draw = limits.bounds
@@ -257,6 +263,8 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident]) -
     faults: list[Fault] = []
     moved = 0
     for incident in incidents:
+        if len(faults) + incident.faults > budget // OBJECTS_OF_FAULT:
+            raise BudgetError("sim.state.budget", budget, "objects", "0 s, while faults were drawn")
         if incident.style == ROLLING:
             faults += _draw_rolling(streams(f"rolling:{len(faults)}"), incident.at_us, limits, last_us)
             continue

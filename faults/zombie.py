@@ -18,8 +18,8 @@ class Zombie(Kind):
 
     name: ClassVar[str] = "zombie"
     meaning: ClassVar[str] = (
-        "end a broker's session, which it does not notice: nothing but pings or heartbeats is missing; without for_ms "
-        "until the end"
+        "end a broker's session unnoticed by the broker: only its pings or heartbeats are lost; without for_ms until "
+        "the end"
     )
     strikes: ClassVar[Targets] = BROKER
     lasts: ClassVar[Lasting | None] = STALLED

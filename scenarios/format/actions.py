@@ -12,7 +12,9 @@ from faults.kind import Param
 from faults.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from faults.kind import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Action:
 _BROKER: Final = Param("broker", required=True)
 _ISR: Final = Param("replicas", required=True)
 
-ACTIONS: Final[dict[str, Action]] = {
+_OWN: Final[dict[str, Action]] = {
     "produce": Action(
         "send a batch; acks as configured unless given",
         {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks")},
@@ -64,6 +66,22 @@ ACTIONS: Final[dict[str, Action]] = {
     "pause-consumer": Action("let the consumer stop fetching"),
     "resume-consumer": Action("let the consumer fetch again"),
     "wait": Action("nothing but wait"),
-    **{kind.name: Action(kind.meaning, kind.params()) for kind in KINDS.values()},
 }
+
+
+def with_faults(actions: Mapping[str, Action], kinds: Iterable[Kind]) -> dict[str, Action]:
+    """Actions and kinds of fault together, by name.
+
+    Raises:
+        ValueError: a kind of fault has the name of an action.
+    """
+    joined = dict(actions)
+    for kind in kinds:
+        if kind.name in joined:
+            raise ValueError(f"the fault kind {kind.name} has the name of a script action: rename it")
+        joined[kind.name] = Action(kind.meaning, kind.params())
+    return joined
+
+
+ACTIONS: Final = with_faults(_OWN, KINDS.values())
 """Value of `do` -> what it does and takes."""

@@ -8,7 +8,7 @@ import pytest
 from faults.cut import Cut
 from faults.drawing import FaultDraw
 from faults.kill import Kill
-from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, PARTS, REPLICAS, Kind
+from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, Kind, Role
 from faults.kinds import KINDS, joining
 from faults.min_isr_change import MinIsrChange
 from faults.pause import Pause
@@ -96,7 +96,6 @@ def test_declarations_name_what_there_is(name: str) -> None:
     drawn = {field.name for field in fields(FaultDraw)}
     assert kind.meaning
     assert set(kind.needs) <= {KRAFT, OTHER_REPLICA, OTHER_BROKER}
-    assert set(kind.joins) <= set(PARTS)
     assert kind.lasts is None or kind.lasts.bounds in drawn
     bounds = None if kind.amount is None else kind.amount.bounds
     assert not isinstance(bounds, str) or bounds in {*drawn, REPLICAS}
@@ -113,7 +112,7 @@ def test_faults_that_are_drawn_or_scripted_can_stand_in_a_plan(name: str) -> Non
 def test_a_kind_joins_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     class Joins(Kill):
         name = "joins"
-        joins = ("blows", "stops")
+        joins = (Role.STRIKE_LAST, Role.STOP_LEADER)
 
     monkeypatch.setitem(KINDS, "joins", Joins())
-    assert {part for part in PARTS if "joins" in joining(part)} == {"blows", "stops"}
+    assert {role for role in Role if "joins" in joining(role)} == {Role.STRIKE_LAST, Role.STOP_LEADER}

@@ -34,8 +34,8 @@ def test_who_is_away_what_is_asked_for_and_a_blow(faults: int) -> None:
         asked = demands(plan)
         assert asked[0].kind == moving.MOVES
         assert len(asked) >= 2
-        assert plan[0].kind in moving.LEAVES
-        assert plan[-1].kind in moving.BLOWS
+        assert plan[0].kind in moving.LEAVE_ISR
+        assert plan[-1].kind in moving.STRIKE_LAST
         assert [fault.at_us for fault in asked] == sorted(fault.at_us for fault in asked)
         assert plan[-1].at_us >= asked[-1].at_us
         assert all(AT_US <= fault.at_us <= WINDOW_US[1] for fault in plan)
@@ -52,8 +52,8 @@ def test_assignments_have_one_replica_at_least_and_none_twice() -> None:
 
 def test_stories_of_moves_differ() -> None:
     plans = [draw(seed) for seed in range(400)]
-    assert {plan[0].kind for plan in plans} == set(moving.LEAVES)
-    assert {plan[-1].kind for plan in plans} == set(moving.BLOWS)
+    assert {plan[0].kind for plan in plans} == set(moving.LEAVE_ISR)
+    assert {plan[-1].kind for plan in plans} == set(moving.STRIKE_LAST)
     asked = Counter(
         "cancel" if fault.kind == moving.CANCELS else "back" if fault.replicas == LIMITS.brokers else "other"
         for plan in plans

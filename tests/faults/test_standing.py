@@ -24,14 +24,14 @@ def test_the_others_leave_and_who_is_left_is_struck() -> None:
     for seed in range(200):
         leaves, blow, *more = draw(seed)
         assert leaves.targets == (FOLLOWERS,)
-        assert leaves.kind in standing.LEAVES
+        assert leaves.kind in standing.LEAVE_ISR
         assert leaves.lasts_us >= standing.AWAY_US[0]
         assert list(leaves.delays_us) == sorted(leaves.delays_us)
-        assert (blow.targets, blow.kind in standing.BLOWS) == ((LAST,), True)
+        assert (blow.targets, blow.kind in standing.STRIKE_LAST) == ((LAST,), True)
         assert blow.trigger is not None
         assert (blow.trigger.moment, blow.trigger.occurrence in (1, 2)) == ("isr", True)
         assert len(more) == 2
-        assert {fault.kind for fault in more} <= {*standing.MEANWHILE, standing.WHILE_DOWN}
+        assert {fault.kind for fault in more} <= {*standing.BACKGROUND, standing.WHILE_DOWN}
 
 
 def test_four_of_five_replicas_have_to_leave() -> None:
@@ -42,10 +42,10 @@ def test_four_of_five_replicas_have_to_leave() -> None:
 
 def test_stories_differ() -> None:
     plans = [draw(seed) for seed in range(300)]
-    assert {plan[0].kind for plan in plans} == set(standing.LEAVES)
-    assert {plan[1].kind for plan in plans} == set(standing.BLOWS)
+    assert {plan[0].kind for plan in plans} == set(standing.LEAVE_ISR)
+    assert {plan[1].kind for plan in plans} == set(standing.STRIKE_LAST)
     meanwhile = Counter(fault.kind for plan in plans for fault in plan[2:])
-    assert set(meanwhile) == {*standing.MEANWHILE, standing.WHILE_DOWN}
+    assert set(meanwhile) == {*standing.BACKGROUND, standing.WHILE_DOWN}
     assert min(meanwhile.values()) > 20
     back_first = [plan[1].at_us + plan[1].lasts_us < plan[0].at_us + plan[0].lasts_us for plan in plans]
     assert 60 < sum(back_first) < 240

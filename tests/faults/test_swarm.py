@@ -21,6 +21,7 @@ from faults.swarm import (
     LOSSES,
     MOMENTS,
     MOVERS,
+    OBJECTS_OF_FAULT,
     ORDERED_PERCENT,
     ORDERS,
     ROLLING,
@@ -286,11 +287,17 @@ def test_any_mix_gives_faults_of_its_kinds_within_its_bounds(
     assert all(WINDOW_US[0] <= fault.at_us <= WINDOW_US[1] for fault in plan.faults)
 
 
-def test_more_faults_than_events_are_not_drawn() -> None:
-    def drawn(count: int) -> int:
-        mix = mixed((), (count, count))
-        return sum(one.faults for one in draw_incidents(Streams(1), mix, WINDOW_US, 10 * EVENTS_OF_FAULT))
+def test_more_faults_than_a_run_has_events_and_room_for_are_not_drawn() -> None:
+    def drawn(count: int, room_for: int, **shares: int) -> int:
+        mix, streams = mixed(("kill",), (count, count), **shares), Streams(1)
+        incidents = draw_incidents(streams, mix, WINDOW_US, 10 * EVENTS_OF_FAULT)
+        return len(draw_plan(streams, within(mix), incidents, room_for * OBJECTS_OF_FAULT).faults)
 
-    assert drawn(10) == 10
+    assert drawn(10, 10) == 10
     with pytest.raises(BudgetError, match=r"^sim\.event\.budget: 200 events by 0 s, while faults were drawn$"):
-        drawn(11)
+        drawn(11, 20)
+    with pytest.raises(BudgetError, match=r"^sim\.state\.budget: 450 objects by 0 s, while faults were drawn$"):
+        drawn(10, 9)
+    assert drawn(4, 100, rolling_percent=100) == 4 * 4
+    with pytest.raises(BudgetError, match=r"^sim\.state\.budget: 500 objects by 0 s, while faults were drawn$"):
+        drawn(8, 10, rolling_percent=100)

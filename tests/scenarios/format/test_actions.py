@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from faults.kinds import KINDS
+from faults.retention import Retention
+from scenarios.format.actions import ACTIONS, with_faults
+
+
+def test_every_kind_of_fault_is_an_action() -> None:
+    assert KINDS.keys() < ACTIONS.keys()
+
+
+def test_a_kind_of_fault_cannot_replace_an_action() -> None:
+    class DeleteRecords(Retention):
+        name = "delete-records"
+
+    with pytest.raises(ValueError, match="the fault kind delete-records has the name of a script action"):
+        with_faults(ACTIONS, [DeleteRecords()])
