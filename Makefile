@@ -7,19 +7,21 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+DEMO ?= store/demo
 DRAWN := chaos elr-chaos partitions power reassignments rolling sessions
 SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores fuzz tiny oracle oracle-record confirm clean
+.PHONY: venv demo test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny oracle oracle-record confirm clean
 
 venv: .venv/installed
 
 # Once, and again when a requirement changes. pip builds the wheel of pyspark, which takes as long as all the rest: both
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
+	@test ! -e .venv || test -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
 	$(PYTHON) -m venv --clear .venv
 	awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
 	$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable
@@ -35,16 +37,16 @@ venv: .venv/installed
 	touch $@
 
 # The scripted scenarios in all modes that they expect something of, 8,000 drawn runs on Spark, the comparison of four
-# releases, their report, and one seed explained.
+# releases, their report, and one seed explained. A sweep that is already there is resumed; one of other
+# code is refused: remove it, or choose another folder with DEMO=.
 demo: venv
-	rm -rf store/demo
 	$(BIN)/highwater run $(SCRIPTED)
-	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..2000 --output store/demo
-	$(BIN)/highwater compare store/demo --brief
-	$(BIN)/highwater report store/demo -o store/demo/report.html --triage 6 --local 2
-	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output store/demo
-	$(BIN)/highwater draw store/demo/shrunk/313-hw/plan.json --output store/demo/313-hw.svg
-	@echo "The report: store/demo/report.html. One seed explained: above, store/demo/shrunk/313-hw and store/demo/313-hw.svg"
+	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..2000 --output $(DEMO)
+	$(BIN)/highwater compare $(DEMO) --brief
+	$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2
+	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output $(DEMO)
+	$(BIN)/highwater draw $(DEMO)/shrunk/313-hw/plan.json --output $(DEMO)/313-hw.svg
+	@echo "The report: $(DEMO)/report.html. One seed explained: above, $(DEMO)/shrunk/313-hw and $(DEMO)/313-hw.svg"
 
 lint: venv
 	$(BIN)/ruff check
@@ -94,7 +96,7 @@ test-browser: venv
 
 # The pictures of the first page, from the sweep of `make demo`.
 pictures: venv
-	$(BIN)/python -c "import highwater as hw; hw.compare('store/demo', kind='committed-loss').plots()[0].save('notebooks/pictures/rates.svg')"
+	$(BIN)/python -c "import highwater as hw; hw.compare('$(DEMO)', kind='committed-loss').plots()[0].save('notebooks/pictures/rates.svg')"
 	$(BIN)/highwater draw kip101-scenario-1 --mode hw --output notebooks/pictures/run.svg
 
 # Without a compiler, of the sources alone.
@@ -116,10 +118,14 @@ hunt: venv
 	$(BIN)/python -m tests.hunt.latencies
 	$(BIN)/python -m tests.hunt.finds
 
-# An hour and a half: 50,000 runs of drawn scenarios with drawn settings in clusters of any shape. None may end with an
-# error; their histories are equal with and without elision.
-hunt-settings: venv
-	$(BIN)/python -m tests.hunt.settings
+# Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
+# process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without
+# elision. FIRST= and RUNS= choose.
+hunt-settings: build/compiled/done
+	rm -rf build/compiled/tests
+	cp -r tests pyproject.toml build/compiled
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.hunt.settings --folder $(CURDIR)/build/hunt-settings \
+		$(if $(FIRST),--first $(FIRST)) $(if $(RUNS),--runs $(RUNS))
 
 # An hour: 210 failures of five drawn scenarios in six modes are shrunk, and each result is looked at; then what is said to
 # be necessary is left out of them, piece by piece, and held against chance.
@@ -146,6 +152,11 @@ hunt-stores: venv
 	$(BIN)/python -m tests.hunt.owners
 	$(BIN)/python -m tests.hunt.damaged
 
+# Ten minutes: a sample of several drivers on one store, full disks, killed workers, bad environments, random settings and
+# random input. MINUTES=, ONLY= (a part) and SEED= choose.
+attack: venv
+	$(BIN)/python -m tests.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv
 	$(BIN)/python -m tests.tiny
@@ -167,5 +178,7 @@ confirm: venv
 	$(BIN)/python -m tests.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(SCENARIO)$(RELEASE)$(REPEAT),,--minutes 18)
 
+# What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
-	rm -rf .venv .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist store/demo
+	test ! -e .venv/others.txt || rm -rf .venv
+	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/wheel build/python3.1[123]

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +17,15 @@ from scenarios.sweep.archive import closure, requirements
 ROOT: Final = Path(__file__).parent.parent
 LOCK: Final = ROOT / ".ci" / "constraints.txt"
 MINORS: Final = ("3.11", "3.12", "3.13")
+VERSION: Final = metadata.version("highwater")
 TOOLS: Final = ("hatchling", "mypy", "setuptools")
 
 
 def main() -> int:
     """Build; 1 if one could not be compiled."""
-    for old in (ROOT / "dist").glob("highwater-*.whl"):
-        old.unlink()
+    for old in (ROOT / "dist").glob(f"highwater-{VERSION}-*.whl"):
+        if _is_ours(old):
+            old.unlink()
     _build(sys.executable, "0")
     failed = False
     for minor in MINORS:
@@ -35,6 +39,14 @@ def main() -> int:
             sys.stdout.write(f"no compiled wheel for Python {minor}: {error}\n")
             failed = True
     return int(failed)
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a wheel was built here: other files of such a name stay."""
+    if file.is_symlink() or not zipfile.is_zipfile(file):
+        return False
+    with zipfile.ZipFile(file) as wheel:
+        return f"highwater-{VERSION}.dist-info/RECORD" in wheel.namelist()
 
 
 def _python(minor: str) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
-from reports import options
+from reports import options, starts
 from scenarios import paths
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
@@ -171,13 +171,13 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     from reports.page.build import page
     from scenarios.sweep.store import Store
 
-    options.check_file("file", Path(file))
+    options.check_file("file", Path(file), starts.REPORT)
     _check_number("most", 1 if most is None else most)
     _check_number("processes", processes)
     store = Store(os.fspath(folder))
     text = page(store, None if most is None else triage(store, most, processes=processes))
     _warn(store.shortcomings())
-    paths.write(Path(file), text)
+    paths.write(Path(file), text, starts.REPORT)
 
 
 def shrink(

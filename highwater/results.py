@@ -55,9 +55,10 @@ class Drawing:
         """Write it to a file; raises UserError if it cannot be written."""
         from pathlib import Path
 
+        from reports import starts
         from scenarios import paths
 
-        paths.write(Path(file), self.svg)
+        paths.write(Path(file), self.svg, starts.PICTURE)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -220,5 +221,6 @@ class Explanation:
         turn = _lines(said.turn(self.curve, self.shrunk.found.symptom.kind))
         shares = _table(said.SHARES, said.shares(self.curve))
         kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]
-        cure = _table(["what would have kept it", "change"], kept) if kept else "<p>No single change keeps it.</p>"
+        header = ["what would have prevented it", "change"]
+        cure = _table(header, kept) if kept else "<p>No single change prevents it.</p>"
         return f"<p>{_shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"

@@ -17,6 +17,7 @@ from click.shell_completion import shell_complete
 from reports import exits
 from reports.console import Ui, to_nowhere
 from reports.options import SuggestingGroup, ui_options
+from scenarios import memory
 from sim.errors import UserError
 
 if TYPE_CHECKING:
@@ -98,20 +99,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    _open_streams()
-    signal.signal(signal.SIGTERM, _interrupt)
     ui = Ui()
     try:
-        code = _called(ui, sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
-    except UserError as error:
-        return _refused(ui, error.exit_code, *error.problems)
-    except click.ClickException as error:
-        return _refused(ui, exits.BAD_INPUT, error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+        _open_streams()
+        signal.signal(signal.SIGTERM, _interrupt)
+        return _ended(ui, sys.argv[1:] if arguments is None else arguments)
+    except (KeyboardInterrupt, click.Abort):  # Also while an error is told.
         ui.warn("\ninterrupted")  # After the terminal's ^C.
         return exits.INTERRUPTED
     except Exception as error:
+        if not memory.is_lacking(error):
+            raise
+        memory.tell()
+        return exits.UNAVAILABLE
+
+
+def _ended(ui: Ui, words: Sequence[str]) -> int:
+    """Call a command, and tell what went wrong; returns the exit code."""
+    try:
+        code = _called(ui, words)
+        sys.stdout.flush()
+    except UserError as error:
+        return _refused(ui, error.exit_code, *error.problems)
+    except click.Abort:
+        raise
+    except click.ClickException as error:
+        return _refused(ui, exits.BAD_INPUT, error.format_message())
+    except Exception as error:
+        if memory.is_lacking(error):
+            raise
         # Help that nobody reads to its end is no error.
         return exits.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
     return code

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from scenarios.masking import masked
+from scenarios.paths import directory
 from scenarios.sweep.java import cache_folder
+from sim.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +21,8 @@ if TYPE_CHECKING:
 
 KEPT: Final = 20
 """Files with tracebacks that stay; the oldest go."""
-_NAME: Final = "traceback-*.txt"
+_NAME: Final = re.compile(r"traceback-\d{19}-\d+\.txt")
+_START: Final = re.compile(rb"Traceback \(most recent call last\):")
 
 
 def report(ui: Ui, error: Exception) -> None:
@@ -41,11 +46,13 @@ def report(ui: Ui, error: Exception) -> None:
 
 
 def _write(text: str) -> Path:
-    folder = cache_folder() / "tracebacks"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
+    place = cache_folder() / "tracebacks"
+    place.mkdir(mode=0o700, exist_ok=True)
+    file = place / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
-    for old in sorted(folder.glob(_NAME))[:-KEPT]:  # Names begin with the time.
-        old.unlink(missing_ok=True)
+    with suppress(UserError), directory(place.parent, place.name) as folder:
+        own = [name for name in folder.names() if _NAME.fullmatch(name) and folder.is_own(name, _START)]
+        for old in own[:-KEPT]:  # Names begin with the time.
+            folder.remove(old)
     return file

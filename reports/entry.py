@@ -10,6 +10,7 @@ import signal
 import sys
 from types import FrameType
 
+UNAVAILABLE = 69
 INTERRUPTED = 130
 
 
@@ -22,6 +23,10 @@ def _leave(_signal: int, _frame: FrameType | None) -> None:
 for _number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(_number, _leave)
 
+import threading  # noqa: E402 - signals end the process already
+
+from scenarios import memory  # noqa: E402
+
 
 def _heed(lost: sys.UnraisableHookArgs) -> None:
     """An interrupt that came while a callback ran would be shown and forgotten."""
@@ -30,14 +35,28 @@ def _heed(lost: sys.UnraisableHookArgs) -> None:
     sys.__unraisablehook__(lost)
 
 
+def _heed_thread(ended: threading.ExceptHookArgs) -> None:
+    """A thread that got no memory may be one that others wait for, for ever."""
+    if memory.is_lacking(ended.exc_value):
+        memory.tell()
+        os._exit(UNAVAILABLE)
+    threading.__excepthook__(ended)
+
+
 def main() -> int:
     """Run the command line; returns the exit code."""
-    from reports import cli
-
     sys.unraisablehook = _heed
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.excepthook = _heed_thread
     try:
+        from reports import cli
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         return cli.main()
+    except (ImportError, MemoryError) as error:
+        if not memory.is_lacking(error):
+            raise
+        memory.tell()
+        return UNAVAILABLE
     finally:
         # What is left is the interpreter's own end.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from scenarios.paths import check_own
 from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
@@ -340,11 +341,13 @@ def seed_range(text: str) -> tuple[int, int]:
     return start, stop
 
 
-def check_file(option: str, file: Path) -> None:
-    """See to it that a file can be written before anything runs.
+def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
+    """Check before anything runs that a file can be written, and replaces none but one of its kind.
 
     Raises:
-        InputError: it is no file in a folder that exists.
+        InputError: it is no file in a folder that exists, or another file is there.
+        StorageError: a file that is there cannot be read.
     """
     if file.is_dir() or not file.absolute().parent.is_dir():
         raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists")
+    check_own(file, start)

@@ -21,12 +21,15 @@ _SIGNED: Final = frozenset(("sig", "signature"))
 """Secret as parameters of a URI only: rows have signatures of their own."""
 _CLASS: Final = re.compile(r"(Error|Exception|Warning)$")
 """``KeyError: ...`` names no key."""
-_PLACEHOLDER: Final = re.compile(r"VALUE\b.*|[A-Z](,[A-Z])*|\.\.\.")
-"""What usage messages show in the place of a value."""
+_PLACEHOLDER: Final = re.compile(r"[A-Z](,[A-Z])*|\.\.\.")
+_VALUE_WORD: Final = re.compile(r"VALUE\b")
+"""What usage messages show in the place of a value, or what that begins with."""
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'"
-_END: Final = r"""(?=\\?["']?(?:\s|$)|["']?[,;)\]}]+["']?(?:\s|$)|["'][,;)\]}]|,\s|[,;][\w.-]+[=:]|&[\w.-]+=|%26|\#)"""
+# A run of marks is looked at where it begins: from each of them, a long one would take the square of its length.
+_MARKS: Final = r"""["']?(?<![,;)\]}])[,;)\]}]+["']?(?:\s|$)"""
+_END: Final = rf"""(?=\\?["']?(?:\s|$)|{_MARKS}|["'][,;)\]}}]|,\s|[,;][\w.-]+[=:]|&[\w.-]+=|%26|\#)"""
 _WORD: Final = rf"[^\s]+?{_END}"
 # Words that go on, up to the next option, quote, mark, or name of another value.
 _MORE: Final = r"""(?:[ ](?![-"'(\[{|])(?![\w.-]+\s?[=:])(?!\w+://)[^\s"',;)\]}]+)*"""
@@ -38,7 +41,10 @@ _NAMED: Final = re.compile(
 )
 _USER: Final = re.compile(
     r"""
-    (?P<scheme>\b[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F|:/(?=[^\s/@]+:)))  # A path has lost a slash.
+    # A run of characters of schemes, as a whole: looked at from each of them, a long one would take the square of its
+    # length. A scheme begins with a letter at the beginning of a word.
+    (?<![a-z0-9+.-])(?=(?:(?<!\w)|[a-z0-9+.-]*[+.-])[a-z])
+    (?P<scheme>[a-z0-9+.-]++(?:://|%3A%2F%2F|:/(?=[^\s/@]+:)))  # A path has lost a slash.
     (?:
         (?:[^\s/?\#"'<>]|'(?=[^\s,;]{,200}@)){1,2000}(?:@|%40)            # All before the last @ of the authority.
       | [^\s/?\#"'<>:@]{1,200}:(?![0-9]+(?:/|,))[^\s"'<>]{,2000}(?:@|%40)  # A password with a slash in it.
@@ -50,12 +56,13 @@ _USER: Final = re.compile(
 
 def masked(text: str) -> str:
     """The text with `MASK` in the place of each secret."""
-    text = _USER.sub(rf"\g<scheme>{MASK}@", text)
+    if "@" in text or "%40" in text:
+        text = _USER.sub(rf"\g<scheme>{MASK}@", text)
     done: list[str] = []
     begin = end = 0
     while (named := _NAMED.search(text, end)) is not None:
         end = named.end()
-        value = _VALUE.match(text, end) if _is_secret(named) else None
+        value = _VALUE.match(text, end) if _is_secret(named) and not _VALUE_WORD.match(text, end) else None
         if value is not None and not _PLACEHOLDER.fullmatch(value[0]):
             quote = value[0][0] if value[0][0] in "\"'" else ""
             done.append(f"{text[begin:end]}{quote}{MASK}{quote}")

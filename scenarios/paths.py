@@ -27,6 +27,10 @@ DEPTH_MAX: Final = 100
 """Tables and lists within one another."""
 INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
+START_BYTES: Final = 1 << 12
+"""Of a file, those that tell whether this program wrote it."""
+JSON_START: Final = re.compile(rb'\A\s*\{\s*"schema_version":')
+"""How every JSON file of this program begins."""
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
 _COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
@@ -41,6 +45,8 @@ _NAMED_WRONGLY: Final = (
 )
 """The path itself is the mistake; all else is about what is there."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+"""Otherwise, opening a FIFO would wait for a writer that may never come."""
 
 
 def of_os(error: OSError, problem: str) -> UserError:
@@ -150,6 +156,13 @@ class Directory:
         with self.told(part), os.fdopen(os.open(component(part), flags, 0o666, dir_fd=self._handle), "w") as file:
             file.write(text)
 
+    def is_own(self, part: str, start: re.Pattern[bytes]) -> bool:
+        """Whether an entry is a regular file that begins as this program's do: `is_own`."""
+        if not self.is_file(part):
+            return False
+        with self.told(part), os.fdopen(os.open(part, _FILE | os.O_NOFOLLOW, dir_fd=self._handle), "rb") as file:
+            return is_own(file.read(START_BYTES), start)
+
     def remove(self, part: str) -> None:
         """Remove a file, or a link itself."""
         with self.told(part):
@@ -225,10 +238,8 @@ def read(path: Path, most: int) -> bytes:
         StorageError: it cannot be read.
     """
     try:
-        # Opening a FIFO would wait for a writer that may never come.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+        with os.fdopen(os.open(path, _FILE), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InputError("cannot be read: it is no regular file")
             content = file.read(most + 1)
     except OSError as error:
@@ -240,13 +251,55 @@ def read(path: Path, most: int) -> bytes:
     return content
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file that the user named; where there is no room for all of it, nothing of it stays.
+def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
+    """Whether a file's content shows that this program wrote it; an empty file holds nothing of anyone's.
+
+    Args:
+        content: of the file, or the first `START_BYTES`.
+        start: what a file of that kind has at its beginning.
+    """
+    return not content or start.search(content[:START_BYTES]) is not None
+
+
+def check_own(path: Path, start: re.Pattern[bytes]) -> None:
+    """Check that writing a file that the user named replaces none but one of the same kind that this program wrote.
+
+    Devices and pipes hold nothing that could be lost.
+
+    Args:
+        path: of the file, which need not be there.
+        start: as `is_own` takes it.
 
     Raises:
-        InputError: it is no file in a folder that exists.
+        InputError: another file is there.
+        StorageError: it cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return
+        with path.open("rb") as file:
+            own = is_own(file.read(START_BYTES), start)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise of_os(error, f"{path} cannot be written") from None
+    if not own:
+        raise InputError(f"{path} is there, and is none that this command writes; name another file")
+
+
+def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
+    """Write a file that the user named; where there is no room for all of it, nothing of it stays.
+
+    Args:
+        path: where to; a link is followed.
+        text: what to write.
+        start: how a file of that kind begins; no other file is replaced (`check_own`).
+
+    Raises:
+        InputError: it is no file in a folder that exists, or another file is there.
         StorageError: it cannot be written.
     """
+    check_own(path, start)
     try:
         with path.open("w", encoding="utf-8") as file:
             try:
@@ -254,7 +307,7 @@ def write(path: Path, text: str) -> None:
                 file.flush()
             except OSError:
                 if path.is_file():
-                    path.unlink()
+                    path.resolve().unlink()
                 raise
     except OSError as error:
         raise of_os(error, f"{path} cannot be written") from None

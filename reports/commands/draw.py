@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import exits, options
+from reports import exits, options, starts
 from reports.options import Command, rule_option, set_option, strict_option, ui_options
 from scenarios import paths
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from reports.console import Ui
     from sim.config import Value
 
-FORMATS: Final = {"svg": ".svg", "perfetto": ".json"}
-"""Format -> suffix of its files."""
+FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.PERFETTO)}
+"""Format -> suffix of its files, and how they begin."""
 
 
 @click.command("draw", cls=Command)
@@ -63,11 +63,12 @@ def command(
     chosen = run.only_mode(mode)
     for warning in run.warnings:
         ui.warn(f"highwater: {warning}")
-    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{FORMATS[form]}")
-    options.check_file("--output", file)
+    suffix, start = FORMATS[form]
+    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{suffix}")
+    options.check_file("--output", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
-    paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown))
+    paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages drawn in {file}")
     return exits.EXPECTED

@@ -140,7 +140,7 @@ def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:
     ui.line()
-    ui.line("What would have kept it, each by itself, under the same plan", style="bold")
+    ui.line("What would have prevented it, each by itself, under the same plan", style="bold")
     kept = [(one.what, one.change) for one in tried if one.keeps]
     if kept:
         ui.table(["what", "change"], kept)

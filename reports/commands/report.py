@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reports import exits, options
+from reports import exits, options, starts
 from reports.commands.triage import SHRINKS, progress
 from reports.options import Command, ui_options
 from scenarios import paths
@@ -44,7 +44,7 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | No
 
     if local is not None and most is None:
         raise InputError("--local goes with --triage: only that runs anything in processes")
-    options.check_file("--output", output)
+    options.check_file("--output", output, starts.REPORT)
     store = Store(folder)
     found = None
     if most is not None:
@@ -53,6 +53,6 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | No
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:
         ui.warn(f"highwater: {shortcoming}")
-    paths.write(output, text)
+    paths.write(output, text, starts.REPORT)
     ui.line(f"written to {output}")
     return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reports import exits
+from reports import exits, starts
 from reports.options import Command, ui_options
+from scenarios import paths
 
 if TYPE_CHECKING:
     from reports.console import Ui
@@ -31,16 +32,13 @@ def command(ui: Ui, output: Path) -> int:
 
     They must have the same system and minor version of Python.
     """
-    from scenarios.paths import of_os
     from scenarios.sweep.archive import write_archive
     from scenarios.version import build
 
     archive, driver = output / ARCHIVE, output / DRIVER
+    paths.check_own(driver, starts.DRIVER)
     write_archive(archive)
-    try:
-        driver.write_text(DRIVER_TEXT, encoding="utf-8")
-    except OSError as error:
-        raise of_os(error, f"cannot write {driver}") from None
+    paths.write(driver, DRIVER_TEXT, starts.DRIVER)
     ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")
     ui.line("Workers use it, from here or with spark-submit:")
     ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")

@@ -42,7 +42,14 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
     from scenarios.sweep.store import Store
 
     store = Store(folder)
-    found = triage.triage(store, most, kind, local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+    try:
+        found = triage.triage(store, most, kind, local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+    except triage.NoFailureError as error:
+        if not (shortcomings := store.shortcomings()):
+            raise
+        for line in (*shortcomings, *error.problems):
+            ui.warn(f"highwater: {line}")
+        return exits.INCONCLUSIVE
     shortcomings = store.shortcomings()
     for shortcoming in shortcomings:
         ui.warn(f"highwater: {shortcoming}")

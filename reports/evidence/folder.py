@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from reports import starts
 from reports.evidence import kafka_text
 from reports.evidence.story import history
 from scenarios import paths
@@ -41,17 +42,28 @@ EPOCHS: Final = "leader-epoch-checkpoint"
 ROW: Final = "row.json"
 SCENARIO: Final = "scenario.toml"
 PLAN: Final = "plan.json"
-FILES: Final = (ROW, PLAN, "trace.jsonl", "history.txt", "describe.txt", "metrics.json", SCENARIO)
+FILES: Final = {
+    ROW: paths.JSON_START,
+    PLAN: paths.JSON_START,
+    "trace.jsonl": starts.TRACE,
+    "history.txt": starts.HISTORY,
+    "describe.txt": starts.DESCRIPTION,
+    "metrics.json": paths.JSON_START,
+    SCENARIO: starts.SCRIPT,
+}
+"""Name of a file -> how it begins."""
 CHECKPOINTS: Final = (
     "replication-offset-checkpoint",
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
 )
 _FOLDERS: Final = re.compile(rf"broker-[0-9]+(/{PARTITION})?")
-_FILES: Final = re.compile(
-    f"{'|'.join(FILES)}|broker-[0-9]+/({'|'.join(CHECKPOINTS)}|{PARTITION}/({SEGMENT}|{EPOCHS}))".replace(".", r"\.")
+_FILES: Final = (
+    *((re.compile(re.escape(name)), start) for name, start in FILES.items()),
+    (re.compile(f"broker-[0-9]+/({'|'.join(CHECKPOINTS)}|{PARTITION}/{EPOCHS})"), starts.CHECKPOINT),
+    (re.compile(f"broker-[0-9]+/{PARTITION}/{re.escape(SEGMENT)}"), starts.LOG),
 )
-"""The files that a replay makes, by their paths in its folder."""
+"""The files that a replay makes, by their paths in its folder, and how each begins."""
 METRICS_VERSION: Final = 1
 """``schema_version`` of metrics.json."""
 
@@ -92,7 +104,7 @@ def check(place: Place) -> None:
 
 
 def prepare(place: Place) -> None:
-    """Make an empty folder for a replay; the files of an earlier replay in it go, and nothing else ever does.
+    """Make an empty folder for a replay; the files of an earlier replay in it go, and nothing else.
 
     Raises:
         InputError: it holds something else than a replay, or a link leads elsewhere.
@@ -122,8 +134,9 @@ def _foreign(folder: Directory, above: str = "") -> Iterator[str]:
 
 
 def _is_ours(folder: Directory, part: str, above: str) -> bool:
-    known = _FOLDERS if folder.is_folder(part) else _FILES
-    return bool(known.fullmatch(above + part)) and (known is _FOLDERS or folder.is_file(part))
+    if folder.is_folder(part):
+        return _FOLDERS.fullmatch(above + part) is not None
+    return any(names.fullmatch(above + part) and folder.is_own(part, start) for names, start in _FILES)
 
 
 def _clear(folder: Directory, above: str = "") -> None:
@@ -191,7 +204,7 @@ def write_trace(file: Path, result: RunResult) -> None:
         InputError: it is no file.
         StorageError: the file cannot be written.
     """
-    paths.write(file, _lines(_trace(result)))
+    paths.write(file, _lines(_trace(result)), starts.TRACE)
 
 
 def _trace(result: RunResult) -> Iterator[str]:

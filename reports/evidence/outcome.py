@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reports.console import pairs, seconds
 from reports.evidence.outline import expectation
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from reports.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.single.run import ReplicaView, RunResult
+
+MOST_ROWS: Final = 1_000
+"""Of a table; more take longer to lay out than to simulate."""
 
 
 def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
@@ -67,7 +70,9 @@ def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object
     if rows:
         ui.line()
         ui.line(title, style="bold")
-        ui.table(headers, rows)
+        ui.table(headers, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        ui.line(f"and {len(rows) - MOST_ROWS:,} more; --json has them all")
 
 
 def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:

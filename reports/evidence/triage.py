@@ -149,19 +149,26 @@ class Triage:
         return f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
 
 
+class NoFailureError(InputError):
+    """There is nothing to look at; of a sweep that is not complete, that says little."""
+
+
 def failures(store: Store, kind: str | None = None) -> list[Failure]:
     """The failures of a sweep, in the order in which they are to be looked at.
 
     Raises:
-        InputError: there is none, or none of that kind.
+        InputError: the sweep has no rows.
+        NoFailureError: no run violated anything, or nothing of that kind.
     """
     columns = ["scenario", "mode", "seed", "verdict", "violations", "violations_inside", "replay", *store.grid]
     rows = [row for _, table in store.tables(columns) for row in _failing(table)]
     kinds = {one for row in rows for one in row["violations"].split(",")}
+    if not store.covered:
+        raise store.no_rows()
     if not rows:
-        raise InputError(f"{store.folder.shown}: no run violated anything")
+        raise NoFailureError(f"{store.folder.shown}: no run violated anything")
     if kind is not None and kind not in kinds:
-        raise InputError(f"--kind {kind!r} was violated in no run{did_you_mean(kind, kinds)}")
+        raise NoFailureError(f"--kind {kind!r} was violated in no run{did_you_mean(kind, kinds)}")
     about = [row for row in rows if kind is None or kind in row["violations"].split(",")]
     return sorted((_failure(row, tuple(store.grid), kind) for row in about), key=_order)
 
@@ -213,7 +220,8 @@ def triage(
         tell_shrunk: the same for the smallest seeds of buckets.
 
     Raises:
-        InputError: no run violated anything, or nothing of that kind.
+        InputError: the sweep has no rows.
+        NoFailureError: no run violated anything, or nothing of that kind.
     """
     found = failures(store, kind)
     chosen = sample(found, most)

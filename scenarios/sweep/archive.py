@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import secrets
 import sys
 import tarfile
+import zlib
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +24,7 @@ LEFT_OUT: Final = frozenset({"__pycache__", "tests"})
 """Folders that nobody needs there."""
 BY_SPARK: Final = frozenset({"pyspark", "py4j"})
 """What every worker has from Spark."""
+_SCRIPT: Final = "bin/python"
 _PYTHON: Final = """\
 #!/bin/sh
 # The machine's own Python {minor}, with the packages of this archive.
@@ -42,25 +46,44 @@ def write_archive(path: Path) -> None:
         path: of the archive, gzipped tar.
 
     Raises:
-        InputError: a package is not installed as pip installs it.
+        InputError: a package is not installed as pip installs it, or another file is there.
         StorageError: the archive cannot be written.
     """
     check_build()
+    if os.path.lexists(path) and not _is_archive(path):
+        raise InputError(f"{path} is there, and is no archive of highwater's; name another folder")
     minor = "{}.{}".format(*sys.version_info)
     needed = closure(requirements("highwater", "spark"))
     files = {**_own(), **{name: file for need in needed if need not in BY_SPARK for name, file in _installed(need)}}
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Most of it is machine code, which a higher level hardly makes smaller.
-        with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-            script = tarfile.TarInfo("bin/python")
+        with tarfile.open(unfinished, "x:gz", compresslevel=1) as archive:
+            script = tarfile.TarInfo(_SCRIPT)
             script.mode, content = 0o755, _PYTHON.format(minor=minor).encode()
             script.size = len(content)
             archive.addfile(script, io.BytesIO(content))
             for name, file in sorted(files.items()):
                 archive.add(file, f"packages/{name}", recursive=False, filter=_nobodys)
+        unfinished.replace(path)
     except OSError as error:
         raise of_os(error, f"cannot write {path}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file is what `write_archive` writes: what its first member holds tells."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with tarfile.open(path) as archive:
+            first = archive.next()
+            script = archive.extractfile(first) if first is not None and first.name == _SCRIPT else None
+            return script is not None and script.read().decode().startswith(_PYTHON.partition("{")[0])
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error):
+        return False
 
 
 def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:

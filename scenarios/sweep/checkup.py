@@ -7,14 +7,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.rows import key
-from scenarios.sweep import claim, manifest
+from scenarios.sweep import claim, manifest, own
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged
-from scenarios.sweep.folder import clear
 from scenarios.sweep.manifest import DamageError, digest_of
 from scenarios.sweep.parts import RESULTS, is_part, wave_path
 from scenarios.sweep.store import IDENTITY, Store, pieces_in, read_json, write_json
@@ -31,9 +29,8 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Entry, Folder
     from scenarios.sweep.store import Wave
 
-ASIDE: Final = "set-aside"
-"""Where files go that no sweep wrote; nothing of other people is removed."""
-FOREIGN: Final = "is none of the sweep's"
+FOREIGN: Final = "is none of the sweep's: move it elsewhere"
+"""Nobody else's file is moved or removed here."""
 DOUBLE: Final = "holds rows that other waves hold, too"
 """They count once here, and twice to whoever reads the folder as it is."""
 _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
@@ -47,13 +44,13 @@ class Finding:
         where: file or folder, relative to the sweep's.
         what: what is wrong with it.
         wave: the wave that is dropped for it, empty if none is; what is missing then is run again.
-        foreign: whether the file is none of the sweep's.
+        removed: whether the file goes: the copy of a part.
     """
 
     where: str
     what: str
     wave: str = ""
-    foreign: bool = False
+    removed: bool = False
 
     def __str__(self) -> str:
         return f"{self.where} {self.what}"
@@ -82,11 +79,11 @@ def check(folder: Folder) -> Checkup:
     """
     files = folder.files()
     run, wrong = _run(folder, files)
-    findings = [Finding("run.json", wrong)] if wrong else []
+    findings = [Finding(own.RUN, wrong)] if wrong else []
     store = Store(folder, run)
     working = {name: owner.shown for name, _, owner, _ in claim.others(folder)}
     findings += _of_waves(store, files, working)
-    findings += [Finding(f"{claim.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
+    findings += [Finding(f"{own.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
     missing = store.sweep.count(store.missing.pieces())
     if not missing and not working:
         findings += _of_summary(store, files)
@@ -116,21 +113,21 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
                 run = manifest.from_bytes(path, folder.read(path)).run
                 kinds.setdefault(json.dumps({key: run.get(key) for key in IDENTITY}), []).append(run)
     most = max(kinds.values(), key=len, default=[])
-    if not _readable(folder, "run.json"):
+    if not _readable(folder, own.RUN):
         if not most:
-            read_json(folder, "run.json")  # Says what is wrong.
+            read_json(folder, own.RUN)  # Says what is wrong.
         return _joined(most), "is missing or torn"
-    there = read_json(folder, "run.json")
+    there = read_json(folder, own.RUN)
     try:
-        check_run("run.json", there)
+        check_run(own.RUN, there)
     except InputError:
         if not most:
             raise
         return _joined(most), "is not what a sweep wrote"
-    own = kinds.get(json.dumps({key: there.get(key) for key in IDENTITY}), [])
-    if most and not own:
+    alike = kinds.get(json.dumps({key: there.get(key) for key in IDENTITY}), [])
+    if most and not alike:
         return _joined(most), "is of another sweep than the waves"
-    whole = _joined([there, *own])
+    whole = _joined([there, *alike])
     if seed_ranges(whole) != seed_ranges(there):
         return whole, "asks for fewer seeds than the waves are of"
     return there, ""
@@ -151,11 +148,12 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
     for path in files:
         place, _, name = path.removeprefix(f"{RESULTS}/").rpartition("/")
         if path.startswith(f"{RESULTS}/") and not _WAVE.fullmatch(place) and not name.startswith("."):
-            yield Finding(path, FOREIGN, foreign=True)
+            yield Finding(path, FOREIGN)
     for wave in sorted({path.split("/")[1] for path in files if path.startswith(f"{RESULTS}/wave=")}):
         if _WAVE.fullmatch(wave):
-            names = [path.rpartition("/")[2] for path in files if path.startswith(f"{wave_path(wave)}/")]
-            yield from _strange(store, wave, names, counted[wave].parts if wave in counted else None)
+            there = {path: entry for path, entry in files.items() if path.startswith(f"{wave_path(wave)}/")}
+            names = [path.rpartition("/")[2] for path in there]
+            yield from _strange(store, there, counted[wave].parts if wave in counted else None)
             if wave in store.damage:
                 yield Finding(store.damage[wave].where, store.damage[wave].what, wave=wave)
             elif wave in counted:
@@ -168,17 +166,17 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
                 yield Finding(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 
 
-def _strange(store: Store, wave: str, names: list[str], parts: Mapping[str, str | None] | None) -> Iterator[Finding]:
+def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str | None] | None) -> Iterator[Finding]:
     """Files in a wave's folder that are none of its own, as far as its manifest tells."""
     known = {digest: name for name, digest in (parts or {}).items()}
-    for name in names:
-        own = is_part(name) if parts is None else name in parts
-        if not own and name not in ("_SUCCESS", manifest.NAME) and not name.startswith("."):
-            path = f"{wave_path(wave)}/{name}"
+    for path, entry in files.items():
+        name = path.rpartition("/")[2]
+        is_own = name in {*parts, "_SUCCESS", manifest.NAME} if parts else own.is_of_wave(store.folder, path, entry)
+        if not (is_own and entry.regular) and not name.startswith("."):
             twin = None
-            with suppress(FileNotFoundError):
+            if is_part(name) and entry.regular:
                 twin = known.get(digest_of(store.folder.read(path)))
-            yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, foreign=True)
+            yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, removed=twin is not None)
 
 
 def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Finding]:
@@ -194,20 +192,20 @@ def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Findi
 
 def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
     folder, listed = store.folder, None
-    if "summary.json" not in files:
-        yield Finding("summary.json", "is missing")
+    if own.SUMMARY not in files:
+        yield Finding(own.SUMMARY, "is missing")
     else:
-        found = read_json(folder, "summary.json") if _readable(folder, "summary.json") else {}
+        found = read_json(folder, own.SUMMARY) if _readable(folder, own.SUMMARY) else {}
         runs, listed = found.get("runs"), found.get("failing_listed")
         asked = store.sweep.count(store.asked.pieces())
         if not isinstance(runs, int) or not isinstance(listed, int):
-            yield Finding("summary.json", "is torn")
+            yield Finding(own.SUMMARY, "is torn")
         elif runs != asked or not found.get("complete"):
-            yield Finding("summary.json", f"tells of {runs} of {asked} runs")
-    if "violations.jsonl" not in files:
-        yield Finding("violations.jsonl", "is missing")
-    elif listed not in (None, there := _lines(folder, "violations.jsonl")):
-        yield Finding("violations.jsonl", f"lists {there} of {listed} runs")
+            yield Finding(own.SUMMARY, f"tells of {runs} of {asked} runs")
+    if own.FAILING not in files:
+        yield Finding(own.FAILING, "is missing")
+    elif listed not in (None, there := _lines(folder, own.FAILING)):
+        yield Finding(own.FAILING, f"lists {there} of {listed} runs")
 
 
 def _lines(folder: Folder, name: str) -> int:
@@ -218,20 +216,13 @@ def _lines(folder: Folder, name: str) -> int:
         return 0
 
 
-def _aside(folder: Folder, where: str) -> str:
-    """Where a file goes, beside what went there from the same place before."""
-    place = f"{ASIDE}/{where}"
-    taken = folder.files(ASIDE)
-    return next(name for name in chain((place,), (f"{place}.{number}" for number in count(2))) if name not in taken)
-
-
 def repair(
     folder: Folder,
     found: Checkup,
     backend: Backend,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Put files aside that are not the sweep's, drop damaged waves, and run what is missing.
+    """Drop doubles and damaged waves, and run what is missing; files that are none of the sweep's stay.
 
     Args:
         folder: of the sweep.
@@ -243,7 +234,8 @@ def repair(
         What ``summary.json`` holds then.
 
     Raises:
-        InputError: the sweep is of other code, whose rows cannot be made here.
+        InputError: the sweep is of other code, whose rows cannot be made here, or a file of somebody else's stands
+            where one of the sweep's belongs.
         UnavailableError: another driver is at work.
     """
     from scenarios.sweep.driver import run_sweep
@@ -253,14 +245,15 @@ def repair(
         raise InputError(
             f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: only that one repairs it"
         )
+    own.check(folder)
     held = Claim(folder)
     try:
-        write_json(folder, "run.json", run)
+        write_json(folder, own.RUN, run)
         for finding in found.findings:
-            if finding.foreign:
-                folder.move(finding.where, _aside(folder, finding.where))
+            if finding.removed:
+                folder.remove(finding.where)
         for wave in {finding.wave for finding in found.findings if finding.wave}:
-            clear(folder, wave_path(wave))
+            own.clear(folder, wave_path(wave))
         claim.take_over(folder, claim.dead(folder, held.name))
     finally:
         held.end()

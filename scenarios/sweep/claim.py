@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.validation import OpenTable, validated
+from scenarios.sweep.own import CLAIMS
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 
     from scenarios.sweep.folder import Folder
 
-CLAIMS: Final = "claims"
 RENEW_SECONDS: Final = 10.0
 STALE_SECONDS: Final = 60.0
 """A claim that was not renewed for so long is a dead driver's, or one's that stands still."""
+_FILE: Final = re.compile(rf"{CLAIMS}/([0-9a-f]{{8}})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,23 +181,19 @@ def take_over(folder: Folder, names: Iterable[str]) -> None:
 
 
 def _claims(folder: Folder, mine: str) -> list[tuple[str, str, Owner, float]]:
+    """All claims of others; a file that is none, by its name or its content, is somebody else's."""
     files = folder.files(CLAIMS)
     own = files.get(_file(mine))
     now = own.written if own else time.time()
     found = []
     for path, entry in files.items():
-        name = path.removeprefix(f"{CLAIMS}/").removesuffix(".json")
-        if name == mine or path != _file(name):
+        named = _FILE.fullmatch(path)
+        if named is None or named[1] == mine or not entry.regular:
             continue
-        try:
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError, InputError):
             claim = validated(_Stored, json.loads(folder.read(path)))
-            owner, state = Owner(claim.host, claim.space, claim.pid, claim.begun, claim.since), claim.state
-        except FileNotFoundError:
-            continue
-        except (ValueError, RecursionError, InputError):
-            # Half written: its driver was killed then, or is at it.
-            owner, state = Owner("?", "", 0, "", "?"), "asking"
-        found.append((name, state, owner, max(0.0, now - entry.written)))
+            owner = Owner(claim.host, claim.space, claim.pid, claim.begun, claim.since)
+            found.append((named[1], claim.state, owner, max(0.0, now - entry.written)))
     return found
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from scenarios import memory
 from scenarios.paths import of_os
 from scenarios.single.rows import SCHEMA_VERSION
-from scenarios.sweep import claim, manifest
+from scenarios.sweep import claim, manifest, own
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged, split, take, units
-from scenarios.sweep.folder import Folder, clear, open_folder
+from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.manifest import Manifest
 from scenarios.sweep.parts import RESULTS, wave_path
 from scenarios.sweep.store import Store, differences, pieces_in, read_back, read_json, write_json
@@ -25,10 +26,10 @@ from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep
 from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import PLAIN, build, code_version, versions
-from sim.errors import InputError, StorageError, UserError
+from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -57,7 +58,7 @@ class Progress:
     """How far a sweep is.
 
     Attributes:
-        done: runs done, those of an earlier process included.
+        done: runs done, those of an earlier process included; it never becomes less.
         total: runs in all.
         violations: kind -> runs, over the waves that are done.
         errors: runs with verdict ``error``, over the waves that are done.
@@ -97,7 +98,7 @@ class Backend(Protocol):
         """
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
         """Write the rows of waves.
 
@@ -108,8 +109,8 @@ class Backend(Protocol):
             sweep: `Sweep.to_text`.
             folder: of the sweep.
             plans: the waves; each is made when it is wanted.
-            tick: to be called a few times a second with the number of chunks done of waves that were not handed back;
-                it may raise, then the waves are to be given up at once.
+            tick: to be called a few times a second with the waves that were not handed back, and how many chunks of
+                each are done; it may raise, then the waves are to be given up at once.
 
         Yields:
             Each wave, its rows written.
@@ -214,6 +215,10 @@ def run_sweep(
 def _explained(error: BaseException, folder: Folder) -> BaseException:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"no space left for {folder.shown}: {GO_ON}")
+    if isinstance(error, Exception) and not isinstance(error, UserError) and memory.is_lacking(error):
+        return UnavailableError(f"out of memory; with fewer processes, {GO_ON}")
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = folder.shown
     return error
 
 
@@ -262,7 +267,7 @@ class _Job:
         self._planned: list[str] = []
         self._begun = there is not None
         self._seconds = 0.0
-        self._chunk_runs = 0.0
+        self._shown = 0
         self._claim = _claim(folder)
 
     def run(self, poll: Callable[[], None], chunks: int | None, task_seconds: float, wave_units: int | None) -> None:
@@ -290,9 +295,9 @@ class _Job:
                 head, left = take(left, wanted if wanted * 1.5 < units(left) or wave_units else units(left))
                 yield self._plan(head, chunks, slots, min(task_seconds, WAVE_SECONDS))
 
-        def tick(chunks_done: int) -> None:
+        def tick(begun: Iterable[tuple[Plan, int]]) -> None:
             poll()
-            self._show(round(chunks_done * self._chunk_runs))
+            self._show(round(sum(self._runs(plan) * done / len(plan.chunks) for plan, done in begun)))
 
         while self._missing():
             since = time.perf_counter()
@@ -308,7 +313,7 @@ class _Job:
 
     def _begin(self) -> None:
         """Leave a first trace of the sweep: it can be written, here and there."""
-        write_json(self._folder, "run.json", self._run)
+        write_json(self._folder, own.RUN, self._run)
         self._begun = True
 
     def _count(self) -> None:
@@ -324,7 +329,6 @@ class _Job:
         wave = f"wave={self._claim.name}-{next(self._numbers):05d}"
         self._planned.append(wave)
         shares = split(pieces, chunks or chunk_count(self._seconds * units(pieces), slots, task_seconds))
-        self._chunk_runs = self._sweep.count(pieces) / len(shares)
         return Plan(wave, shares, CUT * task_seconds)
 
     def _commit(self, plan: Plan) -> int:
@@ -356,10 +360,14 @@ class _Job:
             raise RuntimeError(f"{wave_path(plan.wave)} holds other rows than were asked for")
         return parts, rows, covers
 
+    def _runs(self, plan: Plan) -> int:
+        return self._sweep.count(piece for chunk in plan.chunks for piece in chunk)
+
     def _show(self, more: int) -> None:
+        """Tell how far it is; `more` runs are done of waves that do not count yet, if no task stopped early."""
         summary = self._summary
-        done = min(summary.runs + more, summary.runs_asked)
-        self._report(Progress(done, summary.runs_asked, summary.kinds(), summary.errors()))
+        self._shown = max(self._shown, min(summary.runs + more, summary.runs_asked))
+        self._report(Progress(self._shown, summary.runs_asked, summary.kinds(), summary.errors()))
 
     def finish(self) -> dict[str, Any]:
         """Write the summary.
@@ -375,7 +383,7 @@ class _Job:
         """Write the summary of what is done, in the room that the rest takes."""
         # A wave that was planned and has no manifest is none.
         for wave in self._planned:
-            clear(self._folder, wave_path(wave))
+            own.clear(self._folder, wave_path(wave))
         if self._begun and not self._claim.is_lost():  # Whoever has taken over writes its own.
             self._write_summary(exit_code)
 
@@ -389,9 +397,9 @@ class _Job:
         complete = not self._asked.minus(self._covered)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json()}
         # The short file first: on a full disk it may be all that fits.
-        write_json(self._folder, "summary.json", summary)
-        self._folder.write("violations.jsonl", self._summary.failing_lines())
-        return read_json(self._folder, "summary.json")
+        write_json(self._folder, own.SUMMARY, summary)
+        own.write(self._folder, own.FAILING, self._summary.failing_lines())
+        return read_json(self._folder, own.SUMMARY)
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
@@ -401,18 +409,21 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
         InputError: it holds something else; every difference is named.
     """
     try:
-        files = folder.files()
+        own.check(folder)
+        there_is = own.RUN in folder.entries()
+        if not there_is and any(path.endswith(f"/{manifest.NAME}") for path in folder.files(RESULTS)):
+            raise InputError(
+                f"{folder.shown} has lost its run.json: highwater doctor {folder.shown} --repair restores it"
+            )
+        if not there_is and not own.is_fresh(folder):
+            raise InputError(f"{folder.shown} is not empty and holds no sweep; name another folder")
     except OSError as error:
         raise _unusable(folder, error) from None
-    if "run.json" in files:
-        there = check_run(f"{folder.shown}/run.json", read_json(folder, "run.json"))
+    if there_is:
+        there = check_run(f"{folder.shown}/{own.RUN}", read_json(folder, own.RUN))
         if problems := list(differences(there, run)):
             raise InputError(*(f"{folder.shown} holds another sweep: {problem}" for problem in problems))
         return there
-    if any(path.startswith(f"{RESULTS}/") and path.endswith(manifest.NAME) for path in files):
-        raise InputError(f"{folder.shown} has lost its run.json: highwater doctor {folder.shown} --repair restores it")
-    if any(not path.startswith((".", f"{claim.CLAIMS}/", f"{RESULTS}/wave=")) for path in files):
-        raise InputError(f"{folder.shown} is not empty and holds no sweep; name another folder")
     return None
 
 
@@ -437,7 +448,7 @@ def _clear_up(folder: Folder, mine: str) -> None:
         waves = {path.split("/")[1] for path in files if path.startswith(wave_path(f"wave={name}-"))}
         for wave in waves:
             if f"{wave_path(wave)}/{manifest.NAME}" not in files:
-                clear(folder, wave_path(wave))
+                own.clear(folder, wave_path(wave))
 
 
 def long_notice(seconds: float) -> str | None:

@@ -1,7 +1,7 @@
 """The folder of a sweep: on this machine's disk, or under a URI of an object store or a distributed file system.
 
 Files are named relative to it, with slashes. Nothing here renames what others may see: an object store has no rename
-that is safe.
+that is safe. Nothing is written or removed through a link below the folder that the user named.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import re
-import shutil
+import secrets
 import stat
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -24,12 +24,18 @@ import pyarrow.fs as pafs
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")
 UNTESTED: Final = ("hdfs", "gs", "abfss")
 """Schemes that go to pyarrow and Spark as they are."""
+FILE: Final = "file"
+FOLDER: Final = "folder"
+OTHER: Final = "link"
+"""Kinds of what a folder holds; pipes and devices are links to something, too."""
+_PENDING: Final = re.compile(r"_temporary(/(_temporary|\d+|(task|attempt)_\w+))*")
+"""The folders that Spark's tasks write to until they are done."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 
 T = TypeVar("T")
@@ -37,10 +43,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file: its size in bytes, and when it was last written, in seconds by the storage's own clock."""
+    """A file: its size in bytes, and when it was last written, in seconds by the storage's own clock.
+
+    `regular` tells files from links, pipes and devices.
+    """
 
     size: int
     written: float
+    regular: bool = True
 
 
 class Folder(ABC):
@@ -67,6 +77,10 @@ class Folder(ABC):
         """Write a file, and the folders that it is in; who reads it sees all of it or what was there before."""
 
     @abstractmethod
+    def entries(self) -> dict[str, str]:
+        """What is in it: name -> `FILE`, `FOLDER` or `OTHER`; nothing if there is no such folder."""
+
+    @abstractmethod
     def files(self, under: str = "") -> dict[str, Entry]:
         """All files below a folder of this one, in order of name; none if there is no such folder."""
 
@@ -76,11 +90,7 @@ class Folder(ABC):
 
     @abstractmethod
     def prune(self, name: str) -> None:
-        """Remove a folder if there are no files in it."""
-
-    @abstractmethod
-    def move(self, name: str, to: str) -> None:
-        """Put a file aside, for people to look at."""
+        """Remove a folder if nothing is in it but empty folders of Spark's tasks."""
 
     @abstractmethod
     def vanish(self) -> None:
@@ -109,24 +119,42 @@ class LocalFolder(Folder):
 
     def write(self, name: str, content: bytes) -> None:
         """See `Folder`."""
-        path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A leading dot: neither a reader nor Spark takes a forgotten one for data.
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        path = self._reached(name)
+        with _named(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # A leading dot: neither a reader nor Spark takes a forgotten one for data.
+            unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+            with unfinished.open("xb") as file:
+                try:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    unfinished.replace(path)
+                except BaseException:
+                    unfinished.unlink(missing_ok=True)
+                    raise
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _reached(self, name: str) -> Path:
+        """The path of a file or folder that is to be changed."""
+        path = self._path
+        for part in name.split("/")[:-1]:
+            path /= part
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, "it is a link, and links are not followed", str(path))
+        return self._path / name
+
+    def entries(self) -> dict[str, str]:
+        """See `Folder`."""
         try:
-            with unfinished.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            with os.scandir(self._path) as found:
+                return {entry.name: _kind(entry) for entry in found}
+        except FileNotFoundError:
+            return {}
 
     def files(self, under: str = "") -> dict[str, Entry]:
         """See `Folder`."""
@@ -137,29 +165,49 @@ class LocalFolder(Folder):
                 # Another driver may remove what it gives up.
                 with contextlib.suppress(FileNotFoundError):
                     state = path.lstat()
-                    found[path.relative_to(self._path).as_posix()] = Entry(state.st_size, state.st_mtime)
+                    entry = Entry(state.st_size, state.st_mtime, stat.S_ISREG(state.st_mode))
+                    found[path.relative_to(self._path).as_posix()] = entry
         return dict(sorted(found.items()))
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
-        (self._path / name).unlink(missing_ok=True)
+        self._reached(name).unlink(missing_ok=True)
 
     def prune(self, name: str) -> None:
         """See `Folder`."""
-        for place, _, _ in os.walk(self._path / name, topdown=False):
-            with contextlib.suppress(OSError):
-                Path(place).rmdir()
-
-    def move(self, name: str, to: str) -> None:
-        """See `Folder`."""
-        (self._path / to).parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(self._path / name, self._path / to)
+        top = self._reached(name)
+        if not top.is_symlink():
+            for place, _, _ in os.walk(top, topdown=False):
+                if _is_prunable(Path(place).relative_to(top).parts):
+                    with contextlib.suppress(OSError):
+                        Path(place).rmdir()
 
     def vanish(self) -> None:
         """See `Folder`."""
         for place in self._absent:
             with contextlib.suppress(OSError):
                 place.rmdir()
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_file(follow_symlinks=False):
+        return FILE
+    return FOLDER if entry.is_dir(follow_symlinks=False) else OTHER
+
+
+def _is_prunable(parts: Sequence[str]) -> bool:
+    """Whether a folder may go once it is empty; its place in the one that is pruned decides."""
+    return not parts or _PENDING.fullmatch("/".join(parts)) is not None
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of open files do not say which file it is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -187,6 +235,7 @@ class RemoteFolder(Folder):
         self.spark_uri = spark_uri
         self._system = system
         self._path = path.rstrip("/")
+        self._made: bool | None = None
 
     def read(self, name: str) -> bytes:
         """See `Folder`."""
@@ -198,22 +247,33 @@ class RemoteFolder(Folder):
         """See `Folder`."""
         path = f"{self._path}/{name}"
         with _failing():
+            if self._made is None:
+                self._made = self._system.get_file_info(self._path).type == pafs.FileType.NotFound
             if not isinstance(self._system, pafs.S3FileSystem):
                 self._system.create_dir(path.rpartition("/")[0], recursive=True)
             with self._system.open_output_stream(path) as file:
                 file.write(content)
 
+    def entries(self) -> dict[str, str]:
+        """See `Folder`."""
+        return {info.base_name: FILE if info.is_file else FOLDER for info in self._listed("", recursive=False)}
+
     def files(self, under: str = "") -> dict[str, Entry]:
         """See `Folder`."""
-        place = f"{self._path}/{under}".rstrip("/")
-        with _failing():
-            infos = self._system.get_file_info(pafs.FileSelector(place, allow_not_found=True, recursive=True))
         found = {
             info.path.removeprefix(f"{self._path}/"): Entry(info.size, (info.mtime_ns or 0) / 1e9)
-            for info in infos
+            for info in self._listed(under)
             if info.is_file
         }
         return dict(sorted(found.items()))
+
+    def _listed(self, under: str, *, recursive: bool = True) -> list[pafs.FileInfo]:
+        place = f"{self._path}/{under}".rstrip("/")
+        with _failing():
+            found: list[pafs.FileInfo] = self._system.get_file_info(
+                pafs.FileSelector(place, allow_not_found=True, recursive=recursive)
+            )
+        return found
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
@@ -223,18 +283,16 @@ class RemoteFolder(Folder):
     def prune(self, name: str) -> None:
         """See `Folder`."""
         # Objects of size 0 that stand for folders, which some clients make, and real folders elsewhere.
-        if not self.files(name):
+        place = f"{self._path}/{name}".rstrip("/")
+        below = [info.path.removeprefix(f"{place}/").split("/") for info in self._listed(name) if not info.is_file]
+        if not self.files(name) and all(map(_is_prunable, below)):
             with contextlib.suppress(OSError), _failing():
-                self._system.delete_dir(f"{self._path}/{name}".rstrip("/"))
-
-    def move(self, name: str, to: str) -> None:
-        """See `Folder`."""
-        self.write(to, self.read(name))
-        self.remove(name)
+                self._system.delete_dir(place)
 
     def vanish(self) -> None:
         """See `Folder`."""
-        self.prune("")
+        if self._made:
+            self.prune("")
 
 
 def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = None) -> Folder:
@@ -309,10 +367,3 @@ def _attempt(scheme: str, make: Callable[[], T]) -> T:
     except (ImportError, OSError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnavailableError(f"a URI of {scheme}: cannot be used here: {reason}") from None
-
-
-def clear(folder: Folder, under: str) -> None:
-    """Remove a folder of this one with all that is in it: for what this program made."""
-    for name in folder.files(under):
-        folder.remove(name)
-    folder.prune(under)

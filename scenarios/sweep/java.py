@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sim.errors import UnavailableError
+from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,10 +105,7 @@ def shim(home: Path) -> Path:
     Returns:
         A folder to be ``JAVA_HOME``.
     """
-    text = _SHIM.format(java=shlex.quote(str(home / "bin" / "java")))
-    folder = cache_folder() / f"java-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
-    write_once(folder / "bin" / "java", text, 0o755)
-    return folder
+    return kept("java", "bin/java", _SHIM.format(java=shlex.quote(str(home / "bin" / "java"))), 0o755)
 
 
 def cache_folder() -> Path:
@@ -122,13 +119,37 @@ def cache_folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="highwater-"))
 
 
-def write_once(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file unless it is there already; processes that do so at once do not see half of it."""
-    if path.exists() and path.read_text() == text:
+def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
+    """A folder of the cache with one small file in it.
+
+    Args:
+        what: what the folder's name begins with; a digest of the text follows.
+        name: of the file.
+        text: that it holds.
+        mode: its permissions.
+
+    Raises:
+        InputError: the file is there, and somebody has changed it.
+    """
+    folder = cache_folder() / f"{what}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    put(folder / name, text.encode(), mode)
+    if (folder / name).read_text() != text:
+        raise InputError(f"{folder / name} was changed; move it elsewhere")
+    return folder
+
+
+def put(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Put a file into the cache, whole at once, unless something is there."""
+    if os.path.lexists(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    Path(unfinished).chmod(mode)
-    Path(unfinished).replace(path)
+    handle, text = tempfile.mkstemp(dir=path.parent)
+    unfinished = Path(text)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        unfinished.chmod(mode)
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -12,7 +12,7 @@ from scenarios.sweep.workers import Workers
 from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scenarios.sweep.driver import Plan
     from scenarios.sweep.extent import Piece
@@ -43,7 +43,7 @@ class LocalBackend:
         return self._number
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
         """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is done again.
 
@@ -87,7 +87,7 @@ class LocalBackend:
                 for wave in begun:
                     wave.tasks.clear()
                     begin(wave)
-            tick(sum(len(wave.plan.chunks) - len(wave.left) for wave in begun))
+            tick((wave.plan, len(wave.plan.chunks) - len(wave.left)) for wave in begun)
             while begun and not begun[0].left:
                 killed = 0
                 yield begun.pop(0).plan

@@ -26,17 +26,15 @@ import pyarrow as pa
 from scenarios.masking import masked
 from scenarios.single.rows import SCHEMA_VERSION, ddl
 from scenarios.single.run import prepare_process
-from scenarios.sweep import parts
-from scenarios.sweep.claim import CLAIMS
-from scenarios.sweep.folder import clear
-from scenarios.sweep.java import cache_folder, find_java, shim, write_once
+from scenarios.sweep import own, parts
+from scenarios.sweep.java import find_java, kept, shim
 from scenarios.sweep.masters import check as check_master
 from scenarios.sweep.units import grid_of, rows_of
 from scenarios.version import build, code_version
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -83,6 +81,7 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
 
+_VERSION: Final = {parts.VERSION_KEY: SCHEMA_VERSION}
 _REFUSED: Final = r"Master URL|(IllegalArgument|NumberFormat)Exception|INVALID_CONF"
 
 T = TypeVar("T")
@@ -130,7 +129,7 @@ class SparkBackend:
         return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
         """See `Backend`: a job for each wave; tasks of the second begin when the first has no more."""
         assert self._spark is not None
@@ -138,7 +137,7 @@ class SparkBackend:
         begun: list[tuple[Plan, Future[None]]] = []
 
         def poll() -> None:
-            tick(sum(min(_tasks_done(folder, plan.wave), len(plan.chunks)) for plan, _ in begun))
+            tick((plan, min(_tasks_done(folder, plan.wave), len(plan.chunks))) for plan, _ in begun)
 
         def cancel() -> None:
             for plan, _ in begun:
@@ -259,9 +258,7 @@ def _starts_jvm(settings: Mapping[str, str]) -> bool:
 def _quieten() -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not {"SPARK_CONF_DIR", "SPARK_HOME"} & os.environ.keys():
-        folder = cache_folder() / "spark"
-        write_once(folder / "log4j2.properties", LOG4J)
-        os.environ["SPARK_CONF_DIR"] = str(folder)
+        os.environ["SPARK_CONF_DIR"] = str(kept("spark", "log4j2.properties", LOG4J))
 
 
 def _import_as_here() -> None:
@@ -355,14 +352,14 @@ def _check_folder(spark: SparkSession, folder: Folder) -> None:
         UnavailableError: it has no file system of that kind.
         StorageError: it cannot, or it writes elsewhere.
     """
-    place = f"{CLAIMS}/probe-{secrets.token_hex(4)}"
+    place = f"{own.CLAIMS}/probe-{secrets.token_hex(4)}"
     try:
-        spark.range(1).write.parquet(f"{folder.spark_uri}/{place}")
+        spark.range(1).withMetadata("id", _VERSION).write.parquet(f"{folder.spark_uri}/{place}")
     except Exception as error:  # whatever keeps Spark from writing, it is the user's to mend
         raise _cannot_write(folder, error) from None
     finally:
         found = folder.files(place)
-        clear(folder, place)
+        own.clear(folder, place)
     if not any(parts.is_part(path.rpartition("/")[2]) for path in found):
         raise StorageError(
             f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "
@@ -394,9 +391,9 @@ def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: Plan) -> 
         chunks = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
         rows = chunks.mapInArrow(_mapper(sweep, plan, grid), ddl(grid))
         # Spark has no place for a file's own metadata, but keeps a column's.
-        rows = rows.withMetadata("scenario", {parts.VERSION_KEY: SCHEMA_VERSION})
+        rows = rows.withMetadata("scenario", _VERSION)
         place = f"{folder.spark_uri}/{parts.wave_path(plan.wave)}"
-        rows.write.mode("overwrite").option("compression", "zstd").parquet(place)
+        rows.write.option("compression", "zstd").parquet(place)
 
     return _in_thread(write)
 

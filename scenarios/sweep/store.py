@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
 from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
-from scenarios.sweep import manifest
+from scenarios.sweep import manifest, own
 from scenarios.sweep.extent import Extent, runs_of
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
@@ -48,9 +48,9 @@ _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
-    """Write one JSON object, its `schema_version` first."""
+    """Write one JSON object, its `schema_version` first; raises InputError as `own.write`."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
-    folder.write(name, text.encode() + b"\n")
+    own.write(folder, name, text.encode() + b"\n")
 
 
 def read_json(folder: Folder, name: str) -> dict[str, Any]:
@@ -408,6 +408,11 @@ class Store:
     def rows(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> dict[str, list[Any]]:
         """`table` as column name -> values."""
         return self.table(columns, scenario).to_pydict()
+
+    def no_rows(self) -> InputError:
+        """What to raise where there is nothing to look at: nothing was done yet, or all of it is damaged."""
+        torn = [f"{self.folder.shown}: {error}" for error in self.damage.values()]
+        return InputError(*torn, f"{self.folder.shown} holds no rows yet: no wave of its sweep is done")
 
     def shortcomings(self) -> list[str]:
         """What keeps the rows from being all that was asked for, one sentence each; empty if nothing does."""

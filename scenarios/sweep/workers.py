@@ -12,6 +12,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import TYPE_CHECKING, Self
 
+from scenarios import memory
 from scenarios.single.run import prepare_process
 
 if TYPE_CHECKING:
@@ -64,6 +65,15 @@ class _Process(SpawnProcess):
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             sys.modules["__main__"] = script
+
+    def run(self) -> None:
+        """Work; without memory it ends in silence, which the pool takes for the end of a process that was killed."""
+        try:
+            super().run()
+        except Exception as error:
+            if memory.is_lacking(error):
+                os._exit(1)
+            raise
 
 
 class _Context(SpawnContext):

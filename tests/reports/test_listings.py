@@ -107,7 +107,7 @@ def test_a_page_names_the_rules_that_differ_from_the_mode_before(mode: str) -> N
     rules = MODES[mode].rules.as_dict()
     assert said
     merged = {name: value for pairs in said for name, value in pairs.items()}
-    if before := re.search(r"^Those of `([\w.-]+)`, but for:$", page, re.MULTILINE):
+    if before := re.search(r"^Those of `([\w.-]+)`, except:$", page, re.MULTILINE):
         other = MODES[before[1]].rules.as_dict()
         assert merged == {name: value for name, value in rules.items() if value != other[name]}
     else:
@@ -124,6 +124,6 @@ def test_pages_have_the_same_parts(mode: str) -> None:
     assert [part for part in parts if part != "Where text and code differ"] == [
         "Rules",
         "Promise",
-        "What it is known to do",
+        "Known behaviour",
         "Not modelled",
     ]

@@ -153,7 +153,7 @@ def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
         "Story",
         "Necessary",
         "Point of no return",
-        "What would have kept it, each by itself, under the same plan",
+        "What would have prevented it, each by itself, under the same plan",
     ]
     assert [line for line in lines if line in titles] == titles
     assert "Produce response   broker 1 -> producer, record=0 offset=0" in call.out

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from scenarios import paths
 from sim.errors import InputError, StorageError
+
+MINE = re.compile(rb"\Ax")
 
 
 @pytest.mark.parametrize("name", ["canary", "kip101-scenario-2", "a.b", "..a", "0", "x" * 100])
@@ -37,6 +40,33 @@ def test_word_that_is_no_component(part: str, tmp_path: Path) -> None:
     ):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("there", "replaced"), [(None, True), ("", True), ("x old", True), ("thesis", False)])
+@pytest.mark.parametrize("by", ["name", "link"])
+def test_a_file_that_the_user_names_replaces_none_but_its_own_kind(
+    tmp_path: Path, there: str | None, replaced: bool, by: str
+) -> None:
+    file = tmp_path / "file"
+    if there is not None:
+        file.write_text(there)
+    named = file if by == "name" else tmp_path / "link"
+    if by == "link":
+        named.symlink_to("file")
+    if replaced:
+        paths.write(named, "x new", MINE)
+        assert file.read_text() == "x new"
+    else:
+        with pytest.raises(InputError, match=f"{named} is there, and is none that this command writes"):
+            paths.write(named, "x new", MINE)
+        assert file.read_text() == there
+    assert named.is_symlink() == (by == "link")
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "fifo"])
+def test_devices_and_pipes_are_written_to(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    paths.check_own(tmp_path / name, MINE)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +165,12 @@ def test_the_largest_numbers_are_taken() -> None:
 
 def test_half_a_file_does_not_stay(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    paths.write(file, "before")
+    paths.write(file, "x before", MINE)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
         with pytest.raises(StorageError, match=r"file cannot be written: File too large"):
-            paths.write(file, "x" * 100_000)
+            paths.write(file, "x" * 100_000, MINE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []

@@ -67,7 +67,7 @@ def test_json(highwater: Callable[..., Call], swept: Path) -> None:
 
 
 def test_names_are_shown_as_they_are(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
-    shutil.copy(swept / "run.json", tmp_path)
+    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
     summary = json.loads((swept / "summary.json").read_text())
     summary["coverage"]["probes"]["leadership"] |= {"[red]x\x1b[0m": {"hw": 1}, "[link]": {}}
     (tmp_path / "summary.json").write_text(json.dumps(summary))
@@ -107,3 +107,41 @@ def test_bad_input_gets_one_message(highwater: Callable[..., Call], words: tuple
     assert (call.code, call.out) == (2, "")
     assert problem in call.err
     assert len(call.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["coverage", "triage", "compare", "report"])
+def test_a_damaged_wave_is_named(
+    highwater: Callable[..., Call],
+    sweeps_here: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    """Bits that flipped in one of two waves, and then in both."""
+    monkeypatch.chdir(tmp_path)
+    for seeds in ("0..2", "2..4"):
+        highwater("sweep", "canary", "--seeds", seeds, "--output", "out", "--local", 1, "-q")
+    first, second = sorted(tmp_path.glob("out/results/*/part-*.parquet"))
+    for part, code, said in ((first, 3, "2 of 4 runs are missing"), (second, 2, "no wave of its sweep is done")):
+        content = bytearray(part.read_bytes())
+        content[len(content) // 2] ^= 1
+        part.write_bytes(content)
+        call = highwater(command, "out")
+        assert call.code == code
+        assert f"out: {part.relative_to(tmp_path / 'out')} differs from what was written" in call.err
+        assert said in call.err
+
+
+def test_no_failure_in_what_is_left_of_a_sweep_says_little(
+    highwater: Callable[..., Call], sweeps_here: None, tmp_path: Path
+) -> None:
+    words = ["--modes", "kip320", "--output", tmp_path / "out", "--local", 1, "-q"]
+    assert highwater("sweep", "kafka-7164", "--seeds", "0..2", *words).code == 0
+    call = highwater("triage", tmp_path / "out")
+    assert (call.code, call.err) == (2, f"highwater: {tmp_path / 'out'}: no run violated anything\n")
+    assert highwater("sweep", "kafka-7164", "--seeds", "2..4", *words).code == 0
+    next(tmp_path.glob("out/results/*/part-*")).unlink()
+    call = highwater("triage", tmp_path / "out")
+    assert call.code == 3
+    assert "2 of 4 runs are missing" in call.err
+    assert "no run violated anything" in call.err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scenarios.sweep import parts, units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scenarios.sweep.driver import Plan
     from scenarios.sweep.folder import Folder
@@ -26,11 +26,11 @@ class Here:
         return 1
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
         for plan in plans:
             self.before(len(self.waves))
-            tick(0)
+            tick([(plan, 0)])
             self.waves.append(plan)
             for index, chunk in enumerate(plan.chunks):
                 parts.write_part(folder, plan.wave, index, list(units.rows_of(sweep, chunk)))

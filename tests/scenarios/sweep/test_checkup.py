@@ -17,6 +17,7 @@ from scenarios.sweep.folder import open_folder
 from sim.errors import InputError
 from tests import named
 from tests.scenarios.sweep.here import Here
+from tests.trees import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +60,17 @@ def replace_by_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
 def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
 def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]:
     """Name -> what is done to a folder, the end of what is named for it, what is said of it; `at`: to which wave."""
-    double, manifest, foreign = "part-00007.parquet", "_MANIFEST.json", "is none of the sweep's"
+    double, manifest, foreign = "part-00007.parquet", "_MANIFEST.json", checkup.FOREIGN
 
     def here(out: Path) -> Path:
         return wave(out, at)
@@ -108,21 +113,21 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         ),
         "waves done twice": (again, "", "holds rows that other waves hold, too"),
         "manifest missing": (lambda out: (here(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
-        "manifest truncated": (lambda out: (here(out) / manifest).write_text("{"), manifest, "is torn or was changed"),
+        "manifest truncated": (lambda out: cut(here(out) / manifest), manifest, "is torn or was changed"),
         "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),
         "wave missing": (lambda out: shutil.rmtree(here(out)), "", ""),
         "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing or torn"),
-        "run truncated": (lambda out: (out / "run.json").write_text("{"), "run.json", "is missing or torn"),
+        "run truncated": (lambda out: cut(out / "run.json"), "run.json", "is missing or torn"),
         "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "is of another sweep"),
         "run of nothing": (lambda out: change(out / "run.json", seeds=5), "run.json", "is not what a sweep wrote"),
         "run with fewer seeds": (lambda out: change(out / "run.json", seeds=[[0, 4]]), "run.json", "fewer seeds"),
         "summary missing": (lambda out: (out / "summary.json").unlink(), "summary.json", "is missing"),
-        "summary truncated": (lambda out: (out / "summary.json").write_text("{"), "summary.json", "is torn"),
+        "summary truncated": (lambda out: cut(out / "summary.json"), "summary.json", "is torn"),
         "summary of less": (lambda out: change(out / "summary.json", runs=4), "summary.json", "tells of 4 of 12 runs"),
         "summary of nothing": (lambda out: change(out / "summary.json", runs=None), "summary.json", "is torn"),
-        "list torn": (lambda out: (out / "violations.jsonl").write_text("{"), "violations.jsonl", "lists 0 of 12 runs"),
+        "list torn": (lambda out: cut(out / "violations.jsonl"), "violations.jsonl", "lists 0 of 12 runs"),
         "list of less": (
-            lambda out: (out / "violations.jsonl").write_text("{}\n"),
+            lambda out: (out / "violations.jsonl").write_text('{"schema_version": 6}\n'),
             "violations.jsonl",
             "lists 1 of 12",
         ),
@@ -141,7 +146,10 @@ def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
     else:
         assert (found.findings, found.missing) == ((), 4)
     assert checkup.repair(folder, found, Here())["complete"]
-    assert checkup.check(folder) == checkup.Checkup((), 0, "")
+    left = checkup.check(folder)
+    # Nobody else's file goes, and it is named for as long as it is there.
+    assert {one.where for one in left.findings} == {one.where for one in found.findings if one.what == checkup.FOREIGN}
+    assert (left.missing, left.at_work) == (0, "")
     assert store.read_rows(output) == store.read_rows(sound)
 
 
@@ -160,18 +168,48 @@ def test_only_the_damaged_wave_is_run_again(output: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_foreign_files_are_set_aside(output: Path) -> None:
-    (wave(output) / "thesis.txt").write_text("all of it")
-    flip(wave(output) / "part-00000.parquet")
-    place = wave(output).name
+@pytest.mark.parametrize("name", ["run.json", "summary.json", "violations.jsonl"])
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_a_repair_replaces_no_file_of_others(output: Path, name: str, kind: str) -> None:
+    place, other = output / name, output.parent / name
+    place.rename(other)
+    if kind == "link":
+        place.symlink_to(other)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.write_text('{"name": "mine"}')
+    flip(part_of(wave(output)))
+    before = tree(output.parent)
+    folder = open_folder(output)
+    with pytest.raises(InputError, match=f"{name} was not written by highwater: move it elsewhere"):
+        checkup.repair(folder, checkup.check(folder), Here())
+    assert tree(output.parent) == before
+
+
+def test_only_what_a_wave_may_hold_goes_with_it(output: Path) -> None:
+    """Also where a file of ours was replaced by another's."""
+    place = wave(output)
+    torn, replaced = sorted(place.glob("part-*"))
+    cut(torn)
+    replaced.write_text("all of it")
+    foreign = (FIXTURES / "store-v6" / "run.json").read_bytes()
+    (place / "part-00009.parquet").write_bytes(b"PAR1" + foreign + b"PAR1")
+    (place / ".part-00001.parquet.0badcafe").write_text("mine")
+    (place / ".part-00001.parquet.00c0ffee").write_bytes(b"PAR1half")
+    (place / "_SUCCESS").write_text("mine, too")
+    (place / "mine").mkdir()
     folder = open_folder(output)
     checkup.repair(folder, checkup.check(folder), Here())
-    aside = output / "set-aside" / "results"
-    assert (aside / place / "thesis.txt").read_text() == "all of it"
-    for text in ("first", "second"):
-        (output / "results" / "notes.txt").write_text(text)
-        checkup.repair(folder, checkup.check(folder), Here())
-    assert [path.read_text() for path in sorted(aside.glob("notes*"))] == ["first", "second"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        ".part-00001.parquet.0badcafe",
+        "_SUCCESS",
+        "mine",
+        replaced.name,
+        "part-00009.parquet",
+    ]
+    assert replaced.read_text() == "all of it"
+    assert not checkup.check(folder).missing
 
 
 @pytest.mark.parametrize("version", range(1, 5))

@@ -87,11 +87,39 @@ def test_a_claim_that_was_taken_away_is_noticed(folder: Folder) -> None:
     held.end()
 
 
-def test_a_torn_claim_holds_nobody_up_for_ever(folder: Folder) -> None:
-    leave(folder, "ffffffff", ELSEWHERE)
-    folder.write("claims/ffffffff.json", b"{")
+@pytest.mark.parametrize("text", ["{", "", "{}", "[]", '{"state": "working"}'])
+@pytest.mark.parametrize("name", ["ffffffff.json", "jan.json", "0badcafe.txt"])
+def test_a_file_that_is_no_claim_holds_nobody_up_and_stays(folder: Folder, name: str, text: str) -> None:
+    """A claim is written at once, also to an object store."""
+    folder.write(f"claims/{name}", text.encode())
+    assert folder.local is not None
+    os.utime(folder.local / "claims" / name, (0, 0))
     Claim(folder).end()
     assert not claim.dead(folder)
+    assert not claim.others(folder)
+    assert folder.read(f"claims/{name}") == text.encode()
+
+
+def test_a_claim_under_another_name_or_behind_a_link_is_none(folder: Folder, tmp_path: Path) -> None:
+    leave(folder, "ffffffff", ELSEWHERE, idle=100)
+    place = tmp_path / "claims" / "ffffffff.json"
+    place.rename(tmp_path / "claims" / "my.json")
+    place.symlink_to("my.json")
+    assert not claim.dead(folder)
+    assert not claim.others(folder)
+
+
+def test_a_claim_of_an_older_version_is_known(folder: Folder) -> None:
+    """As 0.10 wrote it."""
+    text = (
+        '{"state": "working", "renewed": 1767225600.5, "host": "elsewhere", "space": "pid:[4026531836]", "pid": 7, '
+        '"begun": "123", "since": "2026-01-01T00:00:00Z"}\n'
+    )
+    folder.write("claims/0badcafe.json", text.encode())
+    assert [name for name, *_ in claim.others(folder)] == ["0badcafe"]
+    assert folder.local is not None
+    os.utime(folder.local / "claims" / "0badcafe.json", (0, 0))
+    assert claim.dead(folder) == ["0badcafe"]
 
 
 def test_renewal(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from tests.named import run_row
 from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scenarios.sweep.driver import Plan
 
@@ -153,6 +153,47 @@ def test_progress_counts_what_was_done_before(tmp_path: Path) -> None:
     assert (seen[-1].done, seen[-1].violations["committed-loss"], seen[-1].errors) == (40, 40, 0)
 
 
+def test_progress_never_goes_back(tmp_path: Path) -> None:
+    """Two waves are on their way at once, chunks of one are longer than those of the other, and tasks stop early."""
+
+    class Two(Here):
+        def run_waves(
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
+        ) -> Iterator[Plan]:
+            first = next(plans)
+            tick([(first, 3)])
+            second = next(plans, None)
+            for done in (0, 1):
+                tick([(first, 3), *([] if second is None else [(second, done)])])
+            for plan in filter(None, (first, second)):
+                for index, chunk in enumerate(plan.chunks):
+                    early = chunk if plan is second else [(variant, begin, begin + 1) for variant, begin, _ in chunk]
+                    parts.write_part(folder, plan.wave, index, list(units.rows_of(sweep, early)))
+                yield plan
+
+    def report(progress: Progress) -> None:
+        seen.append(progress.done)
+
+    seen: list[int] = []
+    whole = run_whole_sweep(replace(CANARY, end_seed=35), tmp_path, Two(), chunks=4, wave_units=20, report=report)
+    assert seen[:4] == [0, 15, 15, 19]  # Three of four chunks of 20 runs, and one of four of 15.
+    assert seen == sorted(seen)
+    assert (whole["runs"], seen[-1]) == (35, 35)
+
+
+def test_no_memory_stops_a_sweep_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="out of memory; with fewer processes, finished waves are kept"):
+        run_sweep(CANARY, tmp_path, Here(failing_in(2, MemoryError())))
+    assert (read_summary(tmp_path)["exit_code"], read_summary(tmp_path)["runs"]) == (69, 20)
+
+
+@pytest.mark.parametrize(("number", "words"), [(errno.EMFILE, "Too many open files"), (errno.EFBIG, "File too large")])
+def test_an_error_of_the_system_names_the_folder(tmp_path: Path, number: int, words: str) -> None:
+    with pytest.raises(OSError, match=words) as caught:
+        run_sweep(CANARY, tmp_path, Here(failing_in(1, OSError(number, words))))
+    assert caught.value.filename == str(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [(InputError("no"), 2), (RuntimeError("bug"), 70), (KeyboardInterrupt(), 130), (Interrupted(), 130)],
@@ -261,7 +302,7 @@ def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Pa
 
     class Stopped(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
         ) -> Iterator[Plan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 claim.take_over(folder, [name for name, *_ in claim.others(folder)])
@@ -321,7 +362,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
 def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
     class Twice(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
         ) -> Iterator[Plan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 parts.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
@@ -336,7 +377,7 @@ def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
 def test_a_part_that_a_task_left_torn_does_not_count(tmp_path: Path) -> None:
     class Torn(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[int], None]
+            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
         ) -> Iterator[Plan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 if len(self.waves) == 3:

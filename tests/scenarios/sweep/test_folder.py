@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from scenarios.sweep.folder import Folder, LocalFolder, RemoteFolder, clear, open_folder
+from scenarios.sweep import own
+from scenarios.sweep.folder import FILE, FOLDER, OTHER, Folder, LocalFolder, RemoteFolder, open_folder
 from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def remote(path: Path) -> Folder:
@@ -24,29 +29,85 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 
 def test_files_come_and_go(folder: Folder) -> None:
     assert folder.files() == folder.files("results") == {}
+    assert folder.entries() == {}
     folder.write("results/wave=1/part", b"one")
     folder.write("run.json", b"{}")
     folder.write("run.json", b"{...}")
     assert folder.read("run.json") == b"{...}"
     assert {name: entry.size for name, entry in folder.files().items()} == {"results/wave=1/part": 3, "run.json": 5}
     assert list(folder.files("results/wave=1")) == ["results/wave=1/part"]
-    folder.move("run.json", "set-aside/run.json")
+    assert folder.entries() == {"results": FOLDER, "run.json": FILE}
+    folder.remove("run.json")
     folder.remove("nothing")
-    clear(folder, "results")
-    assert list(folder.files()) == ["set-aside/run.json"]
+    folder.prune("results/wave=1")
+    assert list(folder.files()) == ["results/wave=1/part"]
+    folder.remove("results/wave=1/part")
+    folder.prune("results/wave=1")
+    folder.prune("results")
+    assert folder.entries() == {}
     with pytest.raises(FileNotFoundError):
         folder.read("run.json")
 
 
-def test_a_folder_that_nothing_was_put_into_vanishes(tmp_path: Path) -> None:
-    folder = LocalFolder(tmp_path / "made" / "here")
+def test_a_folder_that_nothing_was_put_into_vanishes(folder: Folder, tmp_path: Path) -> None:
     folder.write("claims/one", b"")
-    clear(folder, "claims")
+    folder.remove("claims/one")
+    folder.prune("claims")
     folder.vanish()
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "there").mkdir()
-    LocalFolder(tmp_path / "there").vanish()
-    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not (tmp_path / "made" / "here").exists()
+
+
+@pytest.mark.parametrize("make", [LocalFolder, remote])
+def test_a_folder_that_was_there_stays(make: Callable[[Path], Folder], tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    folder.write("one", b"")
+    folder.remove("one")
+    folder.vanish()
+    assert tmp_path.is_dir()
+
+
+def test_empty_folders_of_others_stay(folder: Folder, tmp_path: Path) -> None:
+    here = tmp_path / "made" / "here" / "results"
+    for name in ("sparks/_temporary/0/task_1", "ours/mine"):
+        (here / name).mkdir(parents=True)
+    folder.prune("results/sparks")
+    folder.prune("results/ours")
+    assert not (here / "sparks").exists()
+    assert (here / "ours" / "mine").is_dir()
+
+
+def test_nothing_is_changed_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("mine")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "link").symlink_to("../elsewhere")
+    (tmp_path / "here" / "file").symlink_to("../elsewhere/file")
+    folder = LocalFolder(tmp_path / "here")
+    with pytest.raises(OSError, match="it is a link, and links are not followed"):
+        folder.write("link/file", b"")
+    with pytest.raises(OSError, match="it is a link, and links are not followed"):
+        folder.remove("link/file")
+    folder.prune("link")
+    assert folder.entries() == {"link": OTHER, "file": OTHER}
+    assert [entry.regular for entry in folder.files().values()] == [False]
+    assert (tmp_path / "elsewhere" / "file").read_text() == "mine"
+
+
+def test_an_unfinished_file_takes_no_other_files_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scenarios.sweep.folder.secrets.token_hex", lambda _: "0badcafe")
+    (tmp_path / ".file.0badcafe").write_text("mine")
+    with pytest.raises(FileExistsError):
+        LocalFolder(tmp_path).write("file", b"ours")
+    assert (tmp_path / ".file.0badcafe").read_text() == "mine"
+
+
+def test_a_wave_is_cleared_of_what_this_program_wrote(folder: Folder) -> None:
+    place = "results/wave=0badcafe-00000"
+    folder.write(f"{place}/part-00000.parquet", b"PAR1torn")
+    folder.write(f"{place}/_temporary/0/_temporary/attempt_1/part-00001-c000.zstd.parquet", b"")
+    folder.write(f"{place}/notes.txt", b"mine")
+    own.clear(folder, place)
+    assert list(folder.files()) == [f"{place}/notes.txt"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,18 @@
+"""How the files begin that commands write where the user says: what shows that a file may be replaced."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+REPORT: Final = re.compile(rb"<title>Highwater: ")
+PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role="img" aria-label="[^"]*" xmlns=')
+"""Of a run, and of rates."""
+PERFETTO: Final = re.compile(rb'\A\{"displayTimeUnit": "ms", "otherData": \{"title": "')
+TRACE: Final = re.compile(rb'\A\{"schema_version": \d+, "scenario": "')
+DRIVER: Final = re.compile(rb"\Aimport sys\nfrom reports\.cli import main\n")
+HISTORY: Final = re.compile(rb"\A[a-z0-9.-]+, mode \S+, seed \d+: ")
+DESCRIPTION: Final = re.compile(rb"\ATopic: highwater\t")
+SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")
+LOG: Final = re.compile(rb"\ADumping broker-\d+/")
+CHECKPOINT: Final = re.compile(rb"\A0\n\d+\n")

@@ -1,0 +1,106 @@
+"""What in a sweep's folder this program wrote: it changes and removes nothing else.
+
+A file is known by its name and its content, and is no link; README.md beside this file has the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from scenarios.paths import JSON_START, is_own
+from scenarios.sweep.folder import FILE, FOLDER
+from scenarios.sweep.parts import RESULTS, VERSION_KEY
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from scenarios.sweep.folder import Entry, Folder
+
+CLAIMS: Final = "claims"
+RUN: Final = "run.json"
+SUMMARY: Final = "summary.json"
+FAILING: Final = "violations.jsonl"
+_PLACES: Final = {RUN: FILE, SUMMARY: FILE, FAILING: FILE, CLAIMS: FOLDER, RESULTS: FOLDER}
+"""Where a sweep writes."""
+_PARQUET: Final = b"PAR1"
+"""How a Parquet file begins and ends."""
+_REMOVABLE: Final = (
+    (re.compile(r"part-[\w.-]+\.parquet|\.part-\d+\.parquet\.[0-9a-f]+"), re.compile(rb"\A" + _PARQUET)),
+    (re.compile(r"_MANIFEST\.json"), re.compile(rb'\A\{"digest": "')),
+    # Spark's and Hadoop's: a committer of an object store writes into _SUCCESS who it is.
+    (re.compile(r"_SUCCESS"), re.compile(rb"org\.apache\.hadoop")),
+    (re.compile(r"\..+\.crc"), re.compile(rb"\Acrc\0")),
+)
+"""Names of the files of waves, and what is in the beginning of each."""
+_CLAIM: Final = re.compile(rf"{CLAIMS}/[0-9a-f]{{8}}\.json")
+_CLAIM_START: Final = re.compile(rb'\A\{"state": "')
+_UNFINISHED: Final = re.compile(rf"({CLAIMS}/)?\.[\w.]+\.json\.[0-9a-f]+|{CLAIMS}/probe-[0-9a-f]{{8}}/.*")
+"""What a driver leaves that is killed while it begins; nobody removes it."""
+
+
+def check(folder: Folder) -> None:
+    """Check that nothing else stands where a sweep writes.
+
+    Raises:
+        InputError: a link, or a file that this program did not write; all of them are named.
+    """
+    there = folder.entries()
+    others = [
+        name for name, kind in _PLACES.items() if name in there and not _is_place(folder, name, there[name], kind)
+    ]
+    if others:
+        raise InputError(*(f"{folder.shown}/{name} was not written by highwater: move it elsewhere" for name in others))
+
+
+def _is_place(folder: Folder, name: str, kind: str, wanted: str) -> bool:
+    return kind == wanted and (kind == FOLDER or is_own(folder.read(name), JSON_START))
+
+
+def write(folder: Folder, name: str, content: bytes) -> None:
+    """Write ``run.json``, ``summary.json`` or ``violations.jsonl``.
+
+    Raises:
+        InputError: as `check`.
+    """
+    check(folder)
+    folder.write(name, content)
+
+
+def is_fresh(folder: Folder) -> bool:
+    """Whether a folder without ``run.json`` is empty, or holds no more than what drivers begin with."""
+    there = folder.entries()
+    if not there:
+        return True
+    files = folder.files()
+    alone = all(kind == FILE or (name, kind) == (CLAIMS, FOLDER) for name, kind in there.items())
+    return alone and bool(files) and all(_is_beginning(folder, path) for path in files)
+
+
+def _is_beginning(folder: Folder, path: str) -> bool:
+    if not _CLAIM.fullmatch(path):
+        return _UNFINISHED.fullmatch(path) is not None
+    with suppress(FileNotFoundError):  # Its driver has ended meanwhile.
+        return is_own(folder.read(path), _CLAIM_START)
+    return True
+
+
+def clear(folder: Folder, under: str) -> None:
+    """Remove what this program wrote of a wave, and its folder if nothing else is in it."""
+    for path, entry in folder.files(under).items():
+        if is_of_wave(folder, path, entry):
+            folder.remove(path)
+    folder.prune(under)
+
+
+def is_of_wave(folder: Folder, path: str, entry: Entry) -> bool:
+    """Whether this program, or Spark for it, wrote a file in a wave's folder; what is torn counts by its beginning."""
+    name = path.rpartition("/")[2]
+    start = next((start for names, start in _REMOVABLE if names.fullmatch(name)), None)
+    with suppress(FileNotFoundError):  # Another driver removed it.
+        if entry.regular and start is not None:
+            content = folder.read(path)
+            # A whole Parquet file says whose it is.
+            whole = content.startswith(_PARQUET) and content[len(_PARQUET) :].endswith(_PARQUET)
+            return is_own(content, start) and (not whole or VERSION_KEY.encode() in content)
+    return False
