@@ -16,6 +16,7 @@ import io
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -51,6 +52,8 @@ ALLOWED = ("out", "store", "dist")
 """Folders of a case that may change: ``--output`` goes to the first, a replay without it to the second, an archive for
 Spark without it to the third.
 """
+DEFAULT_FILE = re.compile(r"report\.html|[a-z0-9.-]+-[\w.-]+-\d+\.(svg|json)")
+"""What `report` and `draw` write into the current folder without ``--output``: a new file, never another's place."""
 
 SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies")
 WORDS = (
@@ -492,7 +495,9 @@ def case(seed: int, root: Path, report: Report) -> None:
     if SECRET in out + err:
         why.append("a secret")
     after = snapshot(root)
-    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    made = {str(path) for path in folder.iterdir() if DEFAULT_FILE.fullmatch(path.name)} - before.keys()
+    there = (before.keys() | after.keys()) - made
+    changed = sorted(path for path in there if before.get(path) != after.get(path))
     if changed:
         why.append(f"changed {', '.join(changed[:5])}")
     if why:

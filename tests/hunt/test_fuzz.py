@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.hunt import fuzz
 
 if TYPE_CHECKING:
+    import random
     from pathlib import Path
 
     import pytest
@@ -34,3 +35,17 @@ def test_wrong_behaviour_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     fuzz.case(fuzz.ELSEWHERE_ONE_EVERY * 2 + 1, tmp_path / "root", report)
     (finding,) = report.findings
     assert finding.why == f"exit code 70, a traceback, a secret, changed {tmp_path / 'root' / 'stray'}"
+
+
+def test_files_that_a_command_writes_by_default_are_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "KINDS", (lambda _folder, _chance: ["draw", "canary", "--mode", "hw"],))
+    assert [str(finding) for finding in fuzz.fuzz(1, 1).findings] == []
+
+    def replaced(folder: Path, _: random.Random) -> list[str]:
+        (folder / "canary-hw-0.svg").write_text("mine")
+        monkeypatch.setattr(fuzz, "here", lambda _: ((folder / "canary-hw-0.svg").write_text("ours"), "", ""))
+        return []
+
+    monkeypatch.setattr(fuzz, "KINDS", (replaced,))
+    (finding,) = fuzz.fuzz(1, 1).findings
+    assert "canary-hw-0.svg" in finding.why
