@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,6 +204,11 @@ def imported_at_once(name: str) -> frozenset[str]:
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
     light = [name for name in FILES if not name.startswith("scenarios")]
     assert modules_with(lambda name: {other.split(".")[0] for other in imported_at_once(name)} & HEAVY, light) == {}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    own = {name: {other for other in imported_at_once(name) if other in FILES and other != name} for name in FILES}
+    assert len(list(TopologicalSorter(own).static_order())) == len(FILES)
 
 
 def test_a_process_that_runs_chunks_imports_nothing_that_only_reading_a_store_takes() -> None:

@@ -185,8 +185,7 @@ def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -
         frame = read(store, [*columns, DRAWN] if is_drawn else columns, name)
         comparisons += compare(frame.with_drawn(by) if is_drawn else frame, grid, by, kinds, paired=not is_drawn)
     if not comparisons:
-        torn = [f"{store.folder.shown}: {error}" for error in store.damage.values()]
-        raise InputError(*torn, f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
+        raise store.no_rows()
     return comparisons
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import quoteattr
 
-from scenarios.sweep.java import cache_folder, find_java
+from scenarios.sweep.java import cache_folder, find_java, put
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _fetch(what: str, jars: Sequence[Jar], folder: Path) -> None:
             if not path.is_file():
                 raise UnavailableError(f"{what} could not be fetched: {_reason(said)}")
             _check(path, jar)
-            path.replace(folder / jar.file_name)
+            put(folder / jar.file_name, path.read_bytes())
 
 
 def _run_ivy(what: str, work: Path) -> str:

@@ -89,7 +89,7 @@ def page(store: Store, found: triage.Triage | None = None) -> str:
         if comparisons:
             abouts.append(About(f"about-{len(abouts)}", name, guarantees.maps(store, frame), _trade(comparisons)))
     if not parts:
-        raise InputError(f"{store.folder.shown} holds no rows yet: no wave of its sweep is done")
+        raise store.no_rows()
     points = len(store.sweep.variants)
     text: str = (
         _environment()

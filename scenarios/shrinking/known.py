@@ -57,6 +57,9 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ("producer_dedup", "yes"): KnownBug("retries are appended twice", "KIP-98"),
     ("unknown_producer", "taken"): KnownBug("a producer that was forgotten is refused", "KAFKA-7190, KAFKA-8710"),
     ("producer_recovery", "epoch-bump"): KnownBug("a new producer id forgets what was sent", "KIP-360"),
+    ("producer_recovery", "epoch-bump-when-fenced"): KnownBug(
+        "an answer to a batch that was given up resets sequences", "KIP-588, KAFKA-13794"
+    ),
 }
 """Rule and value -> the bug that the value repairs."""
 

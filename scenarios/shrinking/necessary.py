@@ -141,7 +141,7 @@ class _Names:
 
 
 class _Ways:
-    """Names messages by what they are, from whom to whom."""
+    """Identity of a message: type, source, target."""
 
     def __init__(self, clock: list[ChoosingKernel]) -> None:
         self._clock = clock

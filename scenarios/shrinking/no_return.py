@@ -1,8 +1,8 @@
-"""The point of no return: from when on data is as good as lost.
+"""The point of no return: the time after which the violation can hardly be avoided.
 
-A run up to some time is continued many times, each time under other latencies and without later faults; batches are
-sent as before. The share of continuations that violate what the run violated, over the times up to which it was as it
-was, tells how much was decided by then: where it rises most is the point of no return.
+A prefix of the run is continued many times, each time with other latencies and without later faults; batches are sent
+as before. The share of continuations with the same violation measures how much was decided at the prefix's end. The
+point of no return is where this share rises most.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from scenarios.shrinking.keeping import Symptom, Trials
 
 CONTINUATIONS: Final = 200
-"""Of each prefix that counts,"""
+"""Continuations of a prefix that the result names."""
 PILOTS: Final = 20
-"""and of those that only tell which these are,"""
+"""Continuations of a pilot, a prefix that only narrows the search."""
 PILOTS_LEAST: Final = 3
-"""at least."""
+"""Fewest continuations of a pilot."""
 LANDMARKS: Final = 8
-"""Times at which the curve is looked at first,"""
+"""Pilots of the first pass, spread over the story."""
 CLOSE: Final = 6
-"""and of all times those that are looked at closely."""
+"""Most prefixes that get all `CONTINUATIONS`."""
 EVENTS: Final = 400_000
-"""What continuations of the prefixes that count may cost together, in events of the simulation; a limit in seconds
-would give other curves on other machines.
+"""Events that all continuations of named prefixes may take together. A limit in seconds would give another curve on
+another machine.
 """
 PILOT_EVENTS: Final = 300_000
-"""What those of the others may cost: half of it at the landmarks, the rest between them."""
+"""Events that all pilots may take together: half of them at the landmarks, the rest between."""
 SETUP: Final = 60
-"""What a run costs beside its events, in events."""
+"""Set-up of a run, as a number of events."""
 FROM_THE_BEGINNING: Final = -1
 STEEP: Final = 0.5
-"""A rise by less is no point of no return."""
+"""Smallest rise that is a point of no return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Share:
     """Continuations of one prefix.
 
     Attributes:
-        after_us: until then it was as it was, this included; `FROM_THE_BEGINNING`: nothing was.
-        violating: how many of them violate the same kind, on whichever side of the promise,
-        runs: of how many.
+        after_us: end of the prefix, inclusive; `FROM_THE_BEGINNING` for an empty one.
+        violating: continuations with the same kind of violation, inside or outside the promise.
+        runs: all continuations.
     """
 
     after_us: int
@@ -108,10 +108,10 @@ def _step(shares: Sequence[Share]) -> tuple[Share, Share] | None:
 
 
 class _Search:
-    """Tries prefixes.
+    """Counts violating continuations of prefixes.
 
     Attributes:
-        tried: time -> continuations that violate, and how many were tried.
+        tried: end of a prefix -> violating continuations, all continuations.
     """
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:
@@ -121,7 +121,7 @@ class _Search:
         self._trials = trials
 
     def work(self, times: Sequence[int], landmarks: Sequence[int]) -> None:
-        """Find where the share rises most, and look closely at what is on both sides of it."""
+        """Find the steepest rise by bisection, then measure both sides of it precisely."""
         each = self._trials.row(self._case)["events"] + SETUP
         pilots = max(PILOTS_LEAST, min(PILOTS, PILOT_EVENTS // (2 * len(landmarks) * each)))
         for after_us in landmarks:
@@ -137,7 +137,7 @@ class _Search:
             self._try(after_us, runs)
 
     def _chosen(self, low: int, high: int) -> list[int]:
-        """What is looked at closely: both sides of the step, both ends, and shares that are neither 0 nor 1."""
+        """Prefixes to measure precisely: both sides of the rise, both ends, and shares other than 0 and 1."""
         ends = (min(self.tried), max(self.tried))
         unsure = [after_us for after_us, (violating, runs) in self.tried.items() if 0 < violating < runs]
         return list(dict.fromkeys((low, high, *ends, *sorted(unsure))))[:CLOSE]
@@ -147,7 +147,7 @@ class _Search:
         return later[0] / later[1] - sooner[0] / sooner[1]
 
     def _try(self, after_us: int, runs: int) -> None:
-        """Continue from a time on until so many continuations were tried."""
+        """Continue a prefix until it has so many continuations."""
         while (tried := self.tried.get(after_us, (0, 0)))[1] < runs:
             row = self._trials.row(self._case.continued(after_us, tried[1] + 1))
             found = self._symptom.seen_in(row)
