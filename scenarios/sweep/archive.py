@@ -9,6 +9,7 @@ import secrets
 import sys
 import tarfile
 import zlib
+from contextlib import suppress
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -70,7 +71,8 @@ def write_archive(path: Path) -> None:
     except OSError as error:
         raise of_os(error, f"cannot write {path}") from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # There is none, or its folder is no folder, which was said above.
+            unfinished.unlink()
 
 
 def _is_archive(path: Path) -> bool:

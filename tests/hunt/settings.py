@@ -342,6 +342,7 @@ def _run(words: list[str], output: Path) -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (KILLED_S, KILLED_S))
     resource.setrlimit(resource.RLIMIT_AS, (KILLED_BYTES, KILLED_BYTES))
     with output.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        os.dup2(stream.fileno(), 2)  # What lacks memory is told there.
         return cli.main([*words, "--color", "never"])
 
 

@@ -215,7 +215,7 @@ def test_commands_take_json_but_for_those_that_the_first_page_names() -> None:
         if not isinstance(command, click.Group) and not any("--json" in option.opts for option in command.params)
     }
     said = re.search(
-        r"`--json` prints .*?, but for (.*?), which make files", (ROOT / "README.md").read_text(), re.DOTALL
+        r"`--json` prints .*?, except for (.*?), which write files", (ROOT / "README.md").read_text(), re.DOTALL
     )
     assert said is not None
     assert without == {*re.findall(r"`(.*?)`", said[1])}
