@@ -16,6 +16,7 @@ its own offsets.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sim.history import steps
@@ -116,6 +117,8 @@ class Damage:
         self._lost = frozenset(record for one in violations if one.kind in losses for record in one.ids)
         self._returns: dict[int, tuple[list[int], list[int]]] = {}
         """By number of an end: the LEOs that the broker reached as a member of the ISR after it, and when."""
+        self._moments: dict[int, list[int]] = {}
+        """By broker, see `_moments_of`."""
 
     def excused(self, *, lossy: bool) -> frozenset[int]:
         """Ids of the committed records of which too many replicas were damaged at once.
@@ -177,6 +180,18 @@ class Damage:
         """The persisted ISR."""
         return self._membership.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
 
+    def _moments_of(self, broker: int, reached: list[tuple[int, int]]) -> list[int]:
+        """When a broker joined or left the persisted ISR, or its LEO changed."""
+        if broker not in self._moments:
+            history = self._membership.isr_history
+            turns = {
+                since
+                for (_, before), (since, isr) in pairwise([(0, ()), *history])
+                if (broker in before) != (broker in isr)
+            }
+            self._moments[broker] = sorted(turns.union(since for since, _ in reached))
+        return self._moments[broker]
+
     def _back(self, number: int, end: End, logs: _Logs, offset: int) -> int:
         """When the broker was in the ISR again with a LEO beyond an offset."""
         if number not in self._returns:
@@ -189,13 +204,13 @@ class Damage:
         broker = end.broker
         begin_us = registers_again_us(self._membership, end)
         reached = logs.leos.get(broker, [])
-        moments = sorted({begin_us, *self._isr_since, *(since for since, _ in reached)})
         leos: list[int] = []
         times: list[int] = []
-        place = -1
-        for now_us in moments[moments.index(begin_us) :]:
-            if now_us == FOREVER_US:
-                break
+        if begin_us == FOREVER_US or not reached:
+            return leos, times
+        moments = self._moments_of(broker, reached)
+        place = bisect_right(reached, (begin_us, FOREVER_US)) - 1
+        for now_us in (begin_us, *moments[bisect_right(moments, begin_us) :]):
             while place + 1 < len(reached) and reached[place + 1][0] <= now_us:
                 place += 1
             leo = reached[place][1] if place >= 0 else -1

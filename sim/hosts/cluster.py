@@ -160,10 +160,10 @@ class Cluster:
     @property
     def size(self) -> int:
         """Objects whose number may grow as long as the run goes on: calls that are scheduled or held
-        back, each as `CALL_SIZE`, subjects of messages, and what is kept of the history.
+        back, each as `CALL_SIZE`, subjects of messages, batches that the producer has, and what is kept of the history.
         """
         calls = self.kernel.pending + self.network.held
-        return CALL_SIZE * calls + self.network.subjects + self.recorder.size
+        return CALL_SIZE * calls + self.network.subjects + self.producer.size + self.recorder.size
 
     @property
     def replicas(self) -> tuple[int, ...]:

@@ -75,6 +75,11 @@ class Producer(Client):
         """Nothing waits to be sent, and no request to be answered."""
         return not (self._sender.queue or self._sender.in_flight or self._requests)
 
+    @property
+    def size(self) -> int:
+        """How many batches wait to be sent, or to be answered."""
+        return len(self._sender.queue) + len(self._sender.in_flight) + len(self._requests)
+
     def _pump(self) -> None:
         """Send what may be sent, if there is anything to be done."""
         if self._sender.queue or self._sender.sequences is not None:

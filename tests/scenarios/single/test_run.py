@@ -13,7 +13,7 @@ from scenarios.format.catalogue import load
 from scenarios.format.scenario import Expectation, FinalLog, Scenario
 from scenarios.single.rows import COLUMNS
 from scenarios.single.run import _execute
-from sim.config import NEVER
+from sim.config import NEVER, Value
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
 from sim.kernel.scheduler import AUDIT_EVENTS, Kernel, Watcher
@@ -321,6 +321,18 @@ def test_a_run_that_holds_too_much_is_exhausted(power: Scenario) -> None:
     assert rows[0]["error"] == f"sim.state.budget: 600 objects by {rows[0]['sim_us'] / 1e6:.6f} s"
     assert rows[0]["events"] % AUDIT_EVENTS == 0
     assert rows[0] == rows[1] == rows[2]
+
+
+def test_batches_that_no_answer_ends_count(power: Scenario) -> None:
+    """Healing tries a write each minute, and with these settings no producer ever gives one up."""
+    settings: dict[str, Value] = {
+        "sim.network.loss.permille": 1000,
+        "sim.recovery.ms": NEVER,
+        "delivery.timeout.ms": NEVER,
+        "sim.state.budget": 4_000,
+    }
+    row = run_row(power.with_settings(settings), "kip320", 3)
+    assert row["error"].startswith("sim.state.budget: 4,000 objects by ")
 
 
 def test_a_cluster_of_as_many_brokers_as_a_file_may_have_runs(power: Scenario) -> None:
