@@ -88,11 +88,11 @@ test-compiled: build/compiled/done
 	cp -r tests pyproject.toml build/compiled
 	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
-		tests/golden tests/scenarios tests/conformance tests/test_determinism.py
+		tests/golden tests/scenarios tests/verification/conformance tests/test_determinism.py
 
 # A report and a picture in headless Chromium; says so where there is none.
 test-browser: venv
-	$(BIN)/python -m tests.browser
+	$(BIN)/python -m tests.verification.browser
 
 # The pictures of the first page, from the sweep of `make demo`.
 pictures: venv
@@ -102,21 +102,21 @@ pictures: venv
 # Without a compiler, of the sources alone.
 bench: venv
 	-$(MAKE) build/compiled/done
-	$(BIN)/python -m tests.bench $$(test -e build/compiled/done && echo --against build/compiled)
+	$(BIN)/python -m tests.verification.bench $$(test -e build/compiled/done && echo --against build/compiled)
 
 # An hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 32,000 plans with and
 # without elision; 200 failures without the faults outside their causal past; latencies of 1,000 plans
 # of which something is left out; seeds to the first hit of each known bug.
 hunt: venv
-	$(BIN)/python -m tests.hunt.explained
-	$(BIN)/python -m tests.hunt.reference
-	$(BIN)/python -m tests.hunt.elision
-	$(BIN)/python -m tests.hunt.elision --scenario elr-chaos --modes kraft,elr,elr-4.3,elr-recovery --seeds 8000
-	$(BIN)/python -m tests.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
-	$(BIN)/python -m tests.hunt.causal
-	$(BIN)/python -m tests.hunt.latencies
-	$(BIN)/python -m tests.hunt.finds
+	$(BIN)/python -m tests.verification.hunt.explained
+	$(BIN)/python -m tests.verification.hunt.reference
+	$(BIN)/python -m tests.verification.hunt.elision
+	$(BIN)/python -m tests.verification.hunt.elision --scenario elr-chaos --modes kraft,elr,elr-4.3,elr-recovery --seeds 8000
+	$(BIN)/python -m tests.verification.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
+	$(BIN)/python -m tests.verification.hunt.causal
+	$(BIN)/python -m tests.verification.hunt.latencies
+	$(BIN)/python -m tests.verification.hunt.finds
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without
@@ -124,22 +124,22 @@ hunt: venv
 hunt-settings: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests pyproject.toml build/compiled
-	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.hunt.settings --folder $(CURDIR)/build/hunt-settings \
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.settings --folder $(CURDIR)/build/hunt-settings \
 		$(if $(FIRST),--first $(FIRST)) $(if $(RUNS),--runs $(RUNS))
 
 # An hour: 210 failures of five drawn scenarios in six modes are shrunk, and each result is looked at; then what is said to
 # be necessary is left out of them, piece by piece, and held against chance.
 hunt-shrink: venv
-	$(BIN)/python -m tests.hunt.shrink
-	$(BIN)/python -m tests.hunt.necessary
+	$(BIN)/python -m tests.verification.hunt.shrink
+	$(BIN)/python -m tests.verification.hunt.necessary
 
 # Some minutes: seeds that show known bugs are shrunk and explained; the right repair and moment must be named.
 hunt-catalogue: venv
-	$(BIN)/python -m tests.hunt.catalogue
+	$(BIN)/python -m tests.verification.hunt.catalogue
 
 # 5,000 strange command lines, scenario files, plans and stores: some minutes.
 fuzz: venv
-	$(BIN)/python -m tests.hunt.fuzz --cases 5000
+	$(BIN)/python -m tests.verification.hunt.fuzz --cases 5000
 
 # Sweeps into an object store: fetches a server to run on loopback, and what Spark needs for it.
 test-s3: venv
@@ -149,33 +149,33 @@ test-s3: venv
 # Forty tries with two drivers on one folder, one of them killed, stopped or interrupted, and some hundred damaged stores:
 # half an hour.
 hunt-stores: venv
-	$(BIN)/python -m tests.hunt.owners
-	$(BIN)/python -m tests.hunt.damaged
+	$(BIN)/python -m tests.verification.hunt.owners
+	$(BIN)/python -m tests.verification.hunt.damaged
 
 # Ten minutes: a sample of several drivers on one store, full disks, killed workers, bad environments, random settings and
 # random input. MINUTES=, ONLY= (a part) and SEED= choose.
 attack: venv
-	$(BIN)/python -m tests.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.verification.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv
-	$(BIN)/python -m tests.tiny
+	$(BIN)/python -m tests.verification.tiny
 
 # The core against Kafka's released classes on drawn operations: 20 minutes, QUICK=1 three; DEEP=1 goes on where it stopped.
 # SUBJECT=, RELEASE=, SEED= and CASES= choose. The first run fetches 224 MB of jars.
 oracle: venv
-	$(BIN)/python -m tests.oracle $(if $(QUICK),--quick) $(if $(DEEP),--deep) $(if $(SUBJECT),--subject $(SUBJECT)) \
+	$(BIN)/python -m tests.verification.oracle $(if $(QUICK),--quick) $(if $(DEEP),--deep) $(if $(SUBJECT),--subject $(SUBJECT)) \
 		$(if $(RELEASE),--release $(RELEASE)) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))
 
 # What Kafka answers in a few cases of each subject and release, for `make test`.
 oracle-record: venv
-	$(BIN)/python -m tests.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
+	$(BIN)/python -m tests.verification.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
 
 # Scripted scenarios on real brokers of the releases that they are about, beside the simulation: the fastest, 18 minutes.
-# SCENARIO= and RELEASE= choose, REPEAT= runs all, each so many times; runs are noted in tests/confirm/runs.jsonl. The first one
+# SCENARIO= and RELEASE= choose, REPEAT= runs all, each so many times; runs are noted in tests/verification/confirm/runs.jsonl. The first one
 # fetches what `make oracle` does.
 confirm: venv
-	$(BIN)/python -m tests.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
+	$(BIN)/python -m tests.verification.confirm $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(RELEASE),--release $(RELEASE)) \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(SCENARIO)$(RELEASE)$(REPEAT),,--minutes 18)
 
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.

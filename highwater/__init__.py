@@ -6,9 +6,13 @@ where it would only say something on stderr, Python warns.
 
 from __future__ import annotations
 
-from highwater.functions import compare, draw, explain, report, rows, run, shrink, sweep
-from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
-from sim.errors import InputError, UserError
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from highwater.functions import compare, draw, explain, report, rows, run, shrink, sweep
+    from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
+    from sim.errors import InputError, UserError
 
 __all__ = [
     "Comparisons",
@@ -28,3 +32,12 @@ __all__ = [
     "shrink",
     "sweep",
 ]
+_MODULES = ("highwater.functions", "highwater.results", "sim.errors")
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, since the command line, which is below this package, has to begin before that."""
+    for module in _MODULES if name in __all__ else ():
+        if hasattr(import_module(module), name):
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

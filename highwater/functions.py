@@ -1,4 +1,4 @@
-"""What the command line does, as functions; words and values are those of its options."""
+"""What the command line does, as functions; names and values are those of its options."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from highwater import requests
+from highwater.requests import RunRequest, SweepRequest
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
-from reports import options, starts
+from reports import starts
 from scenarios import paths
-from sim.config import shown
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -79,29 +80,22 @@ def sweep(
         UserError: what the command line would refuse.
         KeyboardInterrupt: a signal came; finished waves are kept.
     """
-    from reports.commands.sweep import asked
     from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
-    from sim.protocol.modes import parse_overrides
 
     _check_number("processes", processes)
     if isinstance(seeds, range) and seeds.step != 1:
         raise InputError(f"seeds {seeds} is not valid: a sweep runs every seed of a range")
-    names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-    if not names:
-        raise InputError("a scenario is missing")
-    lists = options.setting_lists(f"{key}={_word(value)}" for key, value in (settings or {}).items())
-    overrides = parse_overrides(f"{name}={value}" for name, value in (rules or {}).items())
-    found = asked(
-        names,
+    asked = SweepRequest(
+        [scenarios] if isinstance(scenarios, str) else list(scenarios),
+        requests.seed_range(seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}"),
         modes.split(",") if isinstance(modes, str) else tuple(modes),
-        seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}",
-        overrides,
-        lists,
+        rules=requests.rules(rules),
+        settings=requests.setting_lists(settings),
     )
     try:
-        summary = run_sweep(found, open_folder(str(output)), LocalBackend(processes))
+        summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes))
     except Interrupted:
         raise KeyboardInterrupt(GO_ON) from None
     return Swept(str(output), dict(summary))
@@ -171,7 +165,7 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     from reports.page.build import page
     from scenarios.sweep.store import Store
 
-    options.check_file("file", Path(file), starts.REPORT)
+    starts.check_file("file", Path(file), starts.REPORT)
     _check_number("most", 1 if most is None else most)
     _check_number("processes", processes)
     store = Store(os.fspath(folder))
@@ -280,13 +274,10 @@ def _origin(
     *,
     strict: bool,
 ) -> tuple[Origin, Mode]:
-    from reports.evidence import replay
-    from sim.protocol.modes import parse_overrides
-
-    overrides = parse_overrides(f"{name}={value}" for name, value in (rules or {}).items())
-    laid = options.settings(f"{key}={_word(value)}" for key, value in (settings or {}).items())
-    number = None if seed is None else str(seed)
-    origin = replay.origin(os.fspath(source), number, scenario, overrides, laid, strict=strict)
+    laid = requests.rules(rules), requests.settings(settings)
+    if seed is not None:
+        requests.seed(str(seed))
+    origin = RunRequest(os.fspath(source), seed, scenario, *laid, strict=strict).origin()
     _warn(origin.warnings)
     return origin, origin.only_mode(mode)
 
@@ -300,10 +291,3 @@ def _warn(texts: Iterable[str]) -> None:
 def _check_number(name: str, number: int) -> None:
     if number < 1:
         raise InputError(f"{name} = {number} is not valid: at least 1 is needed")
-
-
-def _word(value: Any) -> str:
-    """A value as a command line has it."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(_word, value))
-    return value if isinstance(value, str) else shown(value)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.console import percent, plain, seconds
 from reports.evidence import small
 from reports.evidence.story import head
+from reports.formatting import percent, plain, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -136,9 +136,9 @@ KEYS: Final[dict[str, Key]] = {
     ),
     "sim.state.budget": Key(
         500_000,
-        "objects that a run may hold before it is given up as exhausted: batches to send or in flight, faults (a planned one counts "
-        "as 50), calls that are scheduled or held back (each as 4), subjects of messages, and steps, decisions and "
-        "findings that are kept",
+        "objects that a run may hold before it is given up as exhausted: batches to send or in flight, faults (a "
+        "planned one counts as 50), calls that are scheduled or held back (each as 4), subjects of messages, and "
+        "steps, decisions and findings that are kept",
         minimum=1,
         maximum=10_000_000,
     ),

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache, partial, update_wrapper
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from sim.hosts.broker import Broker
 from sim.hosts.consumer import Consumer
 from sim.kernel.scheduler import Kernel
 from tests.named import run, run_row
+from tests.places import ROOT
 from tests.plain import needs_sources
 from tests.test_metamorphic import without_faults
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from scenarios.single.rows import Row
     from sim.kernel.scheduler import Gate, Handler
 
-ROOT = Path(__file__).parent.parent
 ROWS = """
 import json
 from scenarios.format.catalogue import load, names

@@ -1,6 +1,6 @@
 """What changes a run in no way that matters, and what must stay when something is left out.
 
-Hundreds of failures are tried by ``python -m tests.hunt.causal``, a part of ``make hunt``.
+Hundreds of failures are tried by ``python -m tests.verification.hunt.causal``, a part of ``make hunt``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scenarios.format.catalogue import load, names
 from scenarios.single.final_logs import VALIDATION_IDS
 from sim.kernel.streams import Streams
 from sim.protocol.modes import MODES
-from tests.hunt.causal import IDLE, INSIDE, LATER, UNMET, Tally, planned
-from tests.hunt.elision import scenario_of
 from tests.named import run, run_row
+from tests.verification.hunt.causal import IDLE, INSIDE, LATER, UNMET, Tally, planned
+from tests.verification.hunt.elision import scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

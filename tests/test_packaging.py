@@ -16,8 +16,7 @@ import pytest
 
 from scenarios.sweep.archive import closure
 from scenarios.version import code_version
-
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path
     script = (
         "import sys, scenarios.version as v; print(v.__file__, v.code_version());"
         "import highwater; assert highwater.run('canary', 'hw').row['verdict'] == 'violation';"
-        "from reports.cli import main; sys.exit(main(['run', 'canary', '--mode', 'hw', '--quiet']))"
+        "from highwater.cli.main import main; sys.exit(main(['run', 'canary', '--mode', 'hw', '--quiet']))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-c", script]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.analysis.frame import DRAWN, kinds_in, words
 from reports.analysis.sentences import place_of
 from reports.analysis.statistics import interval
-from reports.console import percent
+from reports.formatting import percent
 from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 

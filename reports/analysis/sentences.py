@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reports.analysis.compare import ANY, MODE
-from reports.console import percent
+from reports.formatting import percent
 from scenarios.format.fields import VIOLATIONS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.analysis.statistics import interval
-from reports.console import pairs, percent, seconds
 from reports.evidence import messages
+from reports.formatting import pairs, percent, seconds
 from sim.errors import InputError
 
 if TYPE_CHECKING:

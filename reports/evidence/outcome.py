@@ -1,53 +1,14 @@
-"""One run for a reader: verdict, story, violations, faults, final logs, and the line that replays it."""
+"""One run as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from reports.console import pairs, seconds
-from reports.evidence.outline import expectation
-from reports.evidence.story import batches, head
 from reports.evidence.waiting import waits_for
-from sim.config import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from reports.console import Ui
-    from scenarios.format.scenario import Scenario
-    from scenarios.single.run import ReplicaView, RunResult
-
-MOST_ROWS: Final = 1_000
-"""Of a table; more take longer to lay out than to simulate."""
-
-
-def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
-    """Print a run of a scenario."""
-    first, *rest = head(result.row)
-    ui.line(first, style="bold")
-    for line in rest:
-        ui.line(line)
-    if not result.row["expected"] and result.row["mode"] in scenario.expect:
-        ui.line(f"the scenario expects {expectation(scenario.expect[result.row['mode']])}")
-    if scenario.draw_config:
-        ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
-    _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
-    waits = waits_for(result)
-    if waits:
-        ui.line()
-        ui.line("Stalled", style="bold")
-    for sentence in waits:
-        ui.line(sentence)
-    _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
-    early = [warning for warning in result.warnings if warning not in result.violations]
-    _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
-    _section(ui, "Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
-    headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
-    _section(ui, "Replicas at the end", headers, map(_replica, result.replicas))
-    if result.row["replay"]:
-        ui.line()
-        ui.line(f"Replay: {result.row['replay']}")
+    from scenarios.single.run import RunResult
 
 
 def as_json(result: RunResult) -> dict[str, Any]:
@@ -63,29 +24,3 @@ def as_json(result: RunResult) -> dict[str, Any]:
         "partition": asdict(result.partition),
         "replicas": [asdict(replica) for replica in result.replicas],
     }
-
-
-def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> None:
-    rows = list(rows)
-    if rows:
-        ui.line()
-        ui.line(title, style="bold")
-        ui.table(headers, rows[:MOST_ROWS])
-    if len(rows) > MOST_ROWS:
-        ui.line(f"and {len(rows) - MOST_ROWS:,} more; --json has them all")
-
-
-def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:
-    promise = "inside" if violation["inside"] else "outside"
-    return violation["kind"], promise, seconds(violation["at_us"]), violation["detail"]
-
-
-def _fault(fault: Mapping[str, Any]) -> tuple[object, ...]:
-    what = pairs(fault, hide=("at_us", "kind", "effective"))
-    return seconds(fault["at_us"]), fault["kind"], what, "yes" if fault["effective"] else "no"
-
-
-def _replica(replica: ReplicaView) -> tuple[object, ...]:
-    state = "running" if replica.running else "stopped"
-    log = batches(replica.batches) or "(empty)"
-    return replica.broker, state, replica.log_start, replica.leo, replica.high_watermark, log

@@ -31,7 +31,7 @@ PART: Final = "shrunk"
 def find(
     source: str | None,
     plan: Path | None,
-    seed: str | None,
+    seed: int | None,
     mode: str | None,
     scenario: str | None,
     rules: Mapping[str, str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.console import pairs
+from reports.formatting import pairs
 from sim.history.steps import STEPS
 
 if TYPE_CHECKING:

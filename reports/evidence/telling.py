@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.console import seconds
+from reports.formatting import seconds
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.run import CLIENTS_BEGIN_US
 from sim.protocol.modes import MODES

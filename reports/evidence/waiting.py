@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reports.console import seconds
+from reports.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

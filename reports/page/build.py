@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
 from reports.analysis.compare import ANY
-from reports.console import number, percent, plain
 from reports.drawing.observed import observe
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
 from reports.evidence.story import head
+from reports.formatting import number, percent, plain
 from reports.page import plots
 from reports.versions import version
 from scenarios.sweep.store import read_json

@@ -27,6 +27,7 @@ from scenarios.format.validation import Table, checked, validated
 from sim.config import Value, parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
+from sim.kernel.streams import SEED_END
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
 
@@ -258,7 +259,7 @@ class _Run(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
     mode: ModeName
-    seed: Annotated[int, _within(0, (1 << 63) - 1)]
+    seed: Annotated[int, _within(0, SEED_END - 1)]
     strict: bool
     rules: Annotated[dict[str, str], _by(_rules)]
     kinds: list[Annotated[str, _by(_violation)]]

@@ -28,6 +28,7 @@ from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, sche
 from scenarios.sweep.stored import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from sim.errors import InputError
+from sim.kernel.streams import SEED_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Entry, Folder
     from scenarios.sweep.units import Sweep
 
-SEED_END: Final = 1 << 63
-"""The end of a range of seeds, which is none of them, may be one more than 64 bits hold."""
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
 """What ``run.json`` says of a sweep that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
@@ -61,7 +60,7 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     """
     path = f"{folder.shown}/{name}"
     try:
-        data = parse_json(folder.read(name), SEED_END)
+        data = parse_json(folder.read(name), SEED_END)  # The end of a range may be one more than 64 bits hold.
     except OSError as error:
         raise of_os(error, f"cannot read {path} (is {folder.shown} the folder of a sweep?)") from None
     except InputError as error:

@@ -21,6 +21,7 @@ from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
 from scenarios.sweep.extent import Extent, merged
 from sim.errors import InputError
+from sim.kernel.streams import SEED_END
 from sim.protocol.modes import MODES, Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
@@ -62,7 +63,7 @@ class Sweep:
     grid: Grid = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.first_seed < self.end_seed <= 1 << 63:
+        if not 0 <= self.first_seed < self.end_seed <= SEED_END:
             raise InputError(f"seeds {self.first_seed}..{self.end_seed} are not a range between 0 and 2^63")
         known = {**MODES}
         for mode in (mode for modes in self.modes.values() for mode in modes):

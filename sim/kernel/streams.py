@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 from sim.kernel.mixing import BITS, key_of, mixed
 
 T = TypeVar("T")
+SEED_END: Final = 1 << 63
+"""Seeds are below this; rows hold them as signed 64 bits."""
 _UNUSED: Final = BITS - 53
 """Bits that a float has no place for."""
 _NAMES: Final[dict[str, int]] = {}

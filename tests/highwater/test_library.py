@@ -13,8 +13,8 @@ import pytest
 
 import highwater as hw
 from scenarios.shrinking.necessary import TRIES
+from tests.places import ROOT
 from tests.reports.page.pages import Page
-from tests.test_architecture import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ import json
 import os
 from pathlib import Path
 from typing import Any, Final
+from tests.places import ROOT
 
-ROOT: Final = Path(__file__).parents[2]
 NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))
 REPRESENTATIONS: Final = {"image/svg+xml": "_repr_svg_", "text/html": "_repr_html_"}
 

@@ -24,9 +24,9 @@ from scenarios.sweep.folder import open_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.reports.conftest import Call
+    from tests.conftest import Call
 
-pytest_plugins = ["tests.reports.conftest"]
+pytest_plugins = ["tests.conftest"]
 
 SERVER = os.environ.get("HIGHWATER_S3_SERVER", "moto_server")
 PACKAGE = "org.apache.hadoop:hadoop-aws:3.5.0"
@@ -159,7 +159,7 @@ def test_file_uris_are_folders(highwater: Callable[..., Call], tmp_path: Path) -
 def test_without_s3a_spark_says_what_brings_it(s3: pafs.S3FileSystem) -> None:
     # In a process of its own: a JVM keeps what it has loaded.
     words = ["sweep", "canary", "--seeds", "0..9", "--output", "s3a://bucket/x", "--master", "local[1]"]
-    done = subprocess.run([sys.executable, "-m", "reports.cli", *words], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "highwater.cli.main", *words], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (69, 1), done.stderr
     assert "spark.jars.packages=org.apache.hadoop:hadoop-aws" in done.stderr
     assert not objects(s3)

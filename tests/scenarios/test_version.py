@@ -65,7 +65,7 @@ def test_compiled_build_without_its_record_is_refused(compiled: Path) -> None:
             asked()
 
 
-@pytest.mark.parametrize("changed", ["sim/kernel/scheduler.py", "reports/cli.py"])
+@pytest.mark.parametrize("changed", ["sim/kernel/scheduler.py", "highwater/cli/main.py"])
 def test_a_checkout_that_has_changed_since_is_refused(
     compiled: Path, changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.reports.conftest import Call
+    from tests.conftest import Call
 
 
 def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Path) -> None:

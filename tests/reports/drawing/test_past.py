@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.reports.conftest import Call
+    from tests.conftest import Call
 
 LOSES = ("chaos", "kraft", 50_000)
 TIMED = re.compile(r" +[0-9]+\.[0-9]{6}  (?!\*\*\*)")

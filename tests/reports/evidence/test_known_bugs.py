@@ -15,7 +15,7 @@ from scenarios.shrinking.necessary import _Asking
 from scenarios.shrinking.remedies import remedies
 from scenarios.single import recording
 from sim.protocol.modes import mode as mode_named
-from tests.hunt.catalogue import BUGS, FOLDER, Bug, in_order
+from tests.verification.hunt.catalogue import BUGS, FOLDER, Bug, in_order
 
 CONTINUATIONS = 10
 

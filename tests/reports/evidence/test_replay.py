@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.reports.conftest import Call
+    from tests.conftest import Call
 
 CANARY = ("replay", "canary", "--mode", "hw", "--seed", "0")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.reports.conftest import Call
+    from tests.conftest import Call
 
 KEPT = Repair("follower_truncation", "leader-epoch", is_rule=True)
 CHANCE = Repair("isr_join", "leader-epoch-start", is_rule=True)

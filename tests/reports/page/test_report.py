@@ -12,15 +12,14 @@ import pytest
 
 from reports.page import plots
 from scenarios.sweep.store import read_rows
+from tests.places import FIXTURES
 from tests.reports.analysis.test_compare import LOSS, compared, run
 from tests.reports.page.pages import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.reports.conftest import Call
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+    from tests.conftest import Call
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,11 +15,12 @@ from sim.config import KEYS, Value
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES, unmet
 from tests.named import run_row
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
 
-CORPUS: Final = Path(__file__).parents[2] / "corpus"
+CORPUS: Final = ROOT / "tests" / "corpus"
 DRAWN: Final = [(scenario, seed) for scenario in ("chaos", "elr-chaos", "sessions") for seed in (1, 5)]
 OTHER: Final[dict[str, Value]] = {
     "eligible.leader.replicas.version": 0,
@@ -112,10 +112,10 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
-    "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/conformance",
+    "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
     "producer_snapshots": "two restarts and a truncation to the first: tests/sim/protocol/log/test_producer_state.py",
     "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
-    "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/conformance",
+    "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/verification/conformance",
 }
 """Rule or key -> why no run of a few hundred shows it, and what does."""
 

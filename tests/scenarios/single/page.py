@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import Final
 
 from scenarios.single.rows import COLUMNS
+from tests.places import ROOT
 
-PAGE: Final = Path(__file__).parents[3] / "scenarios" / "single" / "README.md"
+PAGE: Final = ROOT / "scenarios" / "single" / "README.md"
 HEAD: Final = "| column | type | since | before | meaning |\n|---|---|---|---|---|\n"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +12,13 @@ from scenarios.format.catalogue import load, names
 from scenarios.format.schema import read
 from sim.protocol.modes import MODES
 from tests.named import run, run_row
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
 
 DRAWN = [name for name in names() if load(name).drawn]
-FILES = Path(__file__).parents[3] / "scenarios" / "files"
+FILES = ROOT / "scenarios" / "files"
 FACTOR = "default.replication.factor"
 SHAPES = [(brokers, factor) for brokers in range(1, 8) for factor in range(1, brokers + 1)]
 ODD = ((1, 1), (7, 1))

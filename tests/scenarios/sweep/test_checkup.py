@@ -16,6 +16,7 @@ from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from sim.errors import InputError
 from tests import named
+from tests.places import FIXTURES
 from tests.scenarios.sweep.here import Here
 from tests.trees import tree
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 12)
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.fixture(scope="module")

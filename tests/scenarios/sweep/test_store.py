@@ -29,9 +29,9 @@ from sim.config import NEVER
 from sim.errors import InputError
 from tests import named
 from tests.named import run_row
+from tests.places import ROOT
 from tests.scenarios.sweep.here import Here
 
-ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 CANARY = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 4)
 RUN = {**CANARY.to_json(), "code_version": "c0de"}

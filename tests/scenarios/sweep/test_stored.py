@@ -9,11 +9,12 @@ import pytest
 from scenarios.format import catalogue, schema
 from scenarios.sweep import stored
 from sim.errors import InputError
+from tests.places import FIXTURES
 
-FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("store-v*/run.json"))
+RUNS = sorted(FIXTURES.glob("store-v*/run.json"))
 
 
-@pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.parent.name)
+@pytest.mark.parametrize("file", RUNS, ids=lambda file: file.parent.name)
 def test_run_json_of_every_version_is_sound(file: Path) -> None:
     data = json.loads(file.read_text())
     assert stored.check_run(str(file), data) is data

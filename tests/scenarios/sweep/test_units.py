@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from reports.cli import main
+from highwater.cli.main import main
 from scenarios.format.catalogue import load
 from scenarios.single.run import run, run_row
 from scenarios.sweep.driver import run_sweep

@@ -23,8 +23,8 @@ from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_controller import ControllerModule
 from sim.hosts.zookeeper import ZooKeeper
 from sim.kernel.scheduler import Kernel
-from tests.hunt.elision import FIXED, Compared, compare, scenario_of
 from tests.sim.world import World
+from tests.verification.hunt.elision import FIXED, Compared, compare, scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

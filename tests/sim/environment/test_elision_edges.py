@@ -8,9 +8,9 @@ import pytest
 
 from sim.environment.elision import Fetch
 from sim.protocol import probes
-from tests.hunt.elision import FIXED
 from tests.sim.environment.test_elision import leaves_out
 from tests.sim.world import World
+from tests.verification.hunt.elision import FIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

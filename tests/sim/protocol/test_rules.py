@@ -12,11 +12,11 @@ from mypy import api
 from sim.errors import InputError
 from sim.protocol.modes import MODES, mode
 from sim.protocol.rules import RULES, Rules, parse_overrides
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[3]
 COMPARISONS = """\
 from sim.protocol.rules import Rules
 

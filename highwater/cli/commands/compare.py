@@ -1,0 +1,165 @@
+"""``highwater compare``: what the modes of a sweep, or the values of a setting, have done, each and in pairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.tables import Markdown, Paper, Terminal
+from reports import exits
+from reports.formatting import number, percent
+from sim.config import shown
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from reports.analysis.compare import Comparison, Difference, Group, Pair, Rate
+
+NAMES: Final = 14
+"""Two names of groups together, as column titles."""
+
+
+@click.command("compare", cls=Command)
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
+)
+@click.option("--kind", metavar="KIND", help="Only this kind of violation; 'any' for all of them together.")
+@click.option("--brief", is_flag=True, help="The answer and the rates alone.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Tables as text, or as Markdown."
+)
+@json_option
+@ui_options
+@click.pass_obj
+def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
+    """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
+    from reports.analysis import compare, sentences
+    from scenarios.sweep.store import Store
+
+    kinds = None if kind is None else [sentences.check_kind(kind)]
+    store = Store(folder)
+    comparisons = compare.of_store(store, by, kinds)
+    shortcomings = store.shortcomings()
+    for shortcoming in shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
+    said = [sentences.first(comparison, kind) for comparison in comparisons]
+    if as_json:
+        data = compare.as_json(comparisons)
+        for comparison, sentence in zip(data["comparisons"], said, strict=True):
+            comparison["said"] = sentence
+        ui.json({**data, "shortcomings": shortcomings})
+    else:
+        paper: Paper = Markdown(ui) if form == "markdown" else Terminal(ui)
+        for comparison, sentence in zip(comparisons, said, strict=True):
+            _show(paper, comparison, sentence, brief=brief)
+        if not brief:
+            paper.title("How to read it")
+            paper.items(sentences.LEGEND)
+    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
+
+
+def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> None:
+    fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
+    heading = ", ".join([comparison.scenario, *fixed])
+    paper.title(heading if comparison.by == "mode" else f"{heading}: by {comparison.by}")
+    paper.text(said)
+    by, groups = "mode" if comparison.by == "mode" else "value", comparison.groups
+    _show_rates(paper, by, groups)
+    if brief:
+        return
+    _show_runs(paper, by, groups)
+    _show_availability(paper, by, groups)
+    for pair in comparison.pairs:
+        _show_pair(paper, comparison.by, pair)
+
+
+def _show_rates(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+    """A table for each kind, so that it fits."""
+    headers = [by, "k/n", "rate", "95 % interval", "inside", "outside"]
+    for place, rate in enumerate(groups[0].rates):
+        rows = [_rate_row(group.name, group.rates[place]) for group in groups]
+        paper.table(rate.kind, headers, rows, headers[1:])
+
+
+def _rate_row(name: str, rate: Rate) -> tuple[object, ...]:
+    interval = f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}"
+    return name, f"{rate.k}/{rate.n}", percent(rate.rate), interval, rate.inside, rate.outside
+
+
+def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+    rows = [
+        (
+            one.name,
+            one.runs,
+            one.errors,
+            one.exhausted,
+            one.stalled,
+            one.vacuous,
+            _clean(one),
+            percent(one.share_inside),
+        )
+        for one in groups
+    ]
+    headers = [by, "runs", "errors", "exhausted", "stalled", "vacuous", "clean", "runs inside"]
+    paper.table("runs", headers, rows, headers[1:])
+    for one in groups:
+        if one.errors:
+            paper.text(f"{one.name}: {one.errors} runs that ended with an error are in no n; nothing is known of them")
+        if one.exhausted:
+            paper.text(
+                f"{one.name}: {one.exhausted} of {one.runs} runs were given up (exhausted) and may have shown more"
+            )
+    by_damage = [
+        (one.name, one.inside_unclean, one.inside_lossy, one.runs) for one in groups if one.inside_unclean is not None
+    ]
+    if by_damage:
+        headers = [by, "by unclean ends", "by lossy ends", "runs"]
+        paper.table("runs inside, if damage is what ends do", headers, by_damage, headers[1:])
+    if any(sum(one.rounds) for one in groups):
+        headers = [by, "in one round", "in two", "in more"]
+        paper.table("truncations", headers, [(one.name, *one.rounds) for one in groups], headers[1:])
+    warnings = sorted((kind, one.name, runs) for one in groups for kind, runs in one.warnings.items())
+    if warnings:
+        headers = ["early warning", by, "runs"]
+        paper.table("early warnings, which are no violations", headers, warnings, headers[2:])
+
+
+def _clean(group: Group) -> str:
+    """Runs without any violation; of one kind alone it is not known."""
+    known = next((rate for rate in group.rates if rate.kind == "any"), None)
+    return "-" if known is None else str(known.n - known.k)
+
+
+def _show_availability(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+    levels = [
+        (level.measure, one.name, number(level.median), number(level.mean), level.highest)
+        for place in range(max(len(one.availability) for one in groups))
+        for one in groups
+        for level in one.availability[place : place + 1]
+    ]
+    if levels:
+        headers = ["measure of a run", by, "median", "mean", "highest"]
+        paper.table("availability, of which less is better", headers, levels, headers[2:])
+
+
+def _show_pair(paper: Paper, by: str, pair: Pair) -> None:
+    what = "" if by == "mode" else f"{by} = "
+    paper.title(f"{what}{pair.a} against {pair.b} on {pair.n:,} common seeds")
+    paper.text(f"Faults as realised were equal in {percent(pair.share_equal_faults)} of them.")
+    # Long names would not fit, and the title has them in this order.
+    first, second = (pair.a, pair.b) if len(pair.a + pair.b) <= NAMES else ("first", "second")
+    headers = ["kind", "both", f"only {first}", f"only {second}", "neither", "p"]
+    rows = [(kind.kind, kind.both, kind.only_a, kind.only_b, kind.neither, f"{kind.p:.3g}") for kind in pair.kinds]
+    paper.table("", headers, rows, headers[1:])
+    if pair.availability:
+        headers = ["mean of", first, second, "difference", "95 % interval"]
+        paper.table("", headers, map(_difference, pair.availability), headers[1:])
+
+
+def _difference(found: Difference) -> tuple[object, ...]:
+    interval = (
+        None if found.low is None or found.high is None else f"{number(found.low, '+')} .. {number(found.high, '+')}"
+    )
+    return found.measure, number(found.mean_a), number(found.mean_b), number(found.mean, "+"), interval

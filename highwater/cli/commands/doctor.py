@@ -1,0 +1,152 @@
+"""``highwater doctor``: what is installed, and whether runs are deterministic here."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from highwater.cli.options import Command, json_option, ui_options
+from reports import exits
+from sim.errors import InputError, UserError
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+
+SELF_TEST: Final = ("power", "kip101", 1)
+"""Scenario, mode and seed of the self-test."""
+
+
+@click.command("doctor", cls=Command)
+@click.argument("folder", metavar="[DIR]", required=False)
+@click.option("--repair", is_flag=True, help="Put right what is wrong in DIR; damaged waves are run again.")
+@click.option("--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; one a core by default.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json: bool) -> int:
+    """Show versions, look for Java and PySpark, and run one seed three times: the digests must be equal.
+
+    With DIR, look every file of a sweep's folder over instead, and name what is missing, torn or foreign.
+    """
+    if local and not repair:
+        raise InputError("--local goes with --repair: only that runs anything in processes")
+    if folder is not None:
+        return _look_over(ui, folder, local or os.cpu_count() or 1, repair=repair, as_json=as_json)
+    if repair:
+        raise InputError("--repair goes with the folder of a sweep")
+    return _installation(ui, as_json=as_json)
+
+
+def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
+    from highwater.cli.progress import SweepProgress
+    from scenarios.sweep import checkup
+    from scenarios.sweep.driver import GO_ON, Interrupted
+    from scenarios.sweep.folder import open_folder
+    from scenarios.sweep.local import LocalBackend
+
+    folder = open_folder(place)
+    found = checkup.check(folder)
+    before = found
+    if repair and (found.findings or found.missing):
+        for finding in found.findings:
+            ui.note(f"highwater: {finding}")
+        try:
+            with SweepProgress(ui) as progress:
+                checkup.repair(folder, found, LocalBackend(workers), progress)
+        except Interrupted:
+            ui.warn(f"interrupted: {GO_ON}")
+            return exits.INTERRUPTED
+        found = checkup.check(folder)
+    code = exits.UNEXPECTED if found.findings else exits.INCONCLUSIVE if found.missing else exits.EXPECTED
+    if as_json:
+        findings = [{"where": one.where, "what": one.what, "wave": one.wave} for one in found.findings]
+        repaired = len(before.findings) - len(found.findings)
+        ui.json({"findings": findings, "repaired": repaired, "missing": found.missing, "exit_code": code})
+        return code
+    for finding in found.findings:
+        ui.line(str(finding))
+    if found.missing:
+        ui.line(f"{found.missing:,} runs are missing: the sweep's command goes on with them, or --repair")
+    if found.at_work:
+        ui.line(f"a driver is at work: {found.at_work}")
+    if not found.findings and not found.missing:
+        ui.line(f"{folder.shown} is complete and sound" + (", after repair" if before is not found else ""))
+    return code
+
+
+def _installation(ui: Ui, *, as_json: bool) -> int:
+    from reports import versions
+    from scenarios.version import build
+
+    installed = {name: versions.package(name) for name in versions.PACKAGES}
+    java = _java()
+    digests = _digests()
+    code = exits.EXPECTED if len(set(digests.values())) == 1 else exits.DIGEST_DIFFERS
+    if as_json:
+        found = {
+            "highwater": versions.version(),
+            "build": build(),
+            "python": platform.python_version(),
+            "packages": installed,
+        }
+        ui.json({**found, "java": java, "digests": digests, "exit_code": code})
+        return code
+    rows = [("highwater", versions.version()), ("python", platform.python_version()), *installed.items()]
+    ui.table(["what", "version"], [(name, found or "not installed") for name, found in rows])
+    ui.line(f"java: {java}")
+    ui.line(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}")
+    return code
+
+
+def _java() -> str:
+    try:
+        from scenarios.sweep.java import find_java
+
+        found = find_java()
+    except UserError as error:
+        return f"none; {error}"
+    return f"{found.version} from {found.source} ({found.home})"
+
+
+def _digests() -> dict[str, str]:
+    """Where the self-test ran -> its digest."""
+    from scenarios.format.catalogue import load
+    from scenarios.single.run import run_row
+    from sim.protocol.modes import MODES
+
+    scenario, mode, seed = SELF_TEST
+    here = [run_row(load(scenario), MODES[mode], seed)["digest"] for _ in range(2)]
+    return {"here": here[0], "here again": here[1], "fresh process": _digest_elsewhere()}
+
+
+def _digest_elsewhere() -> str:
+    """The digest from a process with another hash seed.
+
+    Raises:
+        RuntimeError: that process failed.
+    """
+    scenario, mode, seed = SELF_TEST
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    words = [sys.executable, "-m", "highwater.cli.main", "run", scenario, "--mode", mode, "--seed", str(seed), "--json"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    if not done.stdout:
+        raise RuntimeError(f"the self-test's process ended with {done.returncode}: {done.stderr.strip()}")
+    row: dict[str, Any] = json.loads(done.stdout)["runs"][0]["row"]
+    digest: str = row["digest"]
+    return digest
+
+
+def _verdict(digests: dict[str, str]) -> str:
+    if len(set(digests.values())) == 1:
+        return f"ok, digest {digests['here']} three times"
+    return "DIFFERS: " + ", ".join(f"{where} {digest}" for where, digest in digests.items())

@@ -1,0 +1,68 @@
+"""``highwater kafka``: the releases of Kafka that can be run, and fetching them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from highwater.cli.options import SuggestingGroup, json_option, ui_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from highwater.cli.console import Ui
+
+
+@click.group("kafka", cls=SuggestingGroup)
+@ui_options
+def command() -> None:
+    """List the releases of Kafka that are pinned, or fetch some."""
+
+
+@command.command("list")
+@json_option
+@ui_options
+@click.pass_obj
+def list_releases(ui: Ui, as_json: bool) -> int:
+    """List the releases, and the mode that stands for each."""
+    from reports.brokers.confirm.release import Release, mode_of
+    from reports.brokers.kafka import releases
+
+    rows: list[dict[str, Any]] = []
+    for name in releases.releases():
+        mode, exact = mode_of(Release(name, ()))
+        rows.append({"release": name, "mode": mode.name, "exact": exact, "fetched": releases.is_fetched(name)})
+    if as_json:
+        ui.json({"releases": rows})
+    else:
+        told = [
+            (row["release"], f"{'' if row['exact'] else 'nearest: '}{row['mode']}", _yes(row["fetched"]))
+            for row in rows
+        ]
+        ui.table(["release", "mode", "fetched"], told)
+    return 0
+
+
+@command.command("fetch")
+@click.argument("release", nargs=-1, required=True)
+@ui_options
+@click.pass_obj
+def fetch(ui: Ui, release: tuple[str, ...]) -> int:
+    """Fetch releases into the user's cache: 15 to 50 MB each, checked against pinned checksums."""
+    from reports.brokers.kafka import releases
+
+    for name in release:
+        releases.check_release(name)
+    for name in release:
+        jars = [releases.logging(), *releases.class_path(name)]
+        ui.line(f"Kafka {name}: {len(jars)} jars, {_size(jars) / 1e6:.0f} MB")
+    return 0
+
+
+def _size(jars: list[Path]) -> int:
+    return sum(jar.stat().st_size for jar in jars)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"

@@ -1,0 +1,94 @@
+"""``highwater modes``: which modes there are, and the rules of each."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from highwater.cli.options import SuggestingGroup, json_option, ui_options
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from sim.protocol.modes import Mode
+
+
+@click.group("modes", cls=SuggestingGroup)
+@ui_options
+def command() -> None:
+    """List modes, or show one with its rules."""
+
+
+@command.command("list")
+@json_option
+@ui_options
+@click.pass_obj
+def list_modes(ui: Ui, as_json: bool) -> int:
+    """List the modes."""
+    from sim.protocol.modes import MODES
+
+    rows = [(mode.name, mode.release, mode.summary) for mode in MODES.values()]
+    headers = ["mode", "release", "summary"]
+    if as_json:
+        ui.json({"modes": [dict(zip(headers, row, strict=True)) for row in rows]})
+    else:
+        ui.table(headers, rows)
+    return 0
+
+
+@command.command("show")
+@click.argument("mode")
+@json_option
+@ui_options
+@click.pass_obj
+def show(ui: Ui, mode: str, as_json: bool) -> int:
+    """Show a mode's page and its rules: name, value, other values, source."""
+    from sim.protocol import modes
+
+    chosen = modes.mode(mode)
+    if as_json:
+        ui.json(_as_json(chosen))
+    else:
+        _show(ui, chosen)
+    return 0
+
+
+def _as_json(mode: Mode) -> dict[str, Any]:
+    return {
+        "mode": mode.name,
+        "release": mode.release,
+        "summary": mode.summary,
+        "page": _page(mode.name),
+        "rules": _rules(mode),
+    }
+
+
+def _show(ui: Ui, mode: Mode) -> None:
+    ui.line(_page(mode.name) or f"{mode.name}: Kafka {mode.release}, {mode.summary}")
+    ui.line()
+    for rule in _rules(mode):
+        others = [value for value in rule["values"] if value != rule["value"]]
+        ui.line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", style="bold")
+        ui.line(f"    {rule['meaning']}")
+        ui.line(f"    Source: {rule['source']}", style="dim")
+
+
+def _page(name: str) -> str | None:
+    page = files("scenarios") / "modes" / f"{name}.md"
+    return page.read_text(encoding="utf-8").rstrip() if page.is_file() else None
+
+
+def _rules(mode: Mode) -> list[dict[str, Any]]:
+    from sim.protocol.modes import RULES
+
+    return [
+        {
+            "name": name,
+            "value": value,
+            "values": list(RULES[name].values),
+            "meaning": RULES[name].meaning,
+            "source": RULES[name].source,
+        }
+        for name, value in mode.rules.as_dict().items()
+    ]

@@ -1,0 +1,58 @@
+"""``highwater report``: a sweep as one page that needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from highwater.cli.commands.triage import SHRINKS, progress
+from highwater.cli.options import Command, ui_options
+from reports import exits, starts
+from scenarios import paths
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+
+
+@click.command("report", cls=Command)
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
+)
+@click.option(
+    "--triage",
+    "most",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Put N failures into buckets by cause, and draw the smallest run of the first ones.",
+)
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Use N processes for that; 1 when not given.")
+@ui_options
+@click.pass_obj
+def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | None) -> int:
+    """Write a sweep's report: one HTML file that needs no network and no script.
+
+    The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, the guarantee map,
+    safety against availability, what was never reached, and how to reproduce it.
+    """
+    from reports.evidence.triage import triage
+    from reports.page.build import page
+    from scenarios.sweep.store import Store
+
+    if local is not None and most is None:
+        raise InputError("--local goes with --triage: only that runs anything in processes")
+    starts.check_file("--output", output, starts.REPORT)
+    store = Store(folder)
+    found = None
+    if most is not None:
+        found = triage(store, most, processes=local or 1, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+    text = page(store, found)
+    shortcomings = store.shortcomings()
+    for shortcoming in shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
+    paths.write(output, text, starts.REPORT)
+    ui.line(f"written to {output}")
+    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED

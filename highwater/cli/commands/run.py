@@ -1,0 +1,172 @@
+"""``highwater run``: one seed of one scenario, for a reader."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from highwater.cli import options, outcome
+from highwater.cli.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from reports import exits, starts
+from reports.evidence import folder as evidence
+from reports.evidence import outcome as single
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from highwater.cli.console import Ui
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.recording import Recording
+    from scenarios.single.run import RunResult
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+SCHEMA_VERSION: Final = 1
+
+
+@click.command("run", cls=Command)
+@click.argument("names", metavar="[SCENARIO]...", nargs=-1)
+@click.option(
+    "--plan",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Run a recorded run, what replay writes as plan.json, in the place of a drawn one.",
+)
+@click.option("--mode", "--modes", metavar="A,B", help="Modes to run; those of the scenario's [expect] when not given.")
+@options.all_modes_option
+@click.option(
+    "--seed",
+    "--seeds",
+    metavar="N",
+    callback=options.read_seed,
+    help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.",
+)
+@rule_option
+@set_option
+@strict_option
+@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Write the trace as JSON lines.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    names: tuple[str, ...],
+    plan: Path | None,
+    mode: str | None,
+    all_modes: bool,
+    seed: int | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    strict: bool,
+    trace: Path | None,
+    as_json: bool,
+) -> int:
+    """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
+
+    A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
+    """
+    from scenarios.format import choosing
+
+    if len(names) > 1 and (plan or trace):
+        raise InputError(f"{'--plan' if plan else '--trace'} is of one run; choose one scenario: {', '.join(names)}")
+    origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
+    chosen = []
+    for origin in origins:
+        wanted = mode if mode is not None or all_modes else origin.mode
+        names_wanted = () if wanted is None else wanted.split(",")
+        chosen.append((origin, choosing.modes(origin.scenario, names_wanted, everyone=all_modes)))
+    runs: list[RunResult] = []
+    for place, (origin, modes) in enumerate(chosen):
+        if place and not as_json:
+            ui.line()
+        runs += _run(ui, origin, modes, seed, rules, settings, trace, as_json=as_json)
+    code = exits.worst(exits.of_row(result.row) for result in runs)
+    if as_json:
+        shown = [single.as_json(result) for result in runs]
+        ui.json({"schema_version": SCHEMA_VERSION, "runs": shown, "exit_code": code})
+    return code
+
+
+def _run(
+    ui: Ui,
+    origin: Recording,
+    modes: Sequence[Mode],
+    seed: int | None,
+    asked: dict[str, str],
+    settings: dict[str, Value],
+    trace: Path | None,
+    *,
+    as_json: bool,
+) -> list[RunResult]:
+    """Run one scenario, or what was recorded, in each of the modes."""
+    from scenarios.single.run import run
+
+    chosen, rules = origin.scenario, {**(origin.rules or {}), **asked}
+    names = tuple(one.name for one in modes)
+    if trace is not None:
+        _check_trace(trace, names)
+    number = _seed(ui, chosen, origin.seed if seed is None else seed)
+    options.tell_idle(ui, chosen, modes, asked, settings)
+    results: list[RunResult] = []
+    for one in modes:
+        results.append(run(chosen, one, number, rules, trace=trace is not None))
+        _show(ui, chosen, results, trace, as_json)
+    if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
+        same = results[0].row["digest"] == origin.digest
+        ui.note(
+            "digest as recorded" if same else "not the recorded digest: the plan was edited, or other code ran then"
+        )
+    return results
+
+
+def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
+    """What to run: a scenario, or a recorded run, with settings laid over it."""
+    from scenarios.format import choosing
+    from scenarios.single import recording
+
+    if plan is None:
+        if word is None:
+            raise InputError("a scenario is missing, or a recorded run: --plan FILE")
+        return recording.Recording(choosing.scenario(word, settings, strict=strict))
+    named = None if word is None else choosing.scenario(word, settings, strict=strict)
+    found = recording.read(plan, named)
+    if found.mode is None:
+        return found
+    choosing.check_settings(found.scenario, settings)
+    scenario = found.scenario.with_settings(settings)
+    return replace(found, scenario=replace(scenario, strict=scenario.strict or strict))
+
+
+def _as_recorded(origin: Recording) -> tuple[object, ...]:
+    return (origin.mode,), origin.seed, origin.rules
+
+
+def _check_trace(file: Path, modes: tuple[str, ...]) -> None:
+    if len(modes) != 1:
+        raise InputError(f"--trace writes one run; choose one with --mode: {', '.join(modes)}")
+    starts.check_file("--trace", file, starts.TRACE)
+
+
+def _seed(ui: Ui, scenario: Scenario, seed: int | None) -> int:
+    if seed is not None:
+        return seed
+    if not scenario.drawn:
+        return 0
+    number = secrets.randbits(32)
+    ui.note(f"seed {number} (drawn)")
+    return number
+
+
+def _show(ui: Ui, scenario: Scenario, results: list[RunResult], trace: Path | None, as_json: bool) -> None:
+    """Show the newest result at once: the next run may take a while."""
+    if trace is not None:
+        evidence.write_trace(trace, results[-1])
+    if not as_json:
+        if len(results) > 1:
+            ui.line()
+        outcome.show(ui, scenario, results[-1])

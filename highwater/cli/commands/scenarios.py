@@ -1,0 +1,99 @@
+"""``highwater scenarios``: which scenarios there are, what they say, and whether a file is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from highwater.cli import outline
+from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from reports import exits
+from sim.errors import UserError
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from scenarios.format.scenario import Scenario
+
+
+@click.group("scenarios", cls=SuggestingGroup)
+@ui_options
+def command() -> None:
+    """List, show or validate scenarios."""
+
+
+@command.command("list")
+@json_option
+@ui_options
+@click.pass_obj
+def list_scenarios(ui: Ui, as_json: bool) -> int:
+    """List the bundled scenarios and what they expect of each mode."""
+    from scenarios.format import catalogue
+
+    rows = [_summary(catalogue.load(name)) for name in catalogue.names()]
+    if as_json:
+        ui.json({"scenarios": rows})
+    else:
+        headers = ["scenario", "faults", "title", "expect"]
+        ui.table(headers, [(row["name"], row["faults"], row["title"], _words(row["expect"])) for row in rows])
+    return exits.EXPECTED
+
+
+@command.command("show")
+@click.argument("scenario")
+@click.option("--resolved", is_flag=True, help="Show every setting, with the defaults.")
+@json_option
+@ui_options
+@click.pass_obj
+def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
+    """Show SCENARIO (a name or a .toml file): settings, faults, script, story, expectations."""
+    from scenarios.format.catalogue import load
+
+    chosen = load(scenario)
+    if as_json:
+        ui.json(outline.as_json(chosen))
+    else:
+        outline.show(ui, chosen, resolved=resolved)
+    return exits.EXPECTED
+
+
+@command.command("validate")
+@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
+@json_option
+@ui_options
+@click.pass_obj
+def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
+    """Check scenario files; everything that is wrong is said at once."""
+    checked = [_checked(file) for file in files]
+    for file in checked:
+        for problem in file["problems"]:
+            ui.warn(f"highwater: {problem}")
+    code: int = max(file.pop("exit_code") for file in checked)
+    if as_json:
+        ui.json({"files": checked, "exit_code": code})
+    else:
+        for file in checked:
+            ui.line(f"{file['file']}: {'valid' if file['valid'] else 'not valid'}")
+    return code
+
+
+def _summary(scenario: Scenario) -> dict[str, Any]:
+    expect = {mode: outline.expectation(expected) for mode, expected in scenario.expect.items()}
+    faults = "drawn" if scenario.drawn else "scripted"
+    return {"name": scenario.name, "faults": faults, "title": scenario.title, "expect": expect}
+
+
+def _words(expect: dict[str, str]) -> str:
+    return ", ".join(f"{mode} {what}" for mode, what in expect.items())
+
+
+def _checked(file: str) -> dict[str, Any]:
+    from scenarios.format.catalogue import load
+
+    problems: tuple[str, ...] = ()
+    code = exits.EXPECTED
+    try:
+        load(file)
+    except UserError as error:
+        problems, code = error.problems, error.exit_code
+    return {"file": file, "valid": not problems, "problems": problems, "exit_code": code}

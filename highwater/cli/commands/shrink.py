@@ -1,0 +1,104 @@
+"""``highwater shrink``: the smallest run that fails in the same way for the same cause."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from highwater.cli import options, outcome
+from highwater.cli.options import Command, evidence_options, failed_run_options
+from reports import exits
+from reports.evidence import folder as evidence
+from reports.evidence import outcome as single
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from highwater.cli.console import Ui
+    from scenarios.shrinking.case import Case
+    from sim.config import Value
+
+SCHEMA_VERSION: Final = 1
+NOTE_SECONDS: Final = 2
+"""Between two notes about progress."""
+
+
+@click.command("shrink", cls=Command)
+@failed_run_options("Shrink")
+@click.option("--kind", metavar="KIND", help="The violation to keep; the first inside the promise when not given.")
+@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take, as 30s or 2m.")
+@evidence_options("shrunk")
+@click.pass_obj
+def command(
+    ui: Ui,
+    source: str | None,
+    plan: Path | None,
+    seed: int | None,
+    mode: str | None,
+    scenario: str | None,
+    kind: str | None,
+    budget: str,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    strict: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Make a failed run small: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+
+    Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
+    the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
+    """
+    from reports.evidence import small
+
+    seconds = options.duration("--budget", budget)
+    origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
+    for warning in origin.warnings:
+        ui.warn(f"highwater: {warning}")
+    place = origin.place(output, origin.seed, chosen.name, small.PART)
+    evidence.check(place)
+    found, took = small.shrunk(small.failed_run(origin, chosen), kind, seconds, progress(ui))
+    evidence.prepare(place)
+    case = small.as_found(found, place.path / evidence.PLAN)
+    result = case.run(trace=True)
+    evidence.write(place, case.scenario, result)
+    script, unscripted = small.script(found)
+    if script:
+        evidence.write_scenario(place, script)
+    if as_json:
+        ui.json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                **small.as_json(found),
+                "folder": str(place.path),
+                "scenario": script or None,
+                **single.as_json(result),
+                "exit_code": exits.EXPECTED,
+            }
+        )
+        return exits.EXPECTED
+    outcome.show(ui, case.scenario, result)
+    ui.line()
+    ui.line(small.said(found, took), style="bold")
+    ui.line(f"Kept: {small.kept(found)}. {small.cause(found)}")
+    if not found.whole:
+        ui.line(small.unfinished(found))
+    ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
+    ui.line(f"written to {place.path}")
+    return exits.EXPECTED
+
+
+def progress(ui: Ui) -> Callable[[Case, int], None]:
+    """A note now and then about how far it is."""
+    last = time.monotonic()
+
+    def tell(case: Case, runs: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= NOTE_SECONDS:
+            last = time.monotonic()
+            ui.note(f"{len(case.faults)} faults, {len(case.sends)} batches after {runs} runs")
+
+    return tell

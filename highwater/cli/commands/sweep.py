@@ -1,0 +1,230 @@
+"""``highwater sweep``: many seeds of some scenarios, in some modes, on this machine or on Spark."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from highwater.cli import options
+from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option, ui_options
+from highwater.requests import SweepRequest, seed_range
+from reports import exits
+from reports.formatting import percent
+from sim.config import shown
+from sim.errors import InputError, parse_pairs
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from scenarios.sweep.driver import Backend
+    from scenarios.sweep.folder import Folder
+    from sim.config import Value
+
+LOCAL_TASK_SECONDS: Final = 3.0
+CLUSTER_TASK_SECONDS: Final = 10.0
+TASK_SECONDS_MAX: Final = 86_400
+CHUNKS_MAX: Final = 1_000_000
+PROCESSES_MAX: Final = 1_024
+SHOWN_FAILURES: Final = 10
+"""Replay lines that the text result shows; rows hold them all."""
+
+
+@click.command("sweep", cls=Command)
+@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option(
+    "--modes", "--mode", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given."
+)
+@options.all_modes_option
+@click.option(
+    "--seeds", "--seed", metavar="A..B", required=True, help="Seeds from A, without B, or one; decimal or 0x."
+)
+@click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
+@click.option(
+    "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."
+)
+@click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
+@click.option(
+    "--chunks", metavar="N", type=click.IntRange(1, CHUNKS_MAX), help="Tasks of each wave; calibrated when not given."
+)
+@click.option(
+    "--task-seconds",
+    metavar="S",
+    type=float,
+    help="Length of a task when calibrating: 3 here, 10 on a cluster.",
+)
+@click.option(
+    "--mixed-builds", is_flag=True, help="Allow Spark workers with another build, plain or compiled, than this one."
+)
+@rule_option
+@grid_option
+@strict_option
+@json_option
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    scenarios: tuple[str, ...],
+    modes: str | None,
+    all_modes: bool,
+    seeds: str,
+    output: str,
+    local: int | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    chunks: int | None,
+    task_seconds: float | None,
+    mixed_builds: bool,
+    rules: dict[str, str],
+    settings: dict[str, tuple[Value, ...]],
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped.
+
+    Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
+    """
+    from highwater.cli.progress import SweepProgress
+    from scenarios.single.rows import SCHEMA_VERSION
+    from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
+    from scenarios.sweep.folder import open_folder
+
+    named = () if modes is None else modes.split(",")
+    asked = SweepRequest(scenarios, seed_range(seeds), named, all_modes, rules, settings, strict)
+    sweep = asked.sweep()
+    spark_conf = _conf(conf)
+    backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds)
+    folder = open_folder(output, spark_conf)
+    length = _task_seconds(task_seconds, master)
+    try:
+        with SweepProgress(ui) as progress:
+            summary = run_sweep(
+                sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note
+            )
+    except Interrupted:
+        ui.warn(f"interrupted: {GO_ON}")
+        return exits.INTERRUPTED
+    if as_json:
+        ui.json({"schema_version": SCHEMA_VERSION, **summary})
+    else:
+        _show(ui, folder, summary)
+        if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
+            ui.line()
+            told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
+            ui.line(f"Why: {told}, and highwater explain tells of one")
+    for reason in summary["inconclusive"]:
+        ui.warn(f"highwater: inconclusive: {reason}")
+    return int(summary["exit_code"])
+
+
+def _task_seconds(given: float | None, master: str | None) -> float:
+    if given is None:
+        return LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS
+    if not 0 < given <= TASK_SECONDS_MAX:  # What is no number is not between any two.
+        raise InputError(f"--task-seconds {given} is not valid: more than 0 and at most {TASK_SECONDS_MAX} are needed")
+    return given
+
+
+def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"--conf {pair.split('.')[0]!r}... is not of the form KEY=VALUE")
+    return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
+
+
+def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool) -> Backend:
+    if local is None:
+        from scenarios.sweep.spark import SparkBackend
+
+        return SparkBackend(master, conf, mixed_builds=mixed_builds)
+    if master is not None or conf or mixed_builds:
+        raise InputError("--local uses no Spark: it excludes --master, --conf and --mixed-builds")
+    from scenarios.sweep.local import LocalBackend
+
+    return LocalBackend(local)
+
+
+def _is_local(master: str | None) -> bool:
+    return master is None or master.startswith("local")
+
+
+def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
+    results = summary["results"]
+    key = ["scenario", "mode", *results[0]["settings"]]
+    verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
+    ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
+    if any(result["expectation"] == "clean" for result in results):
+        ui.line("clean: nothing inside the promise, or none of the kinds that [expect] names; all else is left out")
+    for label, columns, rows in (
+        ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
+        (None, ["runs inside by unclean ends", "by lossy ends", "runs"], _by_damage),
+        ("early warning", ["runs"], _warnings),
+        (None, ["truncations in one round", "in two", "in more"], _rounds),
+    ):
+        shown_rows = [row for result in results for row in rows(result)]
+        if shown_rows:
+            ui.line()
+            ui.table([*key, *filter(None, [label]), *columns], shown_rows, numbers=columns)
+    if summary["failing"]:
+        _show_failing(ui, folder, summary["failing"])
+
+
+def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
+    """One run of each sort of failure: those violated inside the promise first."""
+    file = f"{folder.shown}/violations.jsonl"
+    runs = [json.loads(line) for line in folder.read("violations.jsonl").splitlines()]
+    runs.sort(key=lambda run: not run["kinds_inside"])
+    sorts = {
+        (run["scenario"], run["mode"], run["verdict"], *run["kinds_inside"], "/", *run["kinds"]): run
+        for run in reversed(runs)
+    }
+    ui.line()
+    ui.line(f"{count} runs violated, stalled, failed or were given up: {file} replays each. Some of them:")
+    for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
+        said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
+        ui.line()
+        ui.line(f"  # {', '.join(said) or run['verdict']}", style="dim")
+        ui.line(f"  {run['replay']}")
+
+
+def _counts(result: dict[str, Any]) -> tuple[object, ...]:
+    verdicts = result["verdicts"]
+    return (
+        *_key(result),
+        result["runs"],
+        percent(result["inside_share"]),
+        *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "exhausted", "error")),
+        result["vacuous"],
+        result["expectation"],
+        {True: "yes", False: "NO", None: "open"}[result["met"]],
+    )
+
+
+def _key(result: dict[str, Any]) -> tuple[object, ...]:
+    return result["scenario"], result["mode"], *map(shown, result["settings"].values())
+
+
+def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    share = percent(result["inside_share"])
+    return [
+        (*_key(result), kind, counts["n"], percent(counts["rate"]), counts["inside"], share)
+        for kind, counts in result["kinds"].items()
+    ]
+
+
+def _by_damage(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    unclean, lossy = result["inside_unclean"], result["inside_lossy"]
+    decided = result["runs"] - result["verdicts"]["error"]
+    return [] if unclean is None else [(*_key(result), unclean, lossy, decided)]
+
+
+def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    return [(*_key(result), kind, runs) for kind, runs in result["warnings"].items()]
+
+
+def _rounds(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    """One row, none where no follower asked for an epoch's end."""
+    rounds = result["rounds"].values()
+    return [(*_key(result), *rounds)] if any(rounds) else []

@@ -1,0 +1,116 @@
+"""``highwater triage``: the failures of a sweep in buckets by cause."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from highwater.cli.options import Command, json_option, ui_options
+from reports import exits
+from reports.formatting import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from highwater.cli.console import Ui
+    from reports.evidence.triage import Bucket, Triage
+
+NOTE_SECONDS: Final = 5
+"""Between two notes about progress."""
+NOTE: Final = "looked at {} of {} failures"
+SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
+
+
+@click.command("triage", cls=Command)
+@click.argument("folder", metavar="DIR")
+@click.option("--kind", metavar="KIND", help="Only failures with this kind of violation, and about it.")
+@click.option("--most", metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Look at N failures.")
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
+@json_option
+@ui_options
+@click.pass_obj
+def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_json: bool) -> int:
+    """Put the failures of a sweep into buckets by cause: what cures them by itself.
+
+    Of more than N failures a sample is looked at, half of it from inside the promise; the number is said. The smallest
+    seed of each bucket is shrunk, of 40 buckets at most.
+    """
+    from reports.evidence import triage
+    from scenarios.sweep.store import Store
+
+    store = Store(folder)
+    try:
+        found = triage.triage(store, most, kind, local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+    except triage.NoFailureError as error:
+        if not (shortcomings := store.shortcomings()):
+            raise
+        for line in (*shortcomings, *error.problems):
+            ui.warn(f"highwater: {line}")
+        return exits.INCONCLUSIVE
+    shortcomings = store.shortcomings()
+    for shortcoming in shortcomings:
+        ui.warn(f"highwater: {shortcoming}")
+    if as_json:
+        ui.json({**triage.as_json(found), "shortcomings": shortcomings})
+    else:
+        ui.line(found.said, style="bold")
+        for side, inside in (("Inside the promise", True), ("Outside the promise", False)):
+            buckets = [bucket for bucket in found.buckets if bucket.inside == inside]
+            if buckets:
+                ui.line()
+                ui.line(side, style="bold")
+                headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
+                rows = [_row(bucket) for bucket in buckets]
+                if found.several:
+                    headers = ["scenario", *headers]
+                    rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
+                ui.table(headers, rows, numbers=["failures", "share", "smallest"])
+        _show_smallest(ui, found, folder, several=len(store.sweep.scenarios) > 1)
+        for line in found.unexplained:
+            ui.line(f"not looked at: {line}")
+    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
+
+
+def _row(bucket: Bucket) -> tuple[object, ...]:
+    share = percent(bucket.share)
+    return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
+
+
+def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None:
+    for bucket in found.buckets:
+        if bucket.small is not None:
+            ui.line()
+            known = f": {bucket.bug} ({bucket.ticket})" if bucket.bug else ""
+            of = f"{bucket.scenario}, " if found.several else ""
+            ui.line(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}", style="bold")
+            if bucket.others:
+                ui.line(f"all of them are also cured by: {', '.join(bucket.others)}")
+            left = ", ".join(bucket.small.faults) or "no fault"
+            ui.line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
+            ui.line(bucket.smallest.replay)
+            ui.line(_explains(bucket, folder, several=several))
+
+
+def _explains(bucket: Bucket, folder: str, *, several: bool) -> str:
+    """The command that tells the smallest seed of a bucket in sentences."""
+    one = bucket.smallest
+    words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
+    for pair in one.point.split():
+        words += ["--set", pair]
+    return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
+
+
+def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:
+    """A note now and then about how far it is."""
+    last = time.monotonic()
+
+    def tell(done: int, there: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= NOTE_SECONDS:
+            last = time.monotonic()
+            ui.note(note.format(done, there))
+
+    return tell

@@ -1,0 +1,58 @@
+"""What to do with an exception that nobody expected: one line for the user, the traceback into a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from scenarios.masking import masked
+from scenarios.paths import directory
+from scenarios.sweep.java import cache_folder
+from sim.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from highwater.cli.console import Ui
+
+KEPT: Final = 20
+"""Files with tracebacks that stay; the oldest go."""
+_NAME: Final = re.compile(r"traceback-\d{19}-\d+\.txt")
+_START: Final = re.compile(rb"Traceback \(most recent call last\):")
+
+
+def report(ui: Ui, error: Exception) -> None:
+    """Say what happened in one line on stderr.
+
+    Args:
+        ui: with ``-v`` the traceback goes to stderr, else into a file that the line names.
+        error: what was raised.
+    """
+    text = "".join(traceback.format_exception(error))
+    where = ""
+    if ui.verbose:
+        ui.warn(text)
+    else:
+        try:
+            where = f"; traceback in {_write(masked(text))}"
+        except OSError as reason:
+            where = f"; the traceback cannot be written ({reason.strerror}), -v shows it"
+    lines = str(error).splitlines() or [""]
+    ui.warn(f"highwater: internal error: {type(error).__name__}: {lines[0]}{where}")
+
+
+def _write(text: str) -> Path:
+    place = cache_folder() / "tracebacks"
+    place.mkdir(mode=0o700, exist_ok=True)
+    file = place / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(text)
+    with suppress(UserError), directory(place.parent, place.name) as folder:
+        own = [name for name in folder.names() if _NAME.fullmatch(name) and folder.is_own(name, _START)]
+        for old in own[:-KEPT]:  # Names begin with the time.
+            folder.remove(old)
+    return file

@@ -1,0 +1,66 @@
+"""Where the command begins: Ctrl-C is 130 without a traceback, also while modules are still being imported.
+
+Imported by the installed command alone: from its first lines on, signals end the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+UNAVAILABLE = 69
+INTERRUPTED = 130
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    # Nothing has begun that would have to end well, and an exception might be lost inside an import.
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+for _number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(_number, _leave)
+
+import threading  # noqa: E402 - signals end the process already
+
+from scenarios import memory  # noqa: E402
+
+
+def _heed(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came while a callback ran would be shown and forgotten."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        _leave(signal.SIGINT, None)
+    sys.__unraisablehook__(lost)
+
+
+def _heed_thread(ended: threading.ExceptHookArgs) -> None:
+    """A thread that got no memory may be one that others wait for, for ever."""
+    if memory.is_lacking(ended.exc_value):
+        memory.tell()
+        os._exit(UNAVAILABLE)
+    threading.__excepthook__(ended)
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    sys.unraisablehook = _heed
+    threading.excepthook = _heed_thread
+    try:
+        from highwater.cli import main as cli
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return cli.main()
+    except (ImportError, MemoryError) as error:
+        if not memory.is_lacking(error):
+            raise
+        memory.tell()
+        return UNAVAILABLE
+    finally:
+        # What is left is the interpreter's own end.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

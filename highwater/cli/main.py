@@ -1,0 +1,195 @@
+"""The command line: ``highwater``. Each command is a module of `highwater.cli.commands`, imported when it is needed."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+from click.shell_completion import shell_complete
+
+from highwater.cli.console import Ui, to_nowhere
+from highwater.cli.options import SuggestingGroup, ui_options
+from reports import exits
+from scenarios import memory
+from sim.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+
+COMMANDS: Final = (
+    "run",
+    "sweep",
+    "replay",
+    "shrink",
+    "explain",
+    "draw",
+    "compare",
+    "triage",
+    "report",
+    "coverage",
+    "columns",
+    "scenarios",
+    "modes",
+    "confirm",
+    "kafka",
+    "doctor",
+    "spark-package",
+)
+
+_STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
+"""By their numbers."""
+_COMPLETE: Final = "_HIGHWATER_COMPLETE"
+"""A shell that completes words puts into it what it asks for."""
+
+EPILOG: Final = """\b
+Exit codes:
+  0  as expected                69   what it needs is not there
+  1  not as expected            70   internal error
+  2  bad input                  74   cannot be read or written
+  3  inconclusive               130  interrupted
+  4  a replay's digest differs
+"""
+
+
+class _Commands(SuggestingGroup):
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"highwater.cli.commands.{cmd_name.replace('-', '_')}").command
+        return command
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        from reports.versions import version
+
+        click.echo(f"highwater {version()}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
+)
+@ui_options
+def highwater() -> None:
+    """Highwater: a deterministic chaos testbed for Kafka's replication protocol."""
+    from scenarios.version import check_build
+
+    check_build()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: words after the program's name; those of the process when None.
+
+    Returns:
+        The exit code.
+    """
+    ui = Ui()
+    try:
+        _open_streams()
+        signal.signal(signal.SIGTERM, _interrupt)
+        return _ended(ui, sys.argv[1:] if arguments is None else arguments)
+    except (KeyboardInterrupt, click.Abort):  # Also while an error is told.
+        ui.warn("\ninterrupted")  # After the terminal's ^C.
+        return exits.INTERRUPTED
+    except Exception as error:
+        if not memory.is_lacking(error):
+            raise
+        memory.tell()
+        return exits.UNAVAILABLE
+
+
+def _ended(ui: Ui, words: Sequence[str]) -> int:
+    """Call a command, and tell what went wrong; returns the exit code."""
+    try:
+        code = _called(ui, words)
+        sys.stdout.flush()
+    except UserError as error:
+        return _refused(ui, error.exit_code, *error.problems)
+    except click.Abort:
+        raise
+    except click.ClickException as error:
+        return _refused(ui, exits.BAD_INPUT, error.format_message())
+    except Exception as error:
+        if memory.is_lacking(error):
+            raise
+        # Help that nobody reads to its end is no error.
+        return exits.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
+    return code
+
+
+def _called(ui: Ui, words: Sequence[str]) -> int:
+    """What click's own ``main`` does, which takes any pipe that breaks, and any end of file, for the user's."""
+    if asked := os.environ.get(_COMPLETE):
+        return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
+    try:
+        with highwater.make_context("highwater", [*words], obj=ui) as context:
+            return highwater.invoke(context) or exits.EXPECTED
+    except click.exceptions.Exit as left:
+        return left.exit_code
+
+
+def _open_streams() -> None:
+    """See to it that there are stdin, stdout and stderr: who began this may have closed them.
+
+    Nothing that is opened later may get their numbers, and what is said goes nowhere.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    for name, mode in _STREAMS.items():
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _has_no_reader() -> bool:
+    """Whether nobody reads stdout any more; what was to be said then goes nowhere."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    gone = any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+    if gone:
+        to_nowhere(sys.stdout)
+    return gone
+
+
+def _refused(ui: Ui, code: int, *problems: str) -> int:
+    for problem in problems:
+        ui.warn(f"highwater: {problem}")
+    return code
+
+
+def _failed(ui: Ui, error: Exception) -> int:
+    """Tell an exception that no command has explained: the system's about files are no error of ours."""
+    if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
+        what = f"{error.filename}: " if error.filename is not None else ""
+        return _refused(ui, exits.UNREADABLE, f"{what}{error.strerror}")
+    from highwater.cli.crash import report
+
+    report(ui, error)
+    return exits.INTERNAL
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

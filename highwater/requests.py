@@ -1,0 +1,207 @@
+"""What can be asked for: a run, or a sweep.
+
+The command line reads its words into these requests; `highwater.functions` makes them of its arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from sim.config import Value, parse
+from sim.errors import InputError
+from sim.kernel.streams import SEED_END
+from sim.protocol import rules as known_rules
+
+if TYPE_CHECKING:
+    from reports.evidence.replay import Origin
+    from scenarios.format.grid import Grid
+    from scenarios.format.scenario import Scenario
+    from scenarios.sweep.units import Sweep
+
+T = TypeVar("T")
+RUNS_MAX: Final = 10**12
+"""A thousand cores take weeks for them."""
+COMBINATIONS_MAX: Final = 10_000
+_SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run.
+
+    Attributes:
+        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run.
+        seed: the seed; None: that of the plan, or 0 of a script.
+        scenario: which of a sweep's.
+        rules: rules to override.
+        settings: settings to override; of a sweep over a grid, the point.
+        strict: early warnings count as violations.
+    """
+
+    source: str
+    seed: int | None = None
+    scenario: str | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    strict: bool = False
+
+    def origin(self) -> Origin:
+        """What the run starts from.
+
+        Raises:
+            InputError: what is wrong with the request.
+        """
+        from reports.evidence import replay
+
+        return replay.origin(self.source, self.seed, self.scenario, self.rules, self.settings, strict=self.strict)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRequest:
+    """A range of seeds of some scenarios in some modes.
+
+    Attributes:
+        scenarios: names or files.
+        seeds: a range without gaps.
+        modes: names; none: those of each scenario's ``[expect]``.
+        every_mode: run every mode that there is.
+        rules: rules to override.
+        settings: key -> its values; of several, every combination is swept.
+        strict: early warnings count as violations.
+    """
+
+    scenarios: Sequence[str]
+    seeds: range
+    modes: Sequence[str] = ()
+    every_mode: bool = False
+    rules: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    strict: bool = False
+
+    def sweep(self) -> Sweep:
+        """The sweep that is asked for, with all of it checked.
+
+        Raises:
+            InputError: what is wrong with the request.
+        """
+        from scenarios.format import choosing
+        from scenarios.format.grid import points
+        from scenarios.sweep.units import Sweep
+
+        grid = {key: tuple(values) for key, values in self.settings.items() if len(values) > 1}
+        fixed = {key: values[0] for key, values in self.settings.items() if key not in grid}
+        chosen = self._chosen(fixed, grid)
+        by_scenario = {
+            scenario.name: choosing.modes(scenario, self.modes, everyone=self.every_mode) for scenario in chosen
+        }
+        self._check_size(grid, sum(map(len, by_scenario.values())))
+        for scenario, point in product(chosen, points(grid)):
+            choosing.check_settings(scenario, point)
+        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid)
+
+    def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
+        from scenarios.format import choosing
+
+        if not self.scenarios:
+            raise InputError("a scenario is missing")
+        names = dict.fromkeys(self.scenarios)
+        chosen = tuple(choosing.scenario(name, settings, strict=self.strict, later=grid) for name in names)
+        found = [scenario.name for scenario in chosen]
+        twice = sorted({name for name in found if found.count(name) > 1})
+        if twice:
+            raise InputError(f"two scenarios are called {twice[0]!r}; rows could not tell them apart")
+        return chosen
+
+    def _check_size(self, grid: Grid, runs_each: int) -> None:
+        combinations = prod(map(len, grid.values()))
+        if combinations > COMBINATIONS_MAX:
+            raise InputError(f"--set asks for {combinations} combinations; at most {COMBINATIONS_MAX} are possible")
+        runs = (self.seeds.stop - self.seeds.start) * combinations * runs_each
+        if runs > RUNS_MAX:
+            raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
+
+
+# What a request is made of.
+
+
+def seed(text: str) -> int:
+    """Read a seed, decimal or ``0x``.
+
+    Raises:
+        InputError: it is not one.
+    """
+    number = int(text, 0 if text[1:2] in ("x", "X") else 10) if _SEED.fullmatch(text) else SEED_END
+    if number >= SEED_END:
+        raise InputError(f"seed {text!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x")
+    return number
+
+
+def seed_range(text: str) -> range:
+    """Read ``A..B``: seeds from A, B not among them; or one seed.
+
+    Raises:
+        InputError: not a range, or an empty one.
+    """
+    first, dots, end = text.partition("..")
+    if not dots and not _SEED.fullmatch(text):
+        raise InputError(f"--seeds {text!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
+    start = seed(first)
+    stop = seed(end) if dots else start + 1
+    if stop <= start:
+        raise InputError(f"--seeds {text!r} is empty: the end is not part of the range and must be above the start")
+    return range(start, stop)
+
+
+def rules(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Check rules to override.
+
+    Raises:
+        InputError: all that is wrong with them.
+    """
+    found = dict(given or {})
+    _read_all(known_rules.check, found)
+    return found
+
+
+def settings(given: Mapping[str, object] | None) -> dict[str, Value]:
+    """Check settings to override, one value each.
+
+    Raises:
+        InputError: all that is wrong with them.
+    """
+    return _read_all(parse, given or {})
+
+
+def setting_lists(given: Mapping[str, object] | None) -> dict[str, tuple[Value, ...]]:
+    """Check settings to override; a list or tuple holds values of which every combination is swept.
+
+    Raises:
+        InputError: all that is wrong with them; a list is empty, or names a value twice.
+    """
+
+    def read(key: str, value: object) -> tuple[Value, ...]:
+        values = tuple(parse(key, one) for one in (value if isinstance(value, list | tuple) else [value]))
+        if not values or len(set(values)) < len(values):
+            raise InputError(f"{key} = {value!r} is not valid: it {'names a value twice' if values else 'is empty'}")
+        return values
+
+    return _read_all(read, given or {})
+
+
+def _read_all(read: Callable[[str, Any], T], given: Mapping[str, Any]) -> dict[str, T]:
+    """Read each value; raises InputError with all that is wrong."""
+    found: dict[str, T] = {}
+    problems: list[str] = []
+    for key, value in given.items():
+        try:
+            found[key] = read(key, value)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(*problems)
+    return found

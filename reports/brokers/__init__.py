@@ -1,0 +1,1 @@
+"""Kafka's own brokers: their releases, and stories acted out on them."""

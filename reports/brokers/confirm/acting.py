@@ -1,0 +1,705 @@
+"""Acting a script out on real brokers: performing its lines, waiting for its steps, and reading what is left."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm import files, wire
+from reports.brokers.confirm.actions import ACTIONS
+from reports.brokers.confirm.clients import Administrator, Clients, Send
+from reports.brokers.confirm.cluster import PACE, TOPIC, Cluster
+from reports.brokers.confirm.comparing import departs
+from reports.brokers.confirm.milestones import ENDS, FAULTS
+from reports.brokers.confirm.observer import SEEN, Observer
+from reports.brokers.confirm.processes import last_lines
+from reports.brokers.confirm.training import archive_of
+from scenarios.format.scenario import Pattern
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from sim.config import integer, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reports.brokers.confirm.cluster import Node
+    from reports.brokers.confirm.files import Stored
+    from reports.brokers.confirm.history import State
+    from reports.brokers.confirm.milestones import Milestone
+    from reports.brokers.confirm.processes import Processes
+    from reports.brokers.confirm.release import Release
+    from scenarios.format.scenario import Scenario
+    from sim.history.trace import Shown
+
+_LOOK_S: Final = 0.005
+_BOOT_S: Final = 60.0
+_RECOVERY_S: Final = 20.0
+_CHANGES_S: Final = 12.0
+_REACH_S: Final = 30.0
+_MARGIN_S: Final = 0.3
+_QUIET_S: Final = 1.0
+_WHOLE_S: Final = 15.0
+_LEADERLESS_S: Final = 12.0
+_DISK_BYTES: Final = 700_000_000
+VALIDATION: Final = "validation"
+_OUTCOMES: Final = frozenset(("truncate", "settled", "recovered", "lead", "ack", "end-offset"))
+"""Steps by which a protocol decides: one of another outcome comes in the place of what the story tells of."""
+
+
+def in_order(pattern: Pattern) -> Pattern:
+    """A pattern with its brokers in the order of their ids, as steps have them here: in Kafka they are sets."""
+    found = {name: getattr(pattern, name) for name in LISTS}
+    lists: dict[str, Any] = {name: tuple(sorted(value)) for name, value in found.items() if value is not None}
+    return replace(pattern, **lists)
+
+
+class NotBroughtError(Exception):
+    """The real run could not be brought to the story; says at which step."""
+
+
+@dataclass(slots=True)
+class ReplicaFiles:
+    """What a broker has on its disk.
+
+    Attributes:
+        batches: of its log.
+        epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
+        hw: of its ``replication-offset-checkpoint``.
+        settled: whether its process runs, and leads or has truncated in the present leader epoch.
+    """
+
+    batches: list[Stored]
+    epochs: list[tuple[int, int]]
+    hw: int | None
+    settled: bool = True
+
+
+@dataclass(slots=True)
+class Acted:
+    """What happened on real brokers.
+
+    Attributes:
+        steps: as a trace shows them.
+        met: for each line of the story, whether it can be seen, and when it came true.
+        script_end: how many steps there were when the script was over.
+        states: of the partition until then.
+        after_script: the brokers' disks then.
+        final: the brokers' disks when all was healed.
+        leader: in the end; 0: nobody.
+        sends: what the producer sent.
+        shown: (offset, record) that the consumer was shown until the script was over.
+        shown_until_end: the same, to the end.
+        end_offsets: that the consumer was told.
+        batches: batch name -> first record.
+        seconds: what the parts took.
+        unlike: in what faults found disks otherwise than in the simulation, by when they were written.
+    """
+
+    steps: list[Shown] = field(default_factory=list)
+    met: list[tuple[bool, int | None]] = field(default_factory=list)
+    script_end: int = 0
+    states: list[State] = field(default_factory=list)
+    after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
+    final: dict[int, ReplicaFiles] = field(default_factory=dict)
+    leader: int = 0
+    sends: list[Send] = field(default_factory=list)
+    shown: list[tuple[int, int]] = field(default_factory=list)
+    shown_until_end: list[tuple[int, int]] = field(default_factory=list)
+    end_offsets: list[int] = field(default_factory=list)
+    batches: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    unlike: list[str] = field(default_factory=list)
+
+
+class Actor:
+    """Performs a scenario.
+
+    Args:
+        scenario: what to perform.
+        rules: which lines are meant.
+        release: on what.
+        processes: what starts Java, and where.
+        limit_s: until it is given up.
+        note: is told what is going on.
+        pace: see `cluster.PACE`.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        rules: RulesInForce,
+        release: Release,
+        processes: Processes,
+        limit_s: float,
+        note: Callable[[str], None],
+        pace: int = PACE,
+    ) -> None:
+        wire.load()
+        self.scenario = scenario
+        # A new controller first looks for preferred leaders after 5 s, at any pace.
+        untimely = {"auto.leader.rebalance.enable": False}
+        self.config = resolve(untimely, scenario.config)
+        replicas = integer(self.config, "default.replication.factor")
+        self._replicas = list(range(1, replicas + 1))
+        brokers = min(scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
+        own = {
+            broker: resolve(untimely, scenario.config, keys)
+            for broker, keys in scenario.broker_config.items()
+            if broker <= brokers
+        }
+        self._rules = rules
+        self._note = note
+        self._deadline_s = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self.batches: dict[str, int] = {}
+        self.next_id = 0
+        self._seen: list[Shown] = []
+        self._group: list[Shown] = []
+        self._lines = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
+        seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
+        self.story = Story(tuple(seen), rules, self.batches)
+        self._timers: list[tuple[float, Callable[[], None]]] = []
+        self._awaiting_end: dict[int, Callable[[], None]] = {}
+        self._refused: dict[int, float] = {}
+        self._disk_looked_s = 0.0
+        self._looked_s = time.monotonic()
+        self._behind = self._otherwise = self._healing = False
+        self.acted = Acted()
+        archive = archive_of(release)
+        self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
+        self.observer: Observer = Observer(self.cluster, self._observe)
+        self.clients: Clients = Clients(self.cluster, self.observer, self.config, rules.mode)
+        self.administrator: Administrator = Administrator(self.cluster)
+        self._scripted: Any = None
+        self.expiring: int | None = None
+
+    def _told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
+        self.observer.told(what, source, target, fields)
+
+    def close(self) -> None:
+        """Stop clients and links."""
+        self.clients.close()
+        if self._scripted is not None:
+            self._scripted.close()
+        self.cluster.close()
+
+    # Looking.
+
+    def _observe(self, step: Shown) -> None:
+        self._group.append(step)
+        self._seen.append(step)
+
+    def look(self) -> list[Shown]:
+        """One look at everything, with what is due.
+
+        Raises:
+            NotBroughtError: time or disk are used up.
+        """
+        self._group = []
+        self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
+        self._keep_sessions()
+        group = self.observer.poll()
+        self._tick_story(list(group))
+        self._ended(group)
+        for timer in [timer for timer in self._timers if timer[0] <= self.cluster.time_s]:
+            self._timers.remove(timer)
+            timer[1]()
+        now_s = time.monotonic()
+        if now_s > self._deadline_s:
+            raise NotBroughtError(f"it was not over after {self._limit_s:g} s")
+        if now_s > self._disk_looked_s + 2:
+            self._disk_looked_s = now_s
+            if size_of(self.cluster.folder) > _DISK_BYTES:
+                raise NotBroughtError(f"it wrote more than {_DISK_BYTES // 1_000_000} MB")
+        return group
+
+    def _keep_sessions(self) -> None:
+        """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
+        its way, and while it starts, none for write-back and for what the script waits for. Sessions end in the order
+        in which their brokers were killed, but for one that is to end first.
+
+        With ZooKeeper a broker that is back before its session is over finds it open, however slowly it starts, until
+        everything is healed.
+        """
+        brokers = self.cluster.brokers.values()
+        since_s = time.monotonic() - _RECOVERY_S
+        starting = [
+            node
+            for node in brokers
+            if node.alive and not node.paused and node.started_s > since_s and not self.observer.is_up(node)
+        ]
+        now_s = time.monotonic()
+        loading = any(not self.observer.has_recovered(node) and self._hears_control(node) for node in starting)
+        if loading or self._behind:
+            self.cluster.loading_s += now_s - self._looked_s
+        self._looked_s = now_s
+        stopping = any(node.stopped and node.alive for node in brokers)
+        self.cluster.proxies.frozen = bool(starting) or stopping
+        gone = [node for node in brokers if not node.alive and node.id in self.observer.in_session]
+        gone.sort(key=lambda node: node.ended_s)
+        first = self.expiring
+        if first is None and gone and not (starting and not self.cluster.control.paused):
+            first = gone[0].id
+        kept = {node.id for node in gone} - {first}
+        if not self.cluster.release.kraft and not self._healing:
+            kept.update(node.id for node in brokers if self.observer.is_back_early(node))
+        self.cluster.proxies.kept = frozenset(kept)
+
+    def _hears_control(self, node: Node) -> bool:
+        """Whether a node can start: for that it needs the control plane."""
+        proxies, control = self.cluster.proxies, self.cluster.control
+        links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
+        return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
+
+    def _tick_story(self, group: list[Shown]) -> None:
+        """Steps of one look have no order: a line may be met by any of them."""
+        progress = True
+        while progress:
+            progress = False
+            for step in group:
+                before = sum(at_us is not None for _, at_us in self.story.met)
+                self.story.observe(step)
+                if sum(at_us is not None for _, at_us in self.story.met) > before:
+                    group.remove(step)
+                    progress = True
+                    break
+
+    def _ended(self, group: list[Shown]) -> None:
+        for step in group:
+            kind, broker = step["step"], step.get("broker", 0)
+            if kind in ("halt", "exit"):
+                self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
+                self._ended_by_itself(broker)
+            elif kind == "shutdown" and broker in self._awaiting_end:
+                self._awaiting_end.pop(broker)()
+            elif kind == "registered" and self._scripted is not None:
+                self._scripted.tell(broker)
+            elif kind == "session-end":
+                if self._scripted is not None:
+                    self._scripted.gone(broker)
+                if broker in self._refused:
+                    self._try_again(broker, self._refused.pop(broker))
+
+    def _ended_by_itself(self, broker: int) -> None:
+        """It is started again after a while. With ZooKeeper, while its old session is open, it would only be refused
+        again: those tries are left out, as `sim.hosts.supervisor` does.
+        """
+        refused = self.observer.has_recovered(self.cluster.node(broker)) and broker in self.observer.in_session
+        if refused and not self.cluster.release.kraft and not self._healing:
+            self._refused[broker] = self.cluster.time_s
+        else:
+            self._try_again(broker, self.cluster.time_s)
+
+    def _try_again(self, broker: int, ended_s: float) -> None:
+        """Start a broker at the next of the times at which that would be tried."""
+        every_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
+        tries = max(1, math.ceil((self.cluster.time_s - ended_s) / every_s))
+        self._timers.append((ended_s + tries * every_s, lambda: self.start(broker)))
+
+    def wait_for(self, fits: Callable[[Shown], bool], seconds: float) -> bool:
+        """Look until a step fits; False if none did in time."""
+        return self._wait(lambda group: any(fits(step) for step in group), seconds)
+
+    def _wait(self, over: Callable[[list[Shown]], bool], seconds: float) -> bool:
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            if over(self.look()):
+                return True
+            time.sleep(_LOOK_S)
+        return over(self.look())
+
+    # What actions need.
+
+    def note(self, step: str, **fields: Any) -> None:
+        """Something that the script does happens."""
+        self.observer.tell(step, **fields)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Do something after a while of the scenario's time."""
+        self._timers.append((self.cluster.time_s + seconds, work))
+
+    def when_down(self, broker: int, work: Callable[[], None]) -> None:
+        """Do something when a broker that was asked to stop has ended."""
+        self._awaiting_end[broker] = work
+
+    def start(self, broker: int) -> None:
+        """Start a broker."""
+        node = self.cluster.node(broker)
+        if not node.alive:
+            if self._scripted is not None:
+                self._scripted.end_session(broker)
+            self.cluster.proxies.silence(broker, ())
+            self.cluster.start(node)
+            self.note("start", broker=broker)
+
+    def heal(self, links: list[tuple[int, int]]) -> None:
+        """Heal links."""
+        for source, target in links:
+            self.cluster.proxies.heal(source, target)
+            self.note("heal", source=source, target=target)
+        if self._scripted is not None:
+            self._scripted.tell_again()
+
+    def decide(self, leader: int, isr: list[int]) -> None:
+        """Let the script choose leader and ISR."""
+        self._scripted.decide(leader, tuple(isr))
+
+    def zookeeper(self) -> Any:
+        """A client of ZooKeeper's."""
+        from reports.brokers.confirm.scripted_control import client
+
+        return client(self.cluster.control.port)
+
+    def elect_preferred_by_znode(self) -> None:
+        """Ask for a preferred election as releases before 2.2 are asked."""
+        text = f'{{"version":1,"partitions":[{{"topic":"{TOPIC}","partition":0}}]}}'
+        self.zookeeper().create("/admin/preferred_replica_election", text.encode())
+
+    # The run.
+
+    def act(self, milestones: Sequence[Milestone], end: Milestone) -> Acted:
+        """Perform everything.
+
+        Args:
+            milestones: how far the simulation had come before each line of the script.
+            end: and when it was over.
+
+        Raises:
+            NotBroughtError: see there.
+        """
+        begin_s = time.monotonic()
+        self._boot()
+        booted_s = time.monotonic()
+        self._play(milestones)
+        self._wait(lambda _: changes_of(self.cluster.history.states) >= len(end.changes), _CHANGES_S)
+        self._wait(lambda _: False, _QUIET_S)
+        self._after_script()
+        played_s = time.monotonic()
+        self._converge()
+        end_s = time.monotonic()
+        self.acted.seconds = {
+            "start": booted_s - begin_s,
+            "script": played_s - booted_s,
+            "convergence": end_s - played_s,
+        }
+        return self.acted
+
+    def _boot(self) -> None:
+        cluster = self.cluster
+        cluster.prepare()
+        cluster.start(cluster.control)
+        brokers = sorted(cluster.brokers, key=lambda broker: broker != self.scenario.first)
+        if cluster.release.kraft:
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+        else:
+            self._boot_zookeeper(brokers)
+        up = "unfenced" if cluster.release.kraft else "registered"
+        missing = set(brokers)
+
+        def all_up(group: list[Shown]) -> bool:
+            for step in self._seen:
+                if step["step"] == up:
+                    missing.discard(step["broker"])
+            self._alive(group)
+            return not missing
+
+        if not self._wait(all_up, _BOOT_S):
+            raise NotBroughtError(f"brokers {sorted(missing)} did not come up in {_BOOT_S:g} s")
+        self._make_partition()
+        self.clients.begin()
+
+    def _boot_zookeeper(self, brokers: list[int]) -> None:
+        cluster = self.cluster
+        from reports.brokers.confirm.scripted_control import ScriptedControl, wait_for_zookeeper
+
+        wait_for_zookeeper(cluster.control.port, _BOOT_S)
+        if self.scenario.control == "scripted":
+            self._scripted = ScriptedControl(cluster, TOPIC, self._replicas)
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+            return
+        first, *others = brokers
+        cluster.start(cluster.brokers[first])
+        for broker in others:
+            # Together with the first one, but for what decides who becomes controller.
+            cluster.brokers[broker].stopped = True
+        self._wait(lambda group: any(step["step"] == "controller" for step in group), _BOOT_S)
+        for broker in others:
+            cluster.start(cluster.brokers[broker])
+
+    def _make_partition(self) -> None:
+        if self._scripted is not None:
+            return
+        try:
+            self.administrator.create_topic(self._replicas, int(getattr(self.cluster.history, "controller", 0)))
+        except TimeoutError as error:
+            raise NotBroughtError(str(error)) from None
+        if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
+            raise NotBroughtError("the partition was not made")
+
+    def _alive(self, group: list[Shown]) -> None:
+        for step in group:
+            if step["step"] in ("halt", "exit"):
+                log = self.cluster.node(step["broker"]).output
+                raise NotBroughtError(f"broker {step['broker']} ended while it started: {last_lines(log)}")
+        if not self.cluster.control.alive:
+            raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
+
+    def _play(self, milestones: Sequence[Milestone]) -> None:
+        lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
+        begun = False
+        for number, (line, milestone) in enumerate(zip(lines, milestones, strict=True), start=1):
+            if line.when is not None and not self._has_happened(line.when):
+                pattern = in_order(line.when)
+                fits = self._fits(pattern)
+                if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
+                    if self._did_otherwise(milestone):
+                        return
+                    raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
+            if line.after_us:
+                self._pass(self.cluster.paced_ms(line.after_us // 1000) / 1000)
+            self._reach(number, milestone)
+            # In the simulation what waits for nothing comes before there is a partition, here when its brokers may
+            # have said what the next line waits for.
+            begun = begun or line.when is not None or line.after_us > 0
+            since = list(self._seen)
+            if begun:
+                self._seen.clear()
+            said = " ".join(f"{key}={value}" for key, value in line.params.items())
+            self._note(f"{number}/{len(lines)} {line.do} {said}")
+            try:
+                ACTIONS[line.do](self, line.params)
+            except TimeoutError as error:
+                raise NotBroughtError(f"line {number} of the script, do = {line.do!r}: {error}") from None
+            self._note_unlike(number, line.do, milestone, since)
+
+    def _fits(self, pattern: Pattern) -> Callable[[Shown], bool]:
+        return lambda step: matches(pattern, step, self.batches)
+
+    def _has_happened(self, pattern: Pattern) -> bool:
+        self.look()
+        wanted = in_order(pattern)
+        return any(matches(wanted, step, self.batches) for step in self._seen)
+
+    def _pass(self, seconds: float) -> None:
+        """Let time of the scenario pass."""
+        end_s = self.cluster.time_s + seconds
+        self._wait(lambda _: self.cluster.time_s >= end_s, seconds + _BOOT_S)
+
+    def _reach(self, number: int, milestone: Milestone) -> None:
+        """Wait until as much has happened as in the simulation. If brokers have done something else instead, nothing
+        more is waited for: the comparison will tell.
+
+        Raises:
+            NotBroughtError: they have done less, and nothing else.
+        """
+        # Without a look: what waits until a step was seen and acted on goes on at the second one.
+        if self._otherwise or not self._missing(milestone):
+            return
+        self._behind = True
+        reached = self._wait(lambda _: not self._missing(milestone), _REACH_S)
+        self._behind = False
+        if not reached and not self._did_otherwise(milestone):
+            missing = "; ".join(self._missing(milestone))
+            raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
+
+    def _missing(self, milestone: Milestone) -> list[str]:
+        """What the simulation had come to, and brokers have not."""
+        found = []
+        changes, lines = changes_of(self.cluster.history.states), self._lines_told
+        if changes < len(milestone.changes):
+            wanted = milestone.changes[changes].said()
+            found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
+        if lines < milestone.told:
+            found.append(f"story: {self.story.met[lines][0]!r} has not come")
+        for broker, least in milestone.disks.items():
+            disk = self.cluster.disk(broker)
+            if disk.leo < least.leo and not _was_deleted(self.observer.steps, broker):
+                found.append(f"the log of broker {broker} ends at {disk.leo}, not {least.leo}")
+            if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
+                found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
+        return found
+
+    @property
+    def _lines_told(self) -> int:
+        """How many lines of the story have come true."""
+        return sum(at_us is not None for _, at_us in self.story.met)
+
+    def _did_otherwise(self, milestone: Milestone) -> bool:
+        """Whether brokers decided something else than the simulation. From then on nothing is waited for, and what is
+        missing does not mean that the story was not brought about.
+        """
+        steps, lines = self.observer.steps, self._lines_told
+        since_us = self.story.met[lines - 1][1] if lines else 0
+        following = self.story.patterns[lines] if lines < len(self.story.patterns) else None
+        late = [step for step in steps if step["t"] > (since_us or 0)]
+        shrunk = {
+            broker
+            for broker, wanted in milestone.disks.items()
+            if self.cluster.disk(broker).leo < wanted.leo and _was_truncated(steps, broker)
+        }
+        self._otherwise = (
+            self._otherwise
+            or departs(milestone.changes, self.cluster.history.states)
+            or bool(shrunk)
+            or (following is not None and any(self._is_other(following, step) for step in late))
+        )
+        return self._otherwise
+
+    def _is_other(self, pattern: Pattern, step: Shown) -> bool:
+        """Whether a step is what a line of the story tells of, with another outcome."""
+        same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
+        return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
+
+    def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
+        """Note in what a line found disks otherwise than in the simulation, by when they were written: what follows may
+        differ because of that.
+
+        Args:
+            number: of the line.
+            do: what it did.
+            milestone: what the simulation had come to.
+            since: what had happened since the line before.
+        """
+        if self._otherwise or do not in FAULTS:
+            return
+        unlike = self.acted.unlike
+        for broker, wanted in milestone.left.items():
+            disk = self.cluster.disk(broker)
+            early = any(_appends(step, broker) and step["last"] >= wanted.leo for step in since)
+            if disk.leo > wanted.leo and early:
+                unlike.append(
+                    f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
+                )
+            hw_decides = broker in milestone.ended and self.cluster.release.truncates_to_hw
+            if hw_decides and disk.hw != wanted.hw:
+                unlike.append(
+                    f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
+                )
+
+    def _after_script(self) -> None:
+        acted = self.acted
+        acted.steps = self.observer.steps
+        acted.script_end = len(self.observer.steps)
+        acted.states = list(self.cluster.history.states)
+        acted.after_script = self._disks()
+        acted.shown = list(self.clients.shown)
+        acted.end_offsets = list(self.clients.end_offsets)
+
+    def _disks(self, *, end: bool = False) -> dict[int, ReplicaFiles]:
+        return {
+            number: ReplicaFiles(
+                files.read_log(node.log_folder),
+                files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
+                self.cluster.hw_file(number),
+                node.alive if end else self.observer.is_settled(node),
+            )
+            for number, node in self.cluster.brokers.items()
+            if number in self._replicas or node.log_folder.is_dir()
+        }
+
+    def _converge(self) -> None:
+        """Heal everything, and let the cluster become whole, as the simulation does."""
+        cluster = self.cluster
+        self._healing = True
+        if self._scripted is not None:
+            self._scripted.release()
+            self._scripted = None
+        self._timers.clear()
+        self._refused.clear()
+        for node in (cluster.control, *cluster.brokers.values()):
+            cluster.pause(node.id, paused=False)
+        for source, target in cluster.proxies.links():
+            cluster.proxies.heal(source, target)
+        for broker in cluster.brokers:
+            cluster.proxies.silence(broker, ())
+        if not cluster.control.alive:
+            cluster.start(cluster.control)
+        for node in cluster.brokers.values():
+            self.start(node.id)
+        self.clients.resume()
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+        if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
+            self._validate()
+        acted = self.acted
+        acted.final = self._disks(end=True)
+        acted.leader = cluster.leader
+        acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
+        acted.shown_until_end = list(self.clients.shown)
+        acted.batches = dict(self.batches)
+        times = iter(self.story.met)
+        acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]
+
+    def _is_whole(self) -> bool:
+        states = self.cluster.history.states
+        up = all(self.observer.is_up(node) for node in self.cluster.brokers.values())
+        return up and bool(states) and set(states[-1].isr) == set(states[-1].replicas) and states[-1].leader > 0
+
+    def _validate(self) -> None:
+        send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
+        self.clients.produce(send)
+        self._wait(lambda _: send.offset is not None, _LEADERLESS_S)
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+
+        def everywhere(_: list[Shown]) -> bool:
+            isr = self.cluster.history.states[-1].isr
+            return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
+
+        self._wait(everywhere, _LEADERLESS_S)
+
+        def committed(_: list[Shown]) -> bool:
+            disks = [self.cluster.disk(broker) for broker in self.cluster.history.states[-1].isr]
+            return all(disk.hw == disk.leo for disk in disks)
+
+        # The HW files tell how far logs must be equal.
+        self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
+
+
+def _appends(step: Shown, broker: int) -> bool:
+    return bool(step["step"] == "append" and step["broker"] == broker)
+
+
+def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether a broker's log was deleted and has got nothing since, as when its replica is removed."""
+    kinds = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
+    return next((kind == "deleted" for kind in kinds if kind in ("append", "deleted")), False)
+
+
+def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether the last that happened to a broker's log is a truncation that removed something."""
+    end: int | None = None
+    lost = ("deleted", *ENDS[1:])
+    for step in reversed(steps):
+        if step.get("broker") != broker or step["step"] not in ("append", "truncate", *lost):
+            continue
+        if end is None and step["step"] == "truncate":
+            end = step["offset"]
+        elif end is None or step["step"] in lost:
+            return False
+        elif step["step"] == "append" and int(step["last"]) >= end:
+            return True
+    return False
+
+
+def changes_of(states: Sequence[State]) -> int:
+    """How many states a partition has gone through since it had a leader, as `comparing.simulated_changes` counts."""
+    told = [(max(one.leader, 0), one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in states]
+    start = next((place for place, one in enumerate(told) if one[0]), len(told))
+    return sum(place == start or told[place - 1] != told[place] for place in range(start, len(told)))
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk. What is deleted while this looks, as the logs of removed replicas are, counts for nothing."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += (Path(place) / name).stat().st_blocks * 512
+    return size

@@ -1,0 +1,232 @@
+"""What scripts may do, on real brokers: one function for each action that has a counterpart there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.kind import node_of
+from reports.brokers.confirm.clients import Send
+from reports.brokers.confirm.observer import SEEN
+from reports.brokers.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from sim.hosts.settings import acks_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from reports.brokers.confirm.acting import Actor
+    from reports.brokers.confirm.release import Release
+    from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+
+_SESSION_S: Final = 20.0
+_ELECT_LEADERS: Final = (2, 4)
+_REASSIGN: Final = (2, 4)
+_ADMIN: Final = (0, 11)
+_IDEMPOTENT: Final = (1, 0)
+
+Params = "Mapping[str, Any]"
+
+
+def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
+    records = params.get("records", 1)
+    acks = acks_number(str(params["acks"] if "acks" in params else actor.config["acks"]))
+    actor.batches[params["batch"]] = actor.next_id
+    actor.clients.produce(Send(params["batch"], actor.next_id, records, acks))
+    actor.next_id += records
+
+
+def _ends(params: Mapping[str, Any]) -> list[tuple[int, int]]:
+    source, target = node_of(params["from"]), node_of(params["to"])
+    return [(source, target), (target, source)] if params.get("both_ways", True) else [(source, target)]
+
+
+def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], None]) -> None:
+    if params.get("for_ms"):
+        actor.later(actor.cluster.paced_ms(params["for_ms"]) / 1000, undo)
+
+
+def _cut(actor: Actor, params: Mapping[str, Any]) -> None:
+    for source, target in _ends(params):
+        actor.cluster.proxies.cut(source, target)
+        actor.note("cut", source=source, target=target)
+    _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+
+
+def _slow(actor: Actor, params: Mapping[str, Any]) -> None:
+    for source, target in _ends(params):
+        actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
+        actor.note("slow", source=source, target=target)
+    _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+
+
+def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
+    ends = {node_of(params[end]) for end in ("from", "to") if end in params}
+    links = [link for link in actor.cluster.proxies.links() if ends <= set(link)]
+    actor.heal(links)
+
+
+def _kill(actor: Actor, params: Mapping[str, Any]) -> None:
+    actor.cluster.kill([params["broker"]])
+    actor.note("kill", broker=params["broker"])
+    _restart(actor, params, [params["broker"]])
+
+
+def _restart(actor: Actor, params: Mapping[str, Any], brokers: Iterable[int]) -> None:
+    if params.get("restart_ms") is not None:
+        for broker in brokers:
+            actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, lambda broker=broker: actor.start(broker))  # type: ignore[misc]
+
+
+def _power_loss(actor: Actor, params: Mapping[str, Any]) -> None:
+    actor.cluster.lose_power(params["brokers"])
+    for broker in params["brokers"]:
+        actor.note("power-loss", broker=broker)
+    _restart(actor, params, params["brokers"])
+
+
+def _disk_replaced(actor: Actor, params: Mapping[str, Any]) -> None:
+    actor.cluster.replace_disk(params["broker"])
+    actor.note("disk-replaced", broker=params["broker"])
+    _restart(actor, params, [params["broker"]])
+
+
+def _corrupt_tail(actor: Actor, params: Mapping[str, Any]) -> None:
+    actor.cluster.corrupt_tail(params["broker"], params.get("batches", 1))
+    actor.note("corrupt-tail", broker=params["broker"])
+    _restart(actor, params, [params["broker"]])
+
+
+def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker = params["broker"]
+    actor.cluster.stop(broker)
+    if params.get("restart_ms") is not None:
+        delay_s = actor.cluster.paced_ms(params["restart_ms"]) / 1000
+        actor.when_down(broker, lambda: actor.later(delay_s, lambda: actor.start(broker)))
+
+
+def _pause(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = node_of(params["node"])
+    actor.cluster.pause(node, paused=True)
+    actor.note("pause", broker=node)
+    _for_a_while(actor, params, lambda: _resume(actor, params))
+
+
+def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = node_of(params["node"])
+    actor.cluster.pause(node, paused=False)
+    actor.note("resume", broker=node)
+
+
+def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
+    """The broker is not heard of until its session is over, and then hears of it."""
+    broker = params["broker"]
+    _silence(actor, broker)
+    actor.expiring = broker
+    actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
+    actor.expiring = None
+    actor.cluster.proxies.silence(broker, ())
+
+
+def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker = params["broker"]
+    _silence(actor, broker)
+    # A zombie has no session from the first.
+    actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
+    _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
+
+
+def _silence(actor: Actor, broker: int) -> None:
+    actor.cluster.proxies.silence(broker, [HEARTBEAT if actor.cluster.release.kraft else EVERYTHING])
+
+
+def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
+    if actor.cluster.release.kraft:
+        actor.cluster.kill([CONTROL])
+        actor.cluster.start(actor.cluster.control)
+    else:
+        actor.zookeeper().delete("/controller")
+
+
+def _set_config(actor: Actor, params: Mapping[str, Any]) -> None:
+    actor.administrator.set_config(params["config"])
+
+
+def _min_isr_change(actor: Actor, params: Mapping[str, Any]) -> None:
+    before = actor.config["min.insync.replicas"]
+    actor.administrator.set_config({"min.insync.replicas": params["value"]})
+    _for_a_while(actor, params, lambda: actor.administrator.set_config({"min.insync.replicas": before}))
+
+
+def _preferred_election(actor: Actor, _: Mapping[str, Any]) -> None:
+    if actor.cluster.release.number >= _ELECT_LEADERS:
+        actor.administrator.elect(0)
+    else:
+        actor.elect_preferred_by_znode()
+
+
+ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
+    "produce": _produce,
+    "wait": lambda _actor, _params: None,
+    "start": lambda actor, params: actor.start(params["broker"]),
+    "kill": _kill,
+    "power-loss": _power_loss,
+    "disk-replaced": _disk_replaced,
+    "corrupt-tail": _corrupt_tail,
+    "controlled-restart": _controlled_restart,
+    "pause": _pause,
+    "resume": _resume,
+    "cut": _cut,
+    "slow": _slow,
+    "heal": _heal,
+    "session-expiry": _session_expiry,
+    "zombie": _zombie,
+    "controller-failover": _controller_failover,
+    "set-config": _set_config,
+    "min-isr-change": _min_isr_change,
+    "preferred-election": _preferred_election,
+    "admin-election": lambda actor, _params: actor.administrator.elect(1),
+    "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
+    "reassignment-cancel": lambda actor, _params: actor.administrator.reassign(None),
+    "delete-records": lambda actor, params: actor.administrator.delete_records(params["offset"]),
+    "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
+    "pause-consumer": lambda actor, _params: actor.clients.pause(),
+    "resume-consumer": lambda actor, _params: actor.clients.resume(),
+    "elect": lambda actor, params: actor.decide(params["broker"], params["isr"]),
+    "isr": lambda actor, params: actor.decide(actor.cluster.leader, params["isr"]),
+}
+"""Value of ``do`` -> what it is on real brokers."""
+
+SINCE: Final = {
+    "reassignment": _REASSIGN,
+    "reassignment-cancel": _REASSIGN,
+    "set-config": _ADMIN,
+    "min-isr-change": _ADMIN,
+    "delete-records": _ADMIN,
+}
+"""Actions that releases older than this have no request for."""
+
+
+def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -> list[str]:
+    """What of a script has no counterpart on brokers of a release, one sentence each."""
+    found = []
+    if scenario.control == "scripted" and release.kraft:
+        found.append(f"control = scripted has no counterpart in {release.name}: only ZooKeeper's releases take it")
+    if scenario.config.get("enable.idempotence") and release.number < _IDEMPOTENT:
+        found.append(f"enable.idempotence has no counterpart in {release.name}: it takes brokers from 1.0 on")
+    if scenario.broker_modes:
+        found.append("brokers of several releases in one cluster have no counterpart")
+    for line in lines:
+        if line.do not in ACTIONS:
+            found.append(f"do = {line.do!r} has no counterpart")
+        elif release.number < SINCE.get(line.do, ()):
+            since = ".".join(map(str, SINCE[line.do]))
+            found.append(f"do = {line.do!r} has no counterpart in {release.name}: brokers take it from {since} on")
+        elif line.do == "admin-election" and line.params.get("election") != "unclean":
+            found.append(f"do = 'admin-election' has no counterpart for election = {line.params.get('election')!r}")
+        if line.when is not None and line.when.step not in SEEN:
+            found.append(f"when.step = {line.when.step!r} cannot be seen on real brokers")
+    return list(dict.fromkeys(found))
+
+
+def unseen(lines: Iterable[StoryLine]) -> list[str]:
+    """Steps of a story that cannot be seen on real brokers."""
+    return sorted({line.pattern.step for line in lines} - SEEN)

@@ -1,0 +1,413 @@
+"""A producer and a consumer of the partition, and an administrator."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm import files, wire
+from reports.brokers.confirm.cluster import TOPIC
+from sim.config import integer
+from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reports.brokers.confirm.cluster import Cluster
+    from reports.brokers.confirm.observer import Observer
+    from sim.config import Value
+    from sim.protocol.batch import Sequence
+    from sim.protocol.rules import Rules
+
+CONSUMER: Final = 1002
+_FETCH_BYTES: Final = 1 << 20
+_RETRY_S: Final = 0.1
+_ANSWER_S: Final = 6.0
+_OUT_OF_RANGE: Final = 1
+_GZIP: Final = 1
+_ADMIN_S: Final = 15.0
+_SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
+"""Error codes that an idempotent producer takes as said of its sequences."""
+_ELECTION_MS: Final = 1_000
+"""A broker that misses the news of the new leader answers when this is over (seen with 2.6.0). Followers' fetches wait
+meanwhile, so it is less than `proxy.UNSEEN_S`.
+"""
+
+
+@dataclass(slots=True)
+class Send:
+    """A batch that the script sends.
+
+    Attributes:
+        name: as the script calls it.
+        first_id: number of its first record.
+        count: how many it has.
+        acks: -1, 0 or 1.
+        offset: where it was acknowledged; None: not yet.
+        by: who acknowledged it.
+        sequence: what an idempotent producer gave it.
+        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`; so for `is_retry`.
+    """
+
+    name: str
+    first_id: int
+    count: int
+    acks: int
+    offset: int | None = None
+    by: int = 0
+    sequence: Sequence = NO_SEQUENCE
+    rewritten: bool = False
+    is_retry: bool = False
+
+
+class Clients:
+    """Producer and consumer.
+
+    Args:
+        cluster: whose partition it is.
+        observer: is told what they hear.
+        config: the scenario's settings.
+        rules: what an idempotent producer makes of an answer.
+    """
+
+    def __init__(self, cluster: Cluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
+        self._cluster = cluster
+        self._observer = observer
+        self._config = config
+        self._rules = rules
+        self._sequences: ProducerSequences | None = None
+        self._closed = threading.Event()
+        self._reading = threading.Event()
+        self._leader = 0
+        self._turn = threading.Lock()
+        self.sends: list[Send] = []
+        self.shown: list[tuple[int, int]] = []
+        self.end_offsets: list[int] = []
+        self._old = cluster.release.number < (1,)
+        self._consumer = threading.Thread(target=self._consume, daemon=True, name="consumer")
+
+    def begin(self) -> None:
+        """Let the consumer read."""
+        self._reading.set()
+        self._consumer.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self._closed.set()
+        self._reading.set()
+
+    # Producer.
+
+    def produce(self, send: Send) -> None:
+        """Send a batch, again and again until it is acknowledged or given up."""
+        self.sends.append(send)
+        threading.Thread(target=self._produce, args=(send,), daemon=True, name=f"produce-{send.name}").start()
+
+    def _produce(self, send: Send) -> None:
+        deadline_s = time.monotonic() + self._cluster.paced_ms(integer(self._config, "delivery.timeout.ms")) / 1000
+        while time.monotonic() < deadline_s and not self._closed.is_set():
+            leader = self._leader or self._cluster.leader
+            if leader:
+                self._leader = leader
+                with self._turn:
+                    if self._is_over(send, leader):
+                        return
+            self._closed.wait(_RETRY_S)
+        if self._sequences is not None and send.sequence != NO_SEQUENCE:
+            with self._turn:
+                self._sequences.expired(send)
+
+    def _is_over(self, send: Send, leader: int) -> bool:
+        """Send a batch to a leader, if its sequence is next; whether it is not to be sent again."""
+        sequences = None
+        try:
+            if self._config["enable.idempotence"]:
+                sequences = self._sequences = self._sequences or ProducerSequences(
+                    self._rules, self._new_producer_id, lambda _id, _epoch: None
+                )
+                sequences.resolve()
+                if sequences.is_dead:
+                    return True
+                if not sequences.may_send(send):
+                    return False
+                if send.acks:
+                    sequences.assign(send)
+            told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
+        except wire.RETRIABLE as failure:
+            self._refused(send, str(failure))
+            return False
+        if told is None:
+            return True  # Nobody answers to acks=0.
+        answer = told.responses[0].partition_responses[0]
+        if answer.error_code:
+            self._refused(send, f"error {answer.error_code}")
+            if sequences is None:
+                return False
+            error = _SEQUENCE_ERRORS.get(answer.error_code, "")
+            if sequences.may_retry(send, error, answer.log_start_offset):
+                return False
+            sequences.failed(send, error)
+            return True
+        send.offset, send.by = answer.base_offset, leader
+        if sequences is not None:
+            sequences.completed(send, answer.base_offset)
+        fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
+        self._observer.tell("ack", **fields, acks=send.acks)
+        return True
+
+    def _refused(self, send: Send, problem: str) -> None:
+        send.is_retry = True
+        self._observer.tell("refused", record=send.first_id, by=self._leader, problem=problem)
+        self._leader = 0
+
+    def _new_producer_id(self) -> int:
+        """A producer id that no other producer has; its epoch is 0.
+
+        Raises:
+            OSError: the broker does not give one now.
+        """
+        from kafka.protocol.producer import InitProducerIdRequest
+
+        request = InitProducerIdRequest(version=0, transactional_id=None, transaction_timeout_ms=60_000)
+        told = wire.ask(self._cluster.node(self._leader).client_port, request, _ANSWER_S)
+        if told.error_code:
+            raise OSError(f"error {told.error_code}")
+        return int(told.producer_id)
+
+    def _request(self, send: Send) -> Any:
+        from kafka.protocol.producer import ProduceRequest
+        from kafka.record import MemoryRecordsBuilder
+
+        # Without batches in the format, compressed records are what is appended as a whole.
+        whole = _GZIP if self._old and send.count > 1 else 0
+        producer_id, producer_epoch, base_sequence = send.sequence
+        builder = MemoryRecordsBuilder(
+            magic=1 if self._old else 2,
+            compression_type=whole,
+            batch_size=1 << 20,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
+        size = min(64, integer(self._config, "sim.record.bytes"))
+        for record in range(send.first_id, send.first_id + send.count):
+            builder.append(
+                timestamp=_NOW_MS, key=files.key_of(send.name), value=files.value_of(record, size), headers=[]
+            )
+        builder.close()
+        topic = ProduceRequest.TopicProduceData
+        partition = topic.PartitionProduceData(index=0, records=bytes(builder.buffer()))
+        return ProduceRequest(
+            version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
+            transactional_id=None,
+            acks=send.acks,
+            timeout_ms=int(_ANSWER_S * 1000) - 1000,
+            topic_data=[topic(name=TOPIC, partition_data=[partition])],
+        )
+
+    # Consumer.
+
+    def pause(self) -> None:
+        """Let the consumer stop fetching."""
+        self._reading.clear()
+
+    def resume(self) -> None:
+        """Let it fetch again."""
+        self._reading.set()
+
+    def _consume(self) -> None:
+        position, leader, connection = 0, 0, None
+        while not self._closed.is_set():
+            self._reading.wait()
+            try:
+                if connection is None:
+                    leader = self._cluster.leader
+                    if not leader:
+                        self._closed.wait(_RETRY_S)
+                        continue
+                    connection = wire.Connection(self._cluster.node(leader).client_port, 3.0, "highwater-consumer")
+                answer = connection.ask(self._fetch(position)).responses[0].partitions[0]
+                if not self._reading.is_set():
+                    continue
+                if answer.error_code == _OUT_OF_RANGE:
+                    position = self.end_offset(leader) if self._config["auto.offset.reset"] == "latest" else 0
+                elif answer.error_code:
+                    connection.close()
+                    connection = None
+                    self._closed.wait(_RETRY_S)
+                else:
+                    self._observer.tell("leader-hw", broker=leader, offset=answer.high_watermark)
+                    position = self._show(bytes(answer.records or b""), position)
+            except wire.RETRIABLE:
+                if connection is not None:
+                    connection.close()
+                connection = None
+                self._closed.wait(_RETRY_S)
+
+    def _show(self, data: bytes, position: int) -> int:
+        for batch in files.batches_in(data):
+            if batch.last_offset < position:
+                continue
+            first = max(position, batch.base_offset)
+            self.shown += [
+                (offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)
+            ]
+            position = batch.last_offset + 1
+            self._observer.tell("read", offset=first, last=batch.last_offset, record=batch.first_id)
+        return position
+
+    def _fetch(self, position: int) -> Any:
+        from kafka.protocol.consumer import FetchRequest
+
+        version = 3 if self._old else 4
+        topic = FetchRequest.FetchTopic
+        partition = topic.FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
+        return FetchRequest(
+            version=version,
+            replica_id=-1,
+            max_wait_ms=100,
+            min_bytes=1,
+            max_bytes=_FETCH_BYTES,
+            isolation_level=0,
+            topics=[topic(topic=TOPIC, partitions=[partition])],
+        )
+
+    def ask_end_offset(self) -> None:
+        """Let the consumer ask for the end offset, and tell what it is told."""
+
+        def ask() -> None:
+            while not self._closed.is_set():
+                if leader := self._cluster.leader:
+                    try:
+                        offset = self.end_offset(leader)
+                    except wire.RETRIABLE:
+                        offset = -1
+                    if offset >= 0:
+                        self.end_offsets.append(offset)
+                        self._observer.tell("end-offset", offset=offset)
+                        return
+                self._closed.wait(_RETRY_S)
+
+        threading.Thread(target=ask, daemon=True, name="end-offset").start()
+
+    def end_offset(self, leader: int) -> int:
+        """What a leader says is the end offset; -1 if it says none."""
+        from kafka.protocol.consumer import ListOffsetsRequest
+
+        topic = ListOffsetsRequest.ListOffsetsTopic
+        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        request = ListOffsetsRequest(version=1, replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])])
+        told = wire.ask(self._cluster.node(leader).client_port, request, _ANSWER_S).topics[0].partitions[0]
+        return int(told.offset) if told.error_code == 0 else -1
+
+
+_NOW_MS: Final = int(time.time() * 1000)
+
+
+class Administrator:
+    """Asks for what an operator asks for, of whichever broker answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def ask(self, request: Any, *, first: int = 0) -> Any:
+        """Send a request to a broker that runs, to `first` before others.
+
+        Raises:
+            TimeoutError: nobody answered.
+        """
+        deadline_s = time.monotonic() + _ADMIN_S
+        while time.monotonic() < deadline_s:
+            for node in sorted(self._cluster.brokers.values(), key=lambda one: one.id != first):
+                if node.alive and not node.paused:
+                    try:
+                        return wire.ask(node.client_port, request, _ANSWER_S)
+                    except wire.RETRIABLE:
+                        continue
+            time.sleep(_RETRY_S)
+        raise TimeoutError(f"no broker answered {type(request).__name__}")
+
+    def create_topic(self, replicas: Iterable[int], controller: int) -> None:
+        """Create the partition with its replicas.
+
+        Raises:
+            TimeoutError: the cluster refused.
+        """
+        from kafka.protocol.admin import CreateTopicsRequest
+
+        topic = CreateTopicsRequest.CreatableTopic
+        assignment = topic.CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))
+        request = CreateTopicsRequest(
+            version=0 if not self._cluster.release.kraft else 2,
+            topics=[topic(name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=[])],
+            timeout_ms=10_000,
+            validate_only=False,
+        )
+        deadline_s = time.monotonic() + _ADMIN_S
+        while True:
+            told = self.ask(request, first=controller).topics[0]
+            if told.error_code in (0, 36):
+                return
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"the topic is not made: error {told.error_code}")
+            time.sleep(_RETRY_S)
+
+    def set_config(self, values: Mapping[str, Value]) -> None:
+        """Change settings of the topic."""
+        from kafka.protocol.admin import AlterConfigsRequest
+
+        resource = AlterConfigsRequest.AlterConfigsResource
+        configs = [resource.AlterableConfig(name=key, value=str(value).lower()) for key, value in values.items()]
+        self._check(
+            AlterConfigsRequest(
+                version=0,
+                resources=[resource(resource_type=2, resource_name=TOPIC, configs=configs)],
+                validate_only=False,
+            )
+        )
+
+    def elect(self, kind: int) -> None:
+        """Ask for an election: 0 preferred, 1 unclean."""
+        from kafka.protocol.admin import ElectLeadersRequest
+
+        topic = ElectLeadersRequest.TopicPartitions(topic=TOPIC, partitions=[0])
+        self.ask(
+            ElectLeadersRequest(version=1, election_type=kind, topic_partitions=[topic], timeout_ms=_ELECTION_MS),
+            first=self._first(),
+        )
+
+    def reassign(self, replicas: Iterable[int] | None) -> None:
+        """Give the partition other replicas; None takes the present change back."""
+        from kafka.protocol.admin import AlterPartitionReassignmentsRequest
+
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+        wanted = list(replicas) if replicas is not None else None
+        partition = topic.ReassignablePartition(partition_index=0, replicas=wanted)
+        self.ask(
+            AlterPartitionReassignmentsRequest(
+                version=0, timeout_ms=5_000, topics=[topic(name=TOPIC, partitions=[partition])]
+            ),
+            first=self._first(),
+        )
+
+    def delete_records(self, offset: int) -> None:
+        """Move the log start."""
+        from kafka.protocol.admin import DeleteRecordsRequest
+
+        topic = DeleteRecordsRequest.DeleteRecordsTopic
+        partition = topic.DeleteRecordsPartition(partition_index=0, offset=offset)
+        request = DeleteRecordsRequest(version=0, topics=[topic(name=TOPIC, partitions=[partition])], timeout_ms=5_000)
+        self.ask(request, first=self._cluster.leader)
+
+    def _first(self) -> int:
+        return int(getattr(self._cluster.history, "controller", 0))
+
+    def _check(self, request: Any) -> None:
+        told = self.ask(request, first=self._first())
+        for answer in told.responses:
+            if answer.error_code:
+                raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")

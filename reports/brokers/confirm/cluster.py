@@ -1,0 +1,519 @@
+"""A cluster of real brokers on loopback, with its control plane, its links and its disks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm import files, processes
+from reports.brokers.confirm.files import Disk
+from reports.brokers.confirm.history import MetadataHistory, ZooKeeperHistory
+from reports.brokers.confirm.proxy import CONTROL, Proxies
+from scenarios.sweep.java import cache_folder, put
+from sim.config import NEVER, Value, integer
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterable, Mapping
+
+    from reports.brokers.confirm.history import History
+    from reports.brokers.confirm.processes import Processes
+    from reports.brokers.confirm.proxy import Told
+    from reports.brokers.confirm.release import Release
+
+TOPIC: Final = "partition"
+CONTROLLER: Final = 1000
+"""Node id of KRaft's controller."""
+PACE: Final = 5
+"""How many of a scenario's seconds pass in one, where a setting or a delay says how long something takes."""
+BEAT_S: Final = 0.15
+FORMAT_SECONDS: Final = 60
+
+_HW_INTERVAL: Final = "replica.high.watermark.checkpoint.interval.ms"
+_PLAIN: Final = (
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "log.flush.interval.messages",
+    "log.segment.bytes",
+    "auto.leader.rebalance.enable",
+    "controlled.shutdown.max.retries",
+)
+_FLOORS_MS: Final = {
+    "replica.lag.time.max.ms": 2_000,
+    "replica.fetch.wait.max.ms": 100,
+    "replica.fetch.backoff.ms": 200,
+    "replica.socket.timeout.ms": 1_000,
+    _HW_INTERVAL: 300,
+    "log.flush.offset.checkpoint.interval.ms": 1_000,
+    "log.flush.start.offset.checkpoint.interval.ms": 1_000,
+    "zookeeper.session.timeout.ms": 3_000,
+    "broker.session.timeout.ms": 3_000,
+    "broker.heartbeat.interval.ms": 400,
+    "controller.socket.timeout.ms": 1_000,
+    "controlled.shutdown.retry.backoff.ms": 500,
+    "unclean.leader.election.interval.ms": 1_000,
+}
+"""Times that follow the pace, and the shortest that JVMs on a busy machine can keep."""
+_START_MS: Final = 15_000
+"""What a process of Java may take on a busy machine from its start until it serves."""
+_FIXED: Final = {
+    "num.network.threads": 1,
+    "num.io.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "num.partitions": 1,
+    "background.threads": 2,
+    "log.cleaner.dedupe.buffer.size": 10485760,
+    "log.index.size.max.bytes": 65536,
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "replica.fetch.min.bytes": 1,
+    "log.retention.ms": -1,
+    "group.initial.rebalance.delay.ms": 0,
+    "socket.request.max.bytes": 10485760,
+}
+_LOG4J: Final = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.state.change.logger=TRACE
+log4j.logger.org.apache.zookeeper=WARN
+"""
+_OLDEST_SLF4J: Final = (1,)
+"""Releases from this one on log through slf4j, older ones through log4j."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A broker, or the control plane.
+
+    Attributes:
+        id: as scripts name it; 0 is the control plane.
+        folder: its own.
+        port: where it listens to its peers (brokers), or to brokers (the control plane).
+        client_port: where a broker listens to clients.
+        proxy_port: where its peers connect.
+        control_port: where a broker connects to the control plane.
+        process: if it runs.
+        command: arguments of Java.
+        incarnation: how often it was started.
+        started_s: when it was last.
+        ended_s: when it was last killed.
+        stopped: whether somebody stopped it: otherwise it must run.
+        paused: whether it stands still.
+        sizes: segment -> (time, size) whenever it was seen to have grown or shrunk.
+    """
+
+    id: int
+    folder: Path
+    port: int
+    client_port: int = 0
+    proxy_port: int = 0
+    control_port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    command: list[str] = field(default_factory=list)
+    incarnation: int = 0
+    started_s: float = 0.0
+    ended_s: float = 0.0
+    stopped: bool = True
+    paused: bool = False
+    sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        """Its disk."""
+        return self.folder / "data"
+
+    @property
+    def log_folder(self) -> Path:
+        """The replica of the partition."""
+        return self.data / f"{TOPIC}-0"
+
+    @property
+    def output(self) -> Path:
+        """What the process says."""
+        return self.folder / "broker.log"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process is not None and self.process.poll() is None
+
+
+class Cluster:
+    """Brokers and their control plane.
+
+    Args:
+        release: what runs.
+        processes: what starts Java, and where.
+        brokers: how many.
+        config: the scenario's settings, resolved.
+        broker_config: those of single brokers.
+        told: is told what passes between brokers.
+        pace: see `PACE`.
+        archive: the classes that brokers load (`training`).
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        processes: Processes,
+        brokers: int,
+        config: Mapping[str, Value],
+        broker_config: Mapping[int, Mapping[str, Value]],
+        told: Told,
+        pace: int = PACE,
+        archive: Path | None = None,
+    ) -> None:
+        self._pace = pace
+        self.loading_s = 0.0
+        self._archive = archive
+        self.release = release
+        self.config = config
+        self._broker_config = broker_config
+        self._processes = processes
+        self.folder = processes.folder
+        self.proxies = Proxies(told, BEAT_S)
+        self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        port = processes.port
+        self.control = Node(CONTROL, self.folder / "control", port())
+        self.brokers = {
+            number: Node(number, self.folder / f"broker-{number}", port(), port(), port(), port())
+            for number in range(1, brokers + 1)
+        }
+        self.history: History = (
+            MetadataHistory(self.control.data / "__cluster_metadata-0", TOPIC, release.jars)
+            if release.kraft
+            else ZooKeeperHistory(self.control.data / "version-2", TOPIC)
+        )
+        for node in self.brokers.values():
+            self.proxies.listen(node.proxy_port, node.port, source=None, target=node.id, kafka=True)
+            self.proxies.listen(
+                node.control_port, self.control.port, source=node.id, target=CONTROL, kafka=release.kraft
+            )
+
+    def close(self) -> None:
+        """Close the links; processes are ended by who started them."""
+        self.proxies.close()
+
+    def paced_ms(self, value_ms: int) -> int:
+        """What a scenario's time is on these brokers."""
+        return value_ms if value_ms >= NEVER // self._pace else max(1, value_ms // self._pace)
+
+    def node(self, number: int) -> Node:
+        """A node as scripts name it."""
+        return self.control if number == CONTROL else self.brokers[number]
+
+    # Starting.
+
+    def prepare(self) -> None:
+        """Write what the nodes are started with, and format disks."""
+        (self.folder / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+        if self.release.kraft:
+            self._prepare_controller()
+        else:
+            self._prepare_zookeeper()
+        for node in self.brokers.values():
+            path = node.folder / "server.properties"
+            files.write_properties(path, self._broker_properties(node))
+            node.command = [*self._java_options(), "kafka.Kafka", str(path)]
+            self.format(node)
+
+    def _java_options(self) -> list[str]:
+        simple = "-Dorg.slf4j.simpleLogger."
+        options = [
+            f"{simple}logFile=System.out",
+            f"{simple}showDateTime=true",
+            f"{simple}dateTimeFormat=HH:mm:ss.SSS",
+            f"{simple}showThreadName=false",
+            f"{simple}defaultLogLevel=info",
+            f"{simple}log.org.apache.zookeeper=warn",
+            f"{simple}log.org.apache.kafka.common.config=warn",
+            f"{simple}log.kafka.server.KafkaConfig=warn",
+            f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
+            "-Dzookeeper.forceSync=no",
+            "-Dzookeeper.preAllocSize=256",
+            "-Dzookeeper.admin.enableServer=false",
+            "-Dzookeeper.4lw.commands.whitelist=*",
+        ]
+        if self._archive is not None and self._archive.is_file():
+            options.insert(0, f"-XX:SharedArchiveFile={self._archive}")
+        return [*options, "-cp", self.release.class_path]
+
+    def _settings(self, broker: int | None) -> dict[str, object]:
+        config = {**self.config, **self._broker_config.get(broker or 0, {})}
+        found: dict[str, object] = {key: _text(config[key]) for key in _PLAIN}
+        for key in _FLOORS_MS:
+            found[key] = self._time_ms(config, key)
+        found["leader.imbalance.check.interval.seconds"] = max(
+            1, integer(config, "leader.imbalance.check.interval.seconds") // self._pace
+        )
+        return found
+
+    def _time_ms(self, config: Mapping[str, Value], key: str) -> int:
+        """A setting that follows the pace. Where HW files decide what is truncated, none may be written because a
+        process takes longer to start than in the simulation.
+        """
+        value = integer(config, key)
+        held_ms = _START_MS if key == _HW_INTERVAL and self.release.truncates_to_hw else 0
+        return max(min(_FLOORS_MS[key], value), self.paced_ms(value)) + held_ms
+
+    @property
+    def hw_interval_ms(self) -> int:
+        """How often brokers write their HW files."""
+        return self._time_ms(self.config, _HW_INTERVAL)
+
+    def disk(self, number: int) -> Disk:
+        """What a broker's disk holds."""
+        leo = files.log_end(self.node(number).log_folder)
+        return Disk(leo, min(leo, self.hw_file(number) or 0))
+
+    def hw_file(self, number: int) -> int | None:
+        """What a broker's HW file says of the partition, if anything."""
+        return files.offset_in_checkpoint(self.node(number).data / "replication-offset-checkpoint", TOPIC)
+
+    def _broker_properties(self, node: Node) -> dict[str, object]:
+        names = "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        common = {
+            **_FIXED,
+            **self._settings(node.id),
+            "listeners": f"PEERS://127.0.0.1:{node.port},CLIENTS://127.0.0.1:{node.client_port}",
+            "advertised.listeners": f"PEERS://127.0.0.1:{node.proxy_port},CLIENTS://127.0.0.1:{node.client_port}",
+            "listener.security.protocol.map": names,
+            "inter.broker.listener.name": "PEERS",
+            "log.dirs": node.data,
+        }
+        if self.release.kraft:
+            return {
+                **common,
+                "process.roles": "broker",
+                "node.id": node.id,
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{node.control_port}",
+                "initial.broker.registration.timeout.ms": 60_000,
+            }
+        return {
+            **common,
+            "listener.security.protocol.map": "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT",
+            "broker.id": node.id,
+            "zookeeper.connect": f"127.0.0.1:{node.control_port}",
+            "zookeeper.connection.timeout.ms": 120_000,
+        }
+
+    def _prepare_controller(self) -> None:
+        node = self.control
+        path = node.folder / "server.properties"
+        values = {
+            **self._settings(None),
+            "process.roles": "controller",
+            "node.id": CONTROLLER,
+            "listeners": f"CONTROLLER://127.0.0.1:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{node.port}",
+            "log.dirs": node.data,
+            "controller.quorum.election.timeout.ms": 500,
+            "metadata.log.max.record.bytes.between.snapshots": 1 << 30,
+            "metadata.log.max.snapshot.interval.ms": 0,
+        }
+        files.write_properties(path, values)
+        node.command = [*self._java_options(), "kafka.Kafka", str(path)]
+        template = self._template()
+        node.data.mkdir(parents=True)
+        shutil.copy(template, node.data / "bootstrap.checkpoint")
+        self.format(node)
+
+    def _template(self) -> Path:
+        """What formatting writes for this release and these features; made once."""
+        level = integer(self.config, "eligible.leader.replicas.version")
+        wanted = self.release.number >= (4, 0)
+        # A build may change what its version stands for: it is formatted anew.
+        folder = self.folder if self.release.source != "released" else cache_folder() / "kafka" / "formatted"
+        kept = folder / f"{self.release.name}-elr-{level if wanted else 0}.checkpoint"
+        if kept.is_file():
+            return kept
+        work = self.folder / "format"
+        values = {
+            "process.roles": "controller",
+            "node.id": CONTROLLER,
+            "listeners": "CONTROLLER://127.0.0.1:9",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:9",
+            "log.dirs": work / "data",
+        }
+        path = work / "server.properties"
+        files.write_properties(path, values)
+        words = [*self._java_options(), "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(path)]
+        if wanted:
+            words += ["--feature", f"eligible.leader.replicas.version={level}"]
+        process = self._processes.java(words, work / "format.log")
+        process.wait(FORMAT_SECONDS)
+        made = work / "data" / "bootstrap.checkpoint"
+        if not made.is_file():
+            raise RuntimeError(f"formatting failed: {processes.last_lines(work / 'format.log')}")
+        put(kept, made.read_bytes())
+        return kept
+
+    def _prepare_zookeeper(self) -> None:
+        node = self.control
+        values = {
+            "tickTime": 250,
+            "dataDir": node.data,
+            "clientPort": node.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "minSessionTimeout": 500,
+            "maxSessionTimeout": 600_000,
+            "autopurge.purgeInterval": 0,
+            "snapCount": 1_000_000,
+        }
+        path = node.folder / "zookeeper.properties"
+        files.write_properties(path, values)
+        node.command = [*self._java_options(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(path)]
+        node.data.mkdir(parents=True)
+
+    def format(self, node: Node) -> None:
+        """Give a node an empty disk with an identity of its own."""
+        node.data.mkdir(parents=True, exist_ok=True)
+        if self.release.kraft:
+            identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+            values = {
+                "version": 1,
+                "cluster.id": self.cluster_id,
+                "node.id": CONTROLLER if node.id == CONTROL else node.id,
+                "directory.id": identity,
+            }
+            files.write_properties(node.data / "meta.properties", values)
+
+    def start(self, node: Node) -> None:
+        """Start a node, unless it runs."""
+        if node.alive:
+            return
+        node.incarnation += 1
+        node.process = self._processes.java(node.command, node.output)
+        node.started_s = time.monotonic()
+        node.stopped = False
+
+    # Ends.
+
+    def kill(self, numbers: Iterable[int]) -> None:
+        """Kill processes at the same instant."""
+        nodes = [self.node(number) for number in numbers]
+        for node in nodes:
+            node.stopped = True
+            node.ended_s = time.monotonic()
+            if node.alive:
+                assert node.process is not None
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(node.process.pid, signal.SIGKILL)
+        for node in nodes:
+            node.paused = False
+            if node.process is not None:
+                node.process.wait()
+
+    def stop(self, number: int) -> None:
+        """Ask a process to end in a controlled way."""
+        node = self.node(number)
+        node.stopped = True
+        if node.alive:
+            assert node.process is not None
+            os.kill(node.process.pid, signal.SIGTERM)
+
+    def pause(self, number: int, *, paused: bool) -> None:
+        """Let a process stand still, or go on."""
+        node = self.node(number)
+        if node.alive and node.paused != paused:
+            assert node.process is not None
+            os.kill(node.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
+            node.paused = paused
+
+    @property
+    def time_s(self) -> float:
+        """The time by which the script waits and data is written back: none passes while a JVM starts and loads its
+        logs.
+        """
+        return time.monotonic() - self.loading_s
+
+    def look_at_disks(self, now_s: float) -> None:
+        """Note the sizes of segments."""
+        for node in self.brokers.values():
+            for segment in files.segments(node.log_folder):
+                with contextlib.suppress(FileNotFoundError):
+                    size = segment.stat().st_size
+                    seen = node.sizes.setdefault(segment.name, [])
+                    if not seen or seen[-1][1] != size:
+                        seen.append((now_s, size))
+
+    def lose_power(self, numbers: Iterable[int]) -> None:
+        """Kill processes, and cut each log to what had reached the disk: what a fsync of Kafka's or write-back brought
+        there. Checkpoint files are fsynced by Kafka as it writes them.
+        """
+        numbers = list(numbers)
+        self.kill(numbers)
+        now_s = self.time_s
+        self.look_at_disks(now_s)
+        for number in numbers:
+            node = self.node(number)
+            config = {**self.config, **self._broker_config.get(number, {})}
+            if config["log.flush.interval.messages"] == 1:
+                continue
+            # The latest that the kernel's flusher takes: it runs every so often, and writes what has expired.
+            latest_ms = integer(config, "sim.writeback.expire.ms") + integer(config, "sim.writeback.interval.ms")
+            due_s = now_s - self.paced_ms(latest_ms) / 1000
+            for segment in files.segments(node.log_folder):
+                self._cut(segment, node.sizes.get(segment.name, []), due_s)
+
+    def _cut(self, segment: Path, seen: list[tuple[float, int]], due_s: float) -> None:
+        size = segment.stat().st_size
+        kept = next((length for at_s, length in reversed(seen) if at_s <= due_s), 0)
+        since = [length for at_s, length in seen if at_s > due_s]
+        kept = min([kept, size, *since])  # What was truncated since has not come back.
+        with segment.open("r+b") as file:
+            file.truncate(kept)
+
+    def flushed(self, node: Node) -> None:
+        """All that a node wrote has reached its disk: it ended in a clean way."""
+        for segment in files.segments(node.log_folder):
+            node.sizes[segment.name] = [(0.0, segment.stat().st_size)]
+
+    def replace_disk(self, number: int) -> None:
+        """Kill a process, and replace its disk by an empty one."""
+        self.kill([number])
+        node = self.node(number)
+        shutil.rmtree(node.data, ignore_errors=True)
+        node.sizes.clear()
+        self.format(node)
+
+    def corrupt_tail(self, number: int, batches: int) -> None:
+        """Kill a process, and make the newest batches of its log unreadable."""
+        self.kill([number])
+        for segment in reversed(files.segments(self.node(number).log_folder)):
+            data = bytearray(segment.read_bytes())
+            ends = [0, *files.boundaries(bytes(data))]
+            struck = ends[max(0, len(ends) - 1 - batches) : -1]
+            for at in struck:
+                data[at + 17] ^= 0xFF  # Of the checksum in format 2, of what it is of before.
+            segment.write_bytes(bytes(data))
+            batches -= len(struck)
+            if batches <= 0:
+                return
+
+    @property
+    def leader(self) -> int:
+        """Who leads for the control plane; 0: nobody."""
+        states = self.history.states
+        return max(states[-1].leader, 0) if states else 0
+
+
+def _text(value: Any) -> object:
+    return str(value).lower() if isinstance(value, bool) else value

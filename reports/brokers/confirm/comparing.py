@@ -1,0 +1,458 @@
+"""A simulated run and a real one, side by side: what both show, whether it is equal, and the verdicts of real logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm.history import State
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import matches
+from sim.config import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from reports.brokers.confirm.acting import Acted, ReplicaFiles
+    from scenarios.format.scenario import ScriptLine
+    from scenarios.single.run import RunResult
+    from sim.history.trace import Shown
+
+PAUSE_US: Final = 1_000_000
+"""What is decided so long after a script's end still belongs to it."""
+JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression")
+"""Violations that real logs, acknowledgements and reads can show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that both worlds show.
+
+    Attributes:
+        what: its name.
+        simulated: in the simulation.
+        real: on brokers.
+        compared: whether they must be equal.
+        equal: whether they are; None: if they read alike.
+    """
+
+    what: str
+    simulated: str
+    real: str
+    compared: bool = True
+    equal: bool | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are equal, or need not be."""
+        equal = self.simulated == self.real if self.equal is None else self.equal
+        return equal or not self.compared
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A state of the partition for the control plane; the epoch by its rank among those of the run."""
+
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+
+    def said(self) -> str:
+        """In a line: ``leader 1 epoch 0 ISR 1 2``."""
+        text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_brokers(self.isr)}"
+        if self.elr is not None:
+            text += f" ELR {_brokers(self.elr)} last known {_brokers(self.last_known_elr or ())}"
+        return text
+
+
+def _brokers(brokers: Iterable[int]) -> str:
+    return " ".join(map(str, brokers)) or "-"
+
+
+def times_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> list[int]:
+    """When each line of a script was performed in a simulated run."""
+    found: list[int] = []
+    now_us = 0
+    for line in lines:
+        if line.when is not None:
+            pattern = line.when
+            now_us = next(
+                (step["t"] for step in trace if step["t"] >= now_us and matches(pattern, step, batches)), now_us
+            )
+        now_us += line.after_us
+        found.append(now_us)
+    return found
+
+
+def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> int:
+    """When the last line of a script was performed in a simulated run."""
+    return max(times_us(trace, lines, batches), default=0)
+
+
+_PARTS: Final = ("elected", "isr", "elr")
+
+
+def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Change]:
+    """The states of the partition that a run's trace shows until a time; it is made with all replicas in the ISR."""
+    assert result.trace is not None
+    found: list[Change] = []
+    isr = tuple(range(1, integer(result.settings, "default.replication.factor") + 1))
+    leader, epoch = -1, -1
+    eligible: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+    at_us = last = -1
+    for step in result.trace:
+        if step["t"] > end_us:
+            break
+        kind = step["step"]
+        if kind == "lead" and step["broker"] == leader and step["leader_epoch"] > epoch:
+            # A new leader epoch and nothing else, as when replicas are removed, is told by the leader alone.
+            epoch = step["leader_epoch"]
+            found.append(Change(leader, epoch, isr, eligible if elr else None, known if elr else None))
+        elif kind in _PARTS:
+            if kind == "elected":
+                leader = step["broker"]
+            elif kind == "isr":
+                isr = tuple(sorted(step["isr"]))
+            else:
+                eligible, known = tuple(sorted(step["elr"])), tuple(sorted(step["last_known_elr"]))
+            epoch = step["leader_epoch"]
+            change = Change(leader, epoch, isr, eligible if elr else None, known if elr else None)
+            # The steps of one change come at the same time, and in this order.
+            part = _PARTS.index(kind)
+            if found and step["t"] == at_us and part > last and found[-1].epoch == epoch:
+                found[-1] = change
+            else:
+                found.append(change)
+            at_us, last = step["t"], part
+    return _ranked(_led(found))
+
+
+def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
+    """The states of the partition that the control plane wrote down."""
+    found: list[Change] = []
+    for state in states:
+        elrs = (state.elr, state.last_known_elr) if elr else (None, None)
+        change = Change(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
+        found.append(change)
+    return _ranked(_led(found))
+
+
+def _led(changes: list[Change]) -> list[Change]:
+    """From the first leader on, and each that differs from the one before."""
+    start = next((place for place, change in enumerate(changes) if change.leader > 0), len(changes))
+    found: list[Change] = []
+    for change in changes[start:]:
+        if not found or found[-1] != change:
+            found.append(change)
+    return found
+
+
+def _ranked(changes: list[Change]) -> list[Change]:
+    ranks = {epoch: rank for rank, epoch in enumerate(sorted({change.epoch for change in changes}))}
+    return [
+        Change(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr) for change in changes
+    ]
+
+
+def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
+    """(offset, record, leader epoch) of a log on disk, without what validation wrote."""
+    return [
+        (offset, batch.first_id + offset - batch.base_offset, batch.leader_epoch)
+        for batch in replica.batches
+        for offset in range(batch.base_offset, batch.last_offset + 1)
+        if batch.first_id < VALIDATION_IDS
+    ]
+
+
+def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int]]:
+    """The same of a simulated log."""
+    return [
+        (offset, first + offset - base, epoch)
+        for base, last, epoch, first in batches
+        for offset in range(base, last + 1)
+        if first < VALIDATION_IDS
+    ]
+
+
+def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool) -> list[Row]:
+    """Everything side by side.
+
+    Args:
+        result: the simulated run, with its trace.
+        acted: the real one.
+        lines: of the script, those that were performed.
+        elr: whether there is an ELR.
+        epochs: whether the release's records have leader epochs.
+    """
+    assert result.trace is not None
+    names = {first: name for name, first in acted.batches.items()}
+    end_us = script_end_us(result.trace, lines, acted.batches)
+    rows = _story(result, acted)
+    rows += _changes(result, acted, end_us, elr=elr)
+    rows += _logs(result, acted, names, epochs=epochs)
+    rows += _clients(result, acted, names, end_us + PAUSE_US)
+    return rows + _verdicts(result, acted)
+
+
+def _story(result: RunResult, acted: Acted) -> list[Row]:
+    rows = []
+    for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
+        real = _came(at_us) if seen else "cannot be seen"
+        rows.append(Row(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen))
+    return rows
+
+
+def _came(at_us: int | None) -> str:
+    return "no" if at_us is None else "yes"
+
+
+def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[Row]:
+    assert result.trace is not None
+    real = real_changes(acted.states, elr=elr)
+    simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
+    free = orders_of_joining(simulated, real)
+    rows = []
+    for number in range(max(len(simulated), len(real))):
+        one = simulated[number].said() if number < len(simulated) else "-"
+        other = real[number].said() if number < len(real) else "-"
+        rows.append(Row(f"partition {number + 1}", one, other, equal=True if number in free else None))
+    return rows
+
+
+def orders_of_joining(simulated: Sequence[Change], real: Sequence[Change]) -> set[int]:
+    """Places at which only the order differs in which the same followers join the ISR one after the other.
+
+    That is a matter of whose fetch comes first. Before and after them both must be equal, and nothing else may change.
+    """
+    found: set[int] = set()
+    start = 0
+    for place in range(1, min(len(simulated), len(real))):
+        if not (_joins(simulated[place - 1], simulated[place]) and _joins(real[place - 1], real[place])):
+            start = place
+        elif simulated[place] == real[place] and simulated[start] == real[start]:
+            found.update(range(start + 1, place))
+            start = place
+    return found
+
+
+def departs(simulated: Sequence[Change], states: Iterable[State]) -> bool:
+    """Whether the partition has gone through another state than the simulated one, as far as both have come."""
+    real = real_changes(states, elr=any(change.elr is not None for change in simulated))
+    free = orders_of_joining(simulated, real)
+    return any(
+        one != other
+        and place not in free
+        and not (place and _joins(simulated[place - 1], one) and _joins(real[place - 1], other))
+        for place, (one, other) in enumerate(zip(simulated, real, strict=False))
+    )
+
+
+def early_exit_from_isr(simulated: Sequence[Change], states: Sequence[State]) -> str:
+    """Who left the ISR where brokers first depart from the simulation, if that is all that happens there; empty
+    otherwise. How long a follower may lag, or a session last, is a matter of time.
+    """
+    elr = any(change.elr is not None for change in simulated)
+    for place, after in enumerate(states):
+        if not departs(simulated, states[: place + 1]) and len(real_changes(states[: place + 1], elr=elr)) <= len(
+            simulated
+        ):
+            continue
+        before = states[place - 1] if place else State()
+        gone = set(before.isr) - set(after.isr)
+        same = (before.leader, before.replicas) == (after.leader, after.replicas)
+        if not gone or not same or not set(after.isr) < set(before.isr):
+            return ""
+        return f"the ISR shrank from {_brokers(before.isr)} to {_brokers(after.isr)} under leader {after.leader}"
+    return ""
+
+
+def _joins(before: Change, after: Change) -> bool:
+    """Whether all that happens is that somebody joins the ISR."""
+    return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
+
+
+def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[Row]:
+    rows = []
+    views = {view.broker: view for view in result.replicas}
+    simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
+    real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
+    for broker in sorted(set(acted.final) & set(result.partition.replicas)):
+        one, other = simulated.get(broker, []), real[broker]
+        texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
+        rows.append(_row(f"log of broker {broker}", texts))
+        if epochs:
+            kept = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
+            caches = [_cache(cache, entries) for cache, entries in zip(kept, (one, other), strict=True)]
+            rows.append(_row(f"epoch cache of broker {broker}", caches))
+        hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
+        said = ["-" if hw is None else str(hw) for hw in hws]
+        rows.append(_row(f"HW checkpoint of broker {broker}", said, compared=False))
+    return rows
+
+
+def _log(
+    log: Sequence[tuple[int, int, int]],
+    logs: Mapping[int, Sequence[tuple[int, int, int]]],
+    names: Mapping[int, str],
+    *,
+    epochs: bool,
+) -> str:
+    ranks = {epoch: rank for rank, epoch in enumerate(sorted({entry[2] for one in logs.values() for entry in one}))}
+    return _runs([(offset, record, f"@{ranks[epoch]}" if epochs else "") for offset, record, epoch in log], names)
+
+
+def _runs(entries: Sequence[tuple[int, int, str]], names: Mapping[int, str]) -> str:
+    """Records that follow one another in a batch as one: ``0-9:m1@0 10:m2@0``."""
+    words: list[str] = []
+    first = last = None
+    for offset, record, tail in entries:
+        batch = max((one for one in names if one <= record), default=record)
+        if last is not None and first is not None and last == (offset - 1, record - 1, tail, batch):
+            words[-1] = f"{first[0]}-{offset}:{record_name(first[1], names)}{tail}"
+        else:
+            first = (offset, record)
+            words.append(f"{offset}:{record_name(record, names)}{tail}")
+        last = (offset, record, tail, batch)
+    return " ".join(words) or "-"
+
+
+def record_name(record: int, names: Mapping[int, str]) -> str:
+    """A record by its batch: ``m2``, or ``m2+1`` for its second record."""
+    first = max((one for one in names if one <= record), default=None)
+    if first is None:
+        return str(record)
+    return names[first] if first == record else f"{names[first]}+{record - first}"
+
+
+def _row(what: str, said: Sequence[str], *, compared: bool = True) -> Row:
+    simulated, real = said
+    return Row(what, simulated, real, compared)
+
+
+def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]) -> str:
+    """Epochs by rank, without those that began after the last record of the script."""
+    end = log[-1][0] + 1 if log else 0
+    entries = [entry for entry in cache if entry[1] < end]
+    return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
+
+
+def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[Row]:
+    assert result.trace is not None
+    acks: dict[int, int] = {}
+    ends: list[int] = []
+    for step in result.trace:
+        if step["step"] == "ack" and step["record"] < VALIDATION_IDS:
+            acks[step["record"]] = step["offset"]
+        elif step["step"] == "end-offset" and step["t"] <= end_us:
+            ends.append(step["offset"])
+    real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
+    rows = []
+    for record, name in sorted(names.items()):
+        told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
+        rows.append(_row(f"{name} acknowledged at", told))
+    # When a consumer gives a dead leader up is a matter of timeouts, not of the protocol: one may have read more.
+    reads = simulated_reads(result, end_us)
+    both = min(len(reads), len(acted.shown))
+    equal = reads[:both] == acted.shown[:both]
+    told = [_runs([(*one, "") for one in shown], names) for shown in (reads, acted.shown)]
+    rows.append(Row("consumer read", told[0], told[1], equal=equal))
+    if ends or acted.end_offsets:
+        rows.append(Row("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-"))
+    return rows
+
+
+def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
+    """(offset, record) that the simulated consumer was shown until a time."""
+    assert result.trace is not None
+    return [
+        (step["offset"] + place, step["record"] + place)
+        for step in result.trace
+        if step["step"] == "read" and step["consumer"] == _CONSUMER and step["t"] <= end_us
+        for place in range(step["last"] - step["offset"] + 1)
+        if step["record"] < VALIDATION_IDS
+    ]
+
+
+_CONSUMER: Final = 1002
+_EVER: Final = 1 << 62
+
+
+def _verdicts(result: RunResult, acted: Acted) -> list[Row]:
+    """The verdicts, of what both consumers were shown; and those of each world by itself, if that is different."""
+    simulated = {one["kind"] for one in result.violations} & set(JUDGED)
+    reads = simulated_reads(result, _EVER)
+    shown = [one for one in acted.shown_until_end if one[1] < VALIDATION_IDS]
+    both = min(len(reads), len(shown))
+    alone = [simulated, violations(acted, shown)]
+    if reads[:both] == shown[:both]:
+        leader = result.partition.leader
+        log = next((entries_of_view(view.batches) for view in result.replicas if view.broker == leader), None)
+        lost = log is not None and _lost(reads[:both], log)
+        simulated = simulated - {"exposed-loss"} | ({"exposed-loss"} if lost else set())
+        shown = shown[:both]
+    found = [simulated, violations(acted, shown)]
+    rows = [_row("verdict", [_said(kinds) for kinds in found])]
+    if found != alone:
+        rows.append(_row("verdict of each alone", [_said(kinds) for kinds in alone], compared=False))
+    return rows
+
+
+def _said(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(kinds)) or "none that can be seen"
+
+
+def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]]) -> bool:
+    kept = {(offset, record) for offset, record, _ in log}
+    return any(one not in kept for one in shown)
+
+
+def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
+    """What real logs, acknowledgements and reads violate, as `sim.checkers` say."""
+    found: set[str] = set()
+    if _diverge(acted.after_script) or _diverge(acted.final):
+        found.add("divergence")
+    exposed = 0
+    for offset in acted.end_offsets:
+        if offset < exposed:
+            found.add("hw-regression")
+        exposed = max(exposed, offset)
+    # Without a leader a record is lost if it is in no log, as `sim.checkers.committed_loss` says.
+    kept = [acted.final[acted.leader]] if acted.leader else acted.final.values()
+    records = {record for one in kept for _, record, _ in entries_of_files(one)}
+    for send in acted.sends:
+        ids = set(range(send.first_id, send.first_id + send.count))
+        if send.acks == -1 and send.offset is not None and not records >= ids:
+            found.add("committed-loss")
+    if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
+        found.add("exposed-loss")
+    return found
+
+
+def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
+    """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks.
+
+    A high watermark is no higher than its log is long: files outlive logs that were deleted or truncated.
+    """
+    logs = []
+    for one in disks.values():
+        if one.settled:
+            log = {offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}
+            logs.append((log, min(one.hw or 0, max(log, default=-1) + 1)))
+    return any(
+        one.get(offset) != other.get(offset)
+        for place, (one, hw) in enumerate(logs)
+        for other, other_hw in logs[place + 1 :]
+        for offset in one.keys() | other.keys()
+        if max(min(one, default=0), min(other, default=0)) <= offset < min(hw, other_hw)
+    )
+
+
+def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows as plain data."""
+    return [
+        {"what": row.what, "simulated": row.simulated, "real": row.real, "agrees": row.agrees, "compared": row.compared}
+        for row in rows
+    ]

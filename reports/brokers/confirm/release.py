@@ -1,0 +1,106 @@
+"""A release of Kafka to run: its jars, what it is, and the mode that tells what it does."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reports.brokers.kafka import releases
+from sim.errors import InputError
+from sim.protocol.modes import MODES, NO_RELEASE
+
+if TYPE_CHECKING:
+    from sim.protocol.modes import Mode
+
+_VERSION_FILE: Final = "kafka/kafka-version.properties"
+_FIRST_KRAFT_ONLY: Final = (3, 9)
+"""From this release on clusters run with KRaft here; older ones with ZooKeeper."""
+_FIRST_WITH_EPOCHS: Final = (0, 11)
+"""From this release on records have leader epochs, and followers truncate by them (KIP-101)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release, or a build.
+
+    Attributes:
+        name: its version (``4.1.0``).
+        jars: in the order in which Java is to look.
+        source: where it comes from: ``released`` or the folder.
+    """
+
+    name: str
+    jars: tuple[Path, ...]
+    source: str = "released"
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """The numbers of its version."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.name.partition("-")[0]))
+
+    @property
+    def kraft(self) -> bool:
+        """Whether its control plane is KRaft."""
+        return self.number >= _FIRST_KRAFT_ONLY
+
+    @property
+    def truncates_to_hw(self) -> bool:
+        """Whether a follower truncates to what its HW file said when it started, for want of leader epochs."""
+        return self.number < _FIRST_WITH_EPOCHS
+
+    @property
+    def class_path(self) -> str:
+        """For Java."""
+        return ":".join(map(str, self.jars))
+
+
+def find(word: str) -> Release:
+    """The release, or the build in a folder, that a command line names.
+
+    Args:
+        word: ``4.1.0``, or a folder with an unpacked distribution or a build's libraries.
+
+    Raises:
+        InputError: no such release is pinned, or there is no Kafka in the folder.
+        UnavailableError: it has to be fetched and cannot be.
+    """
+    folder = Path(word)
+    if "/" in word or (folder.is_dir() and word not in releases.releases()):
+        return _in_folder(folder)
+    releases.check_release(word)
+    return Release(word, (releases.logging(), *releases.class_path(word)))
+
+
+def _in_folder(folder: Path) -> Release:
+    places = (folder / "libs", folder)
+    found = next((jars for place in places if (jars := sorted(place.glob("*.jar")))), [])
+    clients = [jar for jar in found if jar.name.startswith("kafka-clients-") and "-test" not in jar.name]
+    if not clients or not any(jar.name.startswith("kafka_") for jar in found):
+        libraries = "no Kafka in it: kafka-clients-*.jar and kafka_*.jar, in it or in libs"
+        what = libraries if folder.is_dir() else "no such folder"
+        raise InputError(f"--kafka {folder}: there is {what}")
+    try:
+        with zipfile.ZipFile(clients[0]) as jar:
+            text = jar.read(_VERSION_FILE).decode()
+    except (zipfile.BadZipFile, KeyError, OSError):
+        raise InputError(f"--kafka {folder}: {clients[0].name} is no library of Kafka's") from None
+    version = next((line.partition("=")[2] for line in text.splitlines() if line.startswith("version=")), "")
+    if not re.match(r"\d+\.\d+", version):
+        raise InputError(f"--kafka {folder}: {clients[0].name} does not say its version")
+    return Release(version, (releases.logging(), *found), source=str(folder))
+
+
+def mode_of(release: Release) -> tuple[Mode, bool]:
+    """The mode of a release, and whether it is that of just this one, not only the nearest before it."""
+    numbers = release.number
+    older = [(_number(mode.release), mode) for mode in MODES.values() if mode.release != NO_RELEASE]
+    fitting = [(number, mode) for number, mode in older if number <= numbers] or [min(older, key=lambda one: one[0])]
+    number, mode = max(fitting, key=lambda one: one[0])
+    return mode, numbers[: len(number)] == number
+
+
+def _number(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))

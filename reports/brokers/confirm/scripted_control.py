@@ -1,0 +1,180 @@
+"""The script as the controller of ZooKeeper's releases: it has the controller's seat, writes the partition's state, and
+tells brokers by the requests that a controller sends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm import wire
+from reports.brokers.confirm.history import NOBODY
+from reports.brokers.confirm.proxy import CONTROL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reports.brokers.confirm.cluster import Cluster
+
+CONTROLLER: Final = 999
+"""The broker id that the script has as a controller."""
+_EPOCH: Final = 1
+_LEADER_AND_ISR: Final = (4, 0)
+_UPDATE_METADATA: Final = (6, 3)
+"""API and version; all ZooKeeper releases here know them."""
+_NO_VERSION: Final = 1 << 30
+"""A version that the partition's znode never has: the leader's writes of the ISR fail, and nobody but the script writes
+it.
+"""
+_HOST: Final = "127.0.0.1"
+_SESSION_S: Final = 60.0
+_ANSWER_S: Final = 5.0
+
+
+def wait_for_zookeeper(port: int, seconds: float) -> bool:
+    """Wait until ZooKeeper says that it is well; False if it does not."""
+    end_s = time.monotonic() + seconds
+    while time.monotonic() < end_s:
+        with contextlib.suppress(OSError), socket.create_connection((_HOST, port), timeout=1) as one:
+            one.sendall(b"ruok")
+            if one.recv(4) == b"imok":
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def client(port: int) -> Any:
+    """A client of ZooKeeper's, connected."""
+    from kazoo.client import KazooClient
+
+    one = KazooClient(hosts=f"{_HOST}:{port}", timeout=_SESSION_S)
+    one.start(timeout=_SESSION_S)
+    return one
+
+
+class ScriptedControl:
+    """Leaves all decisions to the script until `release`.
+
+    Args:
+        cluster: whose controller it is; no broker has started yet.
+        topic: whose partition 0 is meant.
+        replicas: its replicas.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, replicas: Sequence[int]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._replicas = list(replicas)
+        self._client = client(cluster.control.port)
+        self._path = f"/brokers/topics/{topic}/partitions/0/state"
+        self._state: tuple[int, int, tuple[int, ...]] | None = None
+        self._registered: set[int] = set()
+        self._untold: set[int] = set()
+        self._writable = False
+        seat = {"version": 1, "brokerid": CONTROLLER, "timestamp": "0"}
+        self._client.create("/controller", json.dumps(seat).encode(), ephemeral=True)
+        self._client.create("/controller_epoch", str(_EPOCH).encode())
+        assignment = {"version": 1, "partitions": {"0": self._replicas}}
+        self._client.create(f"/brokers/topics/{topic}", json.dumps(assignment).encode(), makepath=True)
+        self._client.ensure_path(f"/brokers/topics/{topic}/partitions/0")
+
+    def close(self) -> None:
+        """Give the seat up."""
+        with contextlib.suppress(Exception):
+            self._client.stop()
+            self._client.close()
+
+    def release(self) -> None:
+        """Let a broker become controller, and the leader write the ISR again."""
+        if self._state is not None and self._cluster.brokers.get(self._state[0], self._cluster.control).alive:
+            self._writable = True
+            self.decide(self._state[0], self._state[2])
+        self.close()
+
+    def decide(self, leader: int, isr: tuple[int, ...]) -> None:
+        """A new leader epoch, told to all registered brokers."""
+        leader = leader or NOBODY
+        epoch = -1 if self._state is None else self._state[1]
+        told = {"controller_epoch": _EPOCH, "leader": leader, "version": 1, "leader_epoch": epoch + 1, "isr": list(isr)}
+        text = json.dumps(told).encode()
+        if self._state is None:
+            self._client.create(self._path, text)
+        else:
+            self._client.set(self._path, text)
+        self._state = (leader, epoch + 1, isr)
+        for broker in sorted(self._registered, key=lambda one: one != leader):  # It must lead before others follow.
+            self.tell(broker)
+
+    def tell(self, broker: int) -> None:
+        """Tell a broker that registered how things stand; later, if it cannot be reached."""
+        self._registered.add(broker)
+        node = self._cluster.node(broker)
+        if self._state is None or not node.alive or broker not in self._replicas:
+            return
+        proxies = self._cluster.proxies
+        if proxies.link(CONTROL, broker).cut or proxies.link(broker, CONTROL).cut:
+            self._untold.add(broker)
+            return
+        self._untold.discard(broker)
+        with contextlib.suppress(*wire.RETRIABLE):
+            connection = wire.Connection(node.port, _ANSWER_S, str(CONTROLLER))
+            try:
+                connection.exchange(*_UPDATE_METADATA, self._update_metadata())
+                connection.exchange(*_LEADER_AND_ISR, self._leader_and_isr())
+            finally:
+                connection.close()
+
+    def tell_again(self) -> None:
+        """Links were healed: tell those who could not be reached."""
+        for broker in sorted(self._untold):
+            self.tell(broker)
+
+    def end_session(self, broker: int) -> None:
+        """A script waits for no session: what is left of a broker's former one would keep it from registering."""
+        from kazoo.exceptions import NoNodeError
+
+        with contextlib.suppress(NoNodeError):
+            self._client.delete(f"/brokers/ids/{broker}")
+
+    def gone(self, broker: int) -> None:
+        """A broker's session is over."""
+        self._registered.discard(broker)
+
+    def _partition(self) -> bytes:
+        assert self._state is not None
+        leader, epoch, isr = self._state
+        head = _string(self._topic) + struct.pack(">iiii", 0, _EPOCH, leader, epoch)
+        version = self._client.get(self._path)[1].version if self._writable else _NO_VERSION
+        return head + _numbers(isr) + struct.pack(">i", version) + _numbers(self._replicas)
+
+    def _leader_and_isr(self) -> bytes:
+        brokers = [self._cluster.brokers[broker] for broker in self._replicas]
+        live = b"".join(
+            struct.pack(">i", node.id) + _string(_HOST) + struct.pack(">i", node.proxy_port) for node in brokers
+        )
+        one = struct.pack(">iii", CONTROLLER, _EPOCH, 1) + self._partition()
+        return one + struct.pack(">i", len(brokers)) + live
+
+    def _update_metadata(self) -> bytes:
+        brokers = [self._cluster.brokers[broker] for broker in sorted(self._registered)]
+        live = b""
+        for node in brokers:
+            live += struct.pack(">ii", node.id, 2)
+            for port, name in ((node.proxy_port, "PEERS"), (node.client_port, "CLIENTS")):
+                live += struct.pack(">i", port) + _string(_HOST) + _string(name) + struct.pack(">h", 0)
+            live += struct.pack(">h", -1)
+        one = struct.pack(">iii", CONTROLLER, _EPOCH, 1) + self._partition()
+        return one + struct.pack(">i", len(brokers)) + live
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _numbers(values: Iterable[int]) -> bytes:
+    values = list(values)
+    return struct.pack(f">i{len(values)}i", len(values), *values)

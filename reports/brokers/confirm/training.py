@@ -1,0 +1,73 @@
+"""Faster starts: an archive of the classes that a broker loads, made once for each release and Java."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Final
+
+from reports.brokers.confirm.cluster import Cluster
+from reports.brokers.confirm.observer import Observer
+from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.scripted_control import wait_for_zookeeper
+from reports.brokers.kafka import releases
+from scenarios.sweep.java import cache_folder, put
+from sim.config import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from reports.brokers.confirm.release import Release
+
+_START_S: Final = 60.0
+_END_S: Final = 60.0
+
+
+def archive_of(release: Release) -> Path:
+    """Where the archive of a release is, if it was made: Java uses none that fits it not."""
+    java = releases.java_command().resolve()
+    key = hashlib.blake2b(f"{java}\n{release.class_path}".encode(), digest_size=6).hexdigest()
+    return cache_folder() / "kafka" / "classes" / f"broker-{release.name}-{key}.jsa"
+
+
+def make_archive(release: Release, note: Callable[[str], None]) -> None:
+    """Make it, unless it is there or the release is a build that may change: a broker starts, and ends by itself."""
+    kept = archive_of(release)
+    if kept.is_file() or release.source != "released":
+        return
+    note(f"Kafka {release.name} runs for the first time: its classes are archived, so that it starts faster")
+    with Processes(None) as processes:
+        cluster = Cluster(release, processes, 1, resolve({}), {}, lambda *_: None)
+        try:
+            made = processes.folder / "classes.jsa"
+            cluster.prepare()
+            node = cluster.brokers[1]
+            node.command = [f"-XX:ArchiveClassesAtExit={made}", *node.command]
+            cluster.start(cluster.control)
+            if not release.kraft:
+                wait_for_zookeeper(cluster.control.port, _START_S)
+            cluster.start(node)
+            _wait_until_up(cluster)
+            assert node.process is not None
+            node.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                node.process.wait(_END_S)
+            if made.is_file():
+                put(kept, made.read_bytes())
+        finally:
+            cluster.close()
+
+
+def _wait_until_up(cluster: Cluster) -> None:
+    observer = Observer(cluster, lambda _: None)
+    end_s = time.monotonic() + _START_S
+    while time.monotonic() < end_s and not any(step["step"] == _UP[cluster.release.kraft] for step in observer.steps):
+        observer.poll()
+        time.sleep(0.02)
+
+
+_UP: Final = {True: "unfenced", False: "registered"}

@@ -1,0 +1,40 @@
+"""Values as people read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scenarios.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+
+def plain(text: str) -> str:
+    r"""Text from outside made harmless: no secrets, and control characters become ``\x1b`` and the like."""
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in masked(text))
+
+
+def pairs(fields: Mapping[str, Any], hide: Container[str] = ()) -> str:
+    """Fields as ``name=value`` words, without those that are hidden, None or empty; lists are joined by commas."""
+    shown = {name: _word(value) for name, value in fields.items() if value not in (None, (), []) and name not in hide}
+    return " ".join(f"{name}={word}" for name, word in shown.items())
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def seconds(us: int | None) -> str:
+    """A simulated time in seconds; ``-`` when there is none."""
+    return "-" if us is None or us < 0 else f"{us / 1_000_000:.6f} s"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent with three significant digits; ``-`` when there is none."""
+    return "-" if share is None else f"{share * 100:.3g} %"
+
+
+def number(value: float, sign: str = "") -> str:
+    """A number with four significant digits, or more where they are whole; with `sign` "+" always with its sign."""
+    return format(value, f"{sign}.0f" if abs(value) >= 1_000 else f"{sign}.4g")

@@ -1,1 +1,0 @@
-"""What a run costs: `python -m tests.bench`."""

@@ -1,0 +1,176 @@
+"""What the pages show is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from highwater.cli import main as cli
+from highwater.cli.commands import spark_package
+from reports import exits
+from sim.protocol.modes import MODES
+from tests.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+PAGES = [
+    page
+    for folder in (".", "sim", "faults", "scenarios", "reports")
+    for page in sorted(ROOT.glob("*.md") if folder == "." else (ROOT / folder).rglob("*.md"))
+]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+README = TEXTS["README.md"]
+BLOCKS = [block for text in (README, *TEXTS.values()) for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)]
+BLOCKS = [*dict.fromkeys(BLOCKS)]
+PROGRAMS = ("highwater", "make", "git", "spark-submit")
+SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
+ELSEWHERE = ("spark-package", "spark://host:7077", "confirm", "kafka")
+"""What needs a cluster, a network, or a minute, and has tests of its own."""
+CODES: dict[tuple[str, ...], int] = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
+"""Commands that do not exit with 0."""
+STUB = """\
+#!/bin/sh
+printf '%d\\0' "$#" >> calls
+printf '%s\\0' "${0##*/}" "$@" >> calls
+"""
+
+
+def called(script: str, folder: Path) -> list[tuple[str, ...]]:
+    """What a shell calls for a script, word by word; none of the programs is really run."""
+    stubs = folder / "stubs"
+    stubs.mkdir(parents=True)
+    for program in PROGRAMS:
+        (stubs / program).write_text(STUB)
+        (stubs / program).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{stubs}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, check=True)
+    words = (folder / "calls").read_text().split("\0")[:-1]
+    calls = []
+    while words:
+        count = int(words.pop(0)) + 1
+        calls.append(tuple(words[:count]))
+        del words[:count]
+    return calls
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
+    """The words of each command of Highwater."""
+    calls = [call for script in SCRIPTS for call in called(script, tmp_path_factory.mktemp("shell") / "here")]
+    return [words for program, *words in calls if program == "highwater"]  # type: ignore[misc]
+
+
+def without_numbers(text: str) -> list[str]:
+    """Lines with digests, times and counts blotted out: they move with every change of the protocol core."""
+    return [re.sub(r"\b[0-9a-f]{32}\b|\d+", "#", line).rstrip() for line in text.strip().splitlines()]
+
+
+def quick(words: Iterable[str]) -> list[str]:
+    """The same words with few seeds, fewer of a grid, and few failures to look at."""
+    given = ["4" if before == "--most" else word for before, word in pairwise(["", *words])]
+    seeds = "0..2" if any("," in word and "=" in word for word in given) else "0..20"
+    return [seeds if re.fullmatch(r"\d+\.\.\d+", word) else word for word in given]
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_every_command_works(
+    highwater: Callable[..., Call], commands: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in commands:
+        if set(words) & {*ELSEWHERE}:
+            continue
+        call = highwater(*quick(words))
+        assert call.code == CODES.get(tuple(words), 0), f"{words}: {call.err}"
+        assert call.out, words
+
+
+def test_every_command_is_shown(commands: list[tuple[str, ...]]) -> None:
+    assert {words[0] for words in commands} == set(cli.COMMANDS)
+
+
+def test_targets_that_pages_ask_make_for_exist(tmp_path: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    calls = [call for place, script in enumerate(SCRIPTS) for call in called(script, tmp_path / str(place))]
+    asked = {target for program, *words in calls if program == "make" for target in words}
+    assert {"demo", "test"} <= asked <= {*targets}
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_the_recipe_for_spark_submit(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a cluster: the shell's words, what they would send, the driver, and the sweep, without Spark."""
+    (script,) = (script for script in SCRIPTS if "spark-submit" in script)
+    (submit,) = called(script, tmp_path)
+    archive = f"dist/{spark_package.ARCHIVE}#environment"
+    place = submit.index(f"dist/{spark_package.DRIVER}")
+    assert submit[1:place] == ("--master", "spark://host:7077", "--archives", archive)
+    (tmp_path / "driver.py").write_text(spark_package.DRIVER_TEXT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "driver.py", "modes", "list"], env=environment, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    words = quick(submit[place + 1 :])
+    words[words.index("--output") + 1] = str(tmp_path / "out")
+    assert highwater(*words, "--local", 1).code == 0
+
+
+def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
+    command, _, shown = BLOCKS[0].partition("\n")
+    assert command.startswith("$ highwater ")
+    assert without_numbers(highwater(*shlex.split(command)[2:]).out) == without_numbers(shown)
+
+
+def test_every_mode_and_exit_code_has_its_row() -> None:
+    rows = [row for text in TEXTS.values() for row in re.findall(r"^\| `?([\w.-]+)`? \|", text, re.MULTILINE)]
+    codes = (value for name, value in vars(exits).items() if name.isupper() and type(value) is int)
+    assert {*MODES, *map(str, codes)} <= {*rows}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page: str) -> None:
+    folder = (ROOT / page).parent
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", TEXTS[page]) if "://" not in link]
+    assert not [link for link in links if not (folder / link).exists()]
+
+
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "tests/" in text])
+def test_pages_name_tests_that_exist(page: str) -> None:
+    """A link to a file of tests has the name of one of them, without its first word, or the file's."""
+    links = re.findall(r"\[([^]]+)\]\(([^)#]+/test_\w+\.py)\)", TEXTS[page])
+    named = [(name, (ROOT / page).parent / file) for name, file in links]
+    assert not [name for name, file in named if f"def test_{name}(" not in file.read_text(encoding="utf-8")]
+
+
+def test_decisions_name_a_test_or_say_that_there_is_none() -> None:
+    pages = [text for page, text in TEXTS.items() if page.endswith("DESIGN.md")]
+    decisions = [item for text in pages for item in re.findall(r"^- \*\*.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)]
+    assert len(decisions) > 100
+    told = re.compile(r"Tests?: (none|\[|as above|the )|; see \[")
+    assert not [" ".join(item.split()) for item in decisions if not told.search(" ".join(item.split()))]
+
+
+def test_the_first_page_is_short_and_leads_to_all_others() -> None:
+    """To designs by the page of designs, to modes by that of modes."""
+    assert len(README.splitlines()) <= 160
+    found = linked("README.md") | linked("sim/DESIGN.md")
+    assert {page for page in TEXTS if not page.startswith("scenarios/modes/")} - {"README.md"} <= found
+
+
+def linked(page: str) -> set[str]:
+    """Pages that a page has links to."""
+    links = re.findall(r"\]\(([^)#]+\.md)\)", TEXTS[page])
+    return {os.path.relpath((ROOT / page).parent / link, ROOT) for link in links}

@@ -1,0 +1,264 @@
+"""What the actor makes of time, of sessions and of what the simulation had come to, without brokers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reports.brokers.confirm.acting import Acted, Actor, NotBroughtError, size_of
+from reports.brokers.confirm.actions import ACTIONS
+from reports.brokers.confirm.comparing import Change
+from reports.brokers.confirm.files import Disk
+from reports.brokers.confirm.history import State
+from reports.brokers.confirm.milestones import ENDS, Milestone
+from reports.brokers.confirm.proxy import Link
+from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
+from scenarios.single.script import RulesInForce, Story
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sim.history.trace import Shown
+
+
+def actor_of(**fields: Any) -> Any:
+    """As much of an actor as a method needs."""
+    cluster = SimpleNamespace(time_s=12.0, paced_ms=lambda ms: ms // 5, release=SimpleNamespace(kraft=False))
+    return SimpleNamespace(cluster=cluster, config={"sim.supervisor.restart.ms": 10_000}, _timers=[], **fields)
+
+
+@pytest.mark.parametrize(("ended_s", "next_s"), [(12.0, 14.0), (11.5, 13.5), (3.0, 13.0), (2.0, 12.0)])
+def test_what_ended_is_tried_again_at_the_next_of_its_times(ended_s: float, next_s: float) -> None:
+    started: list[int] = []
+    actor = actor_of(start=started.append)
+    Actor._try_again(actor, 2, ended_s)
+    ((at_s, work),) = actor._timers
+    assert at_s == next_s
+    work()
+    assert started == [2]
+
+
+@pytest.mark.parametrize(
+    ("recovered", "session", "kraft", "waits"),
+    [(True, {2}, False, True), (False, {2}, False, False), (True, set(), False, False), (True, {2}, True, False)],
+)
+def test_only_who_was_refused_waits_for_the_session(
+    recovered: bool, session: set[int], kraft: bool, waits: bool
+) -> None:
+    tried: list[int] = []
+    observer = SimpleNamespace(has_recovered=lambda _: recovered, in_session=session)
+    actor = actor_of(observer=observer, _healing=False, _refused={}, _try_again=lambda broker, _: tried.append(broker))
+    actor.cluster.release.kraft = kraft
+    actor.cluster.node = lambda _: None
+    Actor._ended_by_itself(actor, 2)
+    assert actor._refused == ({2: 12.0} if waits else {})
+    assert tried == ([] if waits else [2])
+
+
+FIRST, SHRUNK = Change(1, 0, (1, 2), None, None), Change(1, 0, (1,), None, None)
+BOTH, ALONE = State(1, 0, (1, 2)), State(1, 0, (1,))
+TRUNCATES = Pattern("truncate", broker=1, offset=2)
+
+
+def come_to(
+    states: tuple[State, ...] = (BOTH, ALONE),
+    disks: dict[int, Disk] | None = None,
+    steps: list[Shown] | None = None,
+    *,
+    to_hw: bool = True,
+) -> Any:
+    """An actor whose brokers have come so far, and come no further. The story tells of one truncation."""
+    actor: Any = Actor.__new__(Actor)
+    release = SimpleNamespace(truncates_to_hw=to_hw)
+    held = disks or {}
+    actor.cluster = SimpleNamespace(
+        history=SimpleNamespace(states=list(states)), disk=held.__getitem__, release=release
+    )
+    actor.batches = {}
+    actor.story = Story((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
+    actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
+    for step in actor.observer.steps:
+        actor.story.observe(step)
+    actor.acted = Acted()
+    actor._behind = actor._otherwise = False
+    actor.waits = []
+
+    def wait(over: Any, _: float) -> bool:
+        assert actor._behind
+        actor.waits.append(over([]))
+        return bool(actor.waits[-1])
+
+    actor._wait = wait
+    return actor
+
+
+def test_what_the_simulation_had_come_to_is_waited_for_only_where_it_is_missing() -> None:
+    actor = come_to(disks={1: Disk(2, 1)}, steps=[{"step": "truncate", "offset": 2}])
+    actor._reach(3, Milestone((FIRST, SHRUNK), 1, {1: Disk(2, 1)}))
+    assert actor.waits == []
+    assert not actor._behind
+
+
+@pytest.mark.parametrize(
+    ("milestone", "missing"),
+    [
+        (
+            Milestone((FIRST, SHRUNK, FIRST)),
+            "the partition has gone through 2 states of 3; next: leader 1 epoch 0 ISR 1 2",
+        ),
+        (Milestone(told=1), "story: 'truncate broker=1 offset=2' has not come"),
+        (Milestone(disks={1: Disk(3, 1)}), "the log of broker 1 ends at 2, not 3"),
+        (Milestone(disks={1: Disk(2, 2)}), "the HW file of broker 1 says 1, not 2"),
+    ],
+)
+def test_brokers_that_have_done_less_are_not_brought_to_the_story(milestone: Milestone, missing: str) -> None:
+    actor = come_to(disks={1: Disk(2, 1)})
+    with pytest.raises(NotBroughtError, match="line 3 of the script waited 30 s in vain: ") as error:
+        actor._reach(3, milestone)
+    assert str(error.value).endswith(f": {missing}")
+    assert actor.waits == [False]
+
+
+def test_where_epochs_decide_what_is_truncated_hw_files_are_not_waited_for() -> None:
+    actor = come_to(disks={1: Disk(2, 1)}, to_hw=False)
+    actor._reach(3, Milestone(disks={1: Disk(2, 2)}))
+    assert actor.waits == []
+
+
+APPENDED: Shown = {"step": "append", "offset": 2, "last": 2}
+
+
+@pytest.mark.parametrize(
+    ("states", "steps", "milestone"),
+    [
+        ((BOTH, State(2, 1, (2,))), [], Milestone((FIRST, SHRUNK, FIRST))),
+        ((BOTH, ALONE), [{"step": "truncate", "offset": 1}], Milestone(told=1)),
+        ((BOTH, ALONE), [APPENDED, {"step": "truncate", "offset": 2}], Milestone(disks={1: Disk(3, 0)})),
+    ],
+)
+def test_brokers_that_have_done_otherwise_differ(
+    states: tuple[State, ...], steps: list[Shown], milestone: Milestone
+) -> None:
+    """Another state of the partition, another truncation, a log that was cut: the comparison is to tell, at once."""
+    actor = come_to(states, {1: Disk(2, 1)}, steps)
+    actor._reach(3, milestone)
+    actor._reach(4, milestone)
+    assert actor.waits == [False]
+
+
+def test_a_log_that_was_deleted_already_is_not_waited_for() -> None:
+    actor = come_to(disks={1: Disk(0, 0)}, steps=[APPENDED, {"step": "deleted"}])
+    actor._reach(3, Milestone(disks={1: Disk(3, 0)}))
+    assert actor.waits == []
+    with pytest.raises(NotBroughtError, match="the log of broker 1 ends at 0, not 3"):
+        come_to(disks={1: Disk(0, 0)}, steps=[{"step": "deleted"}, APPENDED])._reach(
+            3, Milestone(disks={1: Disk(3, 0)})
+        )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"step": "truncate", "offset": 2}],
+        [{"step": "truncate", "offset": 2}, APPENDED],
+        [APPENDED, {"step": "power-loss"}, {"step": "truncate", "offset": 2}],
+        [APPENDED, {"step": "truncate", "offset": 2, "broker": 2}],
+    ],
+)
+def test_a_log_that_is_short_though_nothing_was_truncated_is_late(steps: list[Shown]) -> None:
+    actor = come_to(disks={1: Disk(2, 1)}, steps=steps)
+    with pytest.raises(NotBroughtError, match="the log of broker 1 ends at 2, not 3"):
+        actor._reach(3, Milestone(disks={1: Disk(3, 0)}))
+
+
+@pytest.mark.parametrize(
+    ("do", "held", "since", "to_hw", "unlike"),
+    [
+        ("kill", Disk(2, 1), [], True, []),
+        ("kill", Disk(2, 2), [], True, ["line 3 of the script found HW 2 in broker 1's file, not 1"]),
+        ("kill", Disk(2, 2), [], False, []),
+        ("kill", Disk(3, 1), [APPENDED], True, ["line 3 of the script found broker 1's log up to 3, not 2"]),
+        ("kill", Disk(3, 1), [], True, []),
+        ("cut", Disk(3, 2), [APPENDED], True, ["line 3 of the script found broker 1's log up to 3, not 2"]),
+        ("power-loss", Disk(1, 1), [], True, []),
+        ("produce", Disk(3, 2), [APPENDED], True, []),
+    ],
+)
+def test_what_faults_found_otherwise_by_when_it_was_written_is_noted(
+    do: str, held: Disk, since: list[Shown], to_hw: bool, unlike: list[str]
+) -> None:
+    actor = come_to(disks={1: held}, to_hw=to_hw)
+    ended = (1,) if do in ENDS else ()
+    milestone = Milestone(left={1: Disk(2, 1)}, ended=ended)
+    steps = [{"broker": 1, **step} for step in since]
+    actor._note_unlike(3, do, milestone, steps)
+    assert actor.acted.unlike == unlike
+    actor._otherwise, actor.acted.unlike = True, []
+    actor._note_unlike(3, do, milestone, steps)
+    assert actor.acted.unlike == []
+
+
+def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker followed while the partition was made."""
+    done: list[str] = []
+    for do in ("pause-consumer", "produce", "kill"):
+        monkeypatch.setitem(ACTIONS, do, lambda *_, do=do: done.append(do))
+    when = Pattern("follow", broker=2)
+    script = (ScriptLine("pause-consumer"), ScriptLine("produce", when=when), ScriptLine("kill", when=when))
+    actor = actor_of(
+        scenario=SimpleNamespace(script=script),
+        batches={},
+        look=lambda: None,
+        wait_for=lambda _fits, _seconds: False,
+        _note=lambda _: None,
+        _reach=lambda *_: None,
+        _did_otherwise=lambda _: False,
+        _note_unlike=lambda *_: None,
+        _rules=RulesInForce(MODES["kip320"].rules, {}),
+        _seen=[{"step": "follow", "broker": 2, "offset": 0, "leader_epoch": 0}],
+    )
+    actor._has_happened = lambda pattern: Actor._has_happened(actor, pattern)
+    actor._fits = lambda pattern: Actor._fits(actor, pattern)
+    with pytest.raises(NotBroughtError, match="line 3 of the script waited in vain for 'follow broker=2'"):
+        Actor._play(actor, [Milestone()] * 3)
+    assert done == ["pause-consumer", "produce"]
+
+
+def test_a_process_starts_while_it_hears_the_control_plane() -> None:
+    links = {(2, 0): Link(), (0, 2): Link()}
+    control = SimpleNamespace(id=0, alive=True, paused=False)
+    actor = actor_of()
+    actor.cluster.control, actor.cluster.proxies = control, SimpleNamespace(link=lambda *ends: links[ends])
+    node: Any = SimpleNamespace(id=2)
+    assert Actor._hears_control(actor, node)
+    links[0, 2].cut = True
+    assert not Actor._hears_control(actor, node)
+    links[0, 2].cut, control.paused = False, True
+    assert not Actor._hears_control(actor, node)
+
+
+def test_a_log_that_is_deleted_while_the_disk_is_measured_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for broker in (1, 2):
+        (tmp_path / f"{broker}" / "partition-0").mkdir(parents=True)
+        (tmp_path / f"{broker}" / "partition-0" / "0.log").write_bytes(b"x" * 8_192)
+    whole = size_of(tmp_path)
+    walk = os.walk
+
+    def walked(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for place, folders, names in walk(folder):
+            if place.endswith("1/partition-0"):
+                shutil.rmtree(place)
+            yield place, folders, names
+
+    monkeypatch.setattr(os, "walk", walked)
+    assert size_of(tmp_path) == whole // 2 > 0

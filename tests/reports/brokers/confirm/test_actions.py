@@ -1,0 +1,69 @@
+"""What scripts do, and whether brokers can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports.brokers.confirm import actions
+from reports.brokers.confirm.observer import SEEN
+from reports.brokers.confirm.release import Release
+from scenarios.format.catalogue import load, names
+from scenarios.format.scenario import Pattern, ScriptLine
+from sim.history.steps import STEPS
+
+NEWEST = Release("4.3.1", ())
+OLD = Release("0.10.2.2", ())
+
+
+def test_steps_that_can_be_seen_are_steps() -> None:
+    assert set(STEPS) >= SEEN
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_has_no_counterpart_is_named_before_anything_starts(name: str) -> None:
+    scenario = replace(load(name), control="real", broker_modes={}, config={})
+    for release in (OLD, NEWEST):
+        for line in scenario.script:
+            told = actions.missing(scenario, [line], release)
+            assert bool(told) == (line.do not in actions.ACTIONS or release.number < actions.SINCE.get(line.do, ()))
+
+
+def test_what_is_missing_is_said_with_the_reason() -> None:
+    scenario = load("canary")
+    lines = [
+        ScriptLine("lossy", params={"from": 1, "to": 2}),
+        ScriptLine("set-config", params={"config": {}}),
+        ScriptLine("wait", when=Pattern("maximal-isr")),
+        ScriptLine("admin-election", params={"election": "longest-log-balanced"}),
+    ]
+    assert actions.missing(scenario, lines, Release("0.10.2.2", ())) == [
+        "do = 'lossy' has no counterpart",
+        "do = 'set-config' has no counterpart in 0.10.2.2: brokers take it from 0.11 on",
+        "when.step = 'maximal-isr' cannot be seen on real brokers",
+        "do = 'admin-election' has no counterpart for election = 'longest-log-balanced'",
+    ]
+
+
+def test_a_script_that_decides_needs_zookeeper() -> None:
+    scenario = load("kip101-scenario-1")
+    assert actions.missing(scenario, scenario.script, OLD) == []
+    assert "only ZooKeeper's releases" in actions.missing(scenario, scenario.script, NEWEST)[0]
+
+
+def test_an_idempotent_producer_needs_brokers_that_know_it() -> None:
+    scenario = load("idempotent-retry")
+    assert actions.missing(scenario, scenario.script, NEWEST) == []
+    assert "enable.idempotence has no counterpart in 0.10.2.2" in actions.missing(scenario, scenario.script, OLD)[0]
+
+
+def test_brokers_of_several_releases() -> None:
+    scenario = load("mixed-versions")
+    assert "several releases" in actions.missing(scenario, scenario.script, OLD)[0]
+
+
+def test_steps_of_a_story_that_cannot_be_seen() -> None:
+    assert actions.unseen(load("kip320-consumer-skip").story) == sorted(
+        {line.pattern.step for line in load("kip320-consumer-skip").story} - SEEN
+    )

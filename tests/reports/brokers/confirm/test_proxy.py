@@ -1,0 +1,295 @@
+"""Links that are cut, slow, or lose some requests, between ends that are not Kafka."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reports.brokers.confirm import proxy, wire
+from reports.brokers.confirm.proxy import API_VERSIONS, CONTROL, EVERYTHING, FETCH, HEARTBEAT, Proxies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest.importorskip("kafka")
+
+METADATA = 3
+PATIENCE_S = 10.0
+SOON_S = 0.3
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def request(key: int, correlation: int = 7, client: str = "broker-2-fetcher-0", body: bytes = b"") -> bytes:
+    """A request's frame, without its size."""
+    return struct.pack(">hhih", key, 0, correlation, len(client)) + client.encode() + body
+
+
+class Server:
+    """Answers every frame with its correlation id, and remembers it."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.socket.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                one, _ = self.socket.accept()
+                threading.Thread(target=self._serve, args=(one,), daemon=True).start()
+
+    def _serve(self, one: socket.socket) -> None:
+        with closing(one), suppress(OSError, EOFError):
+            while True:
+                frame = receive(one)
+                self.frames.append(frame)
+                send(one, frame[4:8])
+
+    def has(self, count: int) -> bool:
+        """Whether so many frames came, in good time."""
+        return wait(lambda: len(self.frames) >= count)
+
+
+def send(one: socket.socket, frame: bytes) -> None:
+    one.sendall(struct.pack(">i", len(frame)) + frame)
+
+
+def receive(one: socket.socket) -> bytes:
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
+        part = one.recv(1 << 16)
+        if not part:
+            raise EOFError
+        data += part
+    return data[4:]
+
+
+def wait(holds: Any) -> bool:
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        if holds():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def is_silent(one: socket.socket) -> bool:
+    one.settimeout(SOON_S)
+    try:
+        return one.recv(1) == b"?"
+    except TimeoutError:
+        return True
+    finally:
+        one.settimeout(PATIENCE_S)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server()
+    yield one
+    one.socket.close()
+
+
+class World:
+    """Broker 2 connects to broker 1, and to the control plane, through proxies."""
+
+    def __init__(self, server: Server) -> None:
+        self.told: list[tuple[str, int, int]] = []
+        self.proxies = Proxies(lambda what, source, target, _: self.told.append((what, source, target)), 0.0)
+        self.peer, self.control = free_port(), free_port()
+        self.proxies.listen(self.peer, server.port, source=None, target=1, kafka=True)
+        self.proxies.listen(self.control, server.port, source=2, target=CONTROL, kafka=True)
+
+    def connect(self, *, control: bool = False) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.control if control else self.peer), timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def world(server: Server) -> Iterator[World]:
+    wire.load()
+    one = World(server)
+    yield one
+    one.proxies.close()
+
+
+def test_frames_pass_both_ways(server: Server, world: World) -> None:
+    with world.connect() as one:
+        send(one, request(METADATA, 5))
+        assert receive(one) == struct.pack(">i", 5)
+    assert server.frames == [request(METADATA, 5)]
+
+
+def test_a_cut_link_is_silent_and_breaks_when_it_is_healed(server: Server, world: World) -> None:
+    with world.connect() as one:
+        send(one, request(METADATA))
+        receive(one)
+        world.proxies.cut(2, 1)
+        send(one, request(METADATA))
+        assert is_silent(one)
+        assert len(server.frames) == 1
+        world.proxies.heal(2, 1)
+        with pytest.raises((EOFError, ConnectionError)):
+            receive(one)
+    with world.connect() as again:
+        send(again, request(METADATA, 9))
+        assert receive(again) == struct.pack(">i", 9)
+
+
+def test_a_link_that_is_cut_one_way_still_brings_requests(server: Server, world: World) -> None:
+    world.proxies.cut(1, 2)
+    with world.connect() as one:
+        send(one, request(METADATA))
+        assert server.has(1)
+        assert is_silent(one)
+
+
+def test_a_cut_concerns_one_pair_of_brokers_only(server: Server, world: World) -> None:
+    world.proxies.cut(3, 1)
+    with world.connect() as one:
+        send(one, request(METADATA, client="broker-2-fetcher-0"))
+        receive(one)
+    with world.connect() as other:
+        send(other, request(METADATA, client="broker-3-fetcher-0"))
+        assert is_silent(other)
+    assert len(server.frames) == 1
+
+
+def test_a_slow_link_takes_longer(world: World) -> None:
+    world.proxies.slow(2, 1, SOON_S)
+    with world.connect() as one:
+        begin_s = time.monotonic()
+        send(one, request(METADATA))
+        receive(one)
+        assert time.monotonic() - begin_s >= SOON_S
+
+
+def test_heartbeats_pass_a_slow_link_at_once_while_no_time_passes_for_it(server: Server, world: World) -> None:
+    world.proxies.slow(2, CONTROL, SOON_S)
+    with world.connect(control=True) as slow, world.connect(control=True) as one:
+        send(slow, request(METADATA, 1))
+        world.proxies.frozen = True
+        send(one, request(API_VERSIONS, 2))
+        assert receive(one) == struct.pack(">i", 2)
+        send(one, request(HEARTBEAT, 3))
+        assert receive(one) == struct.pack(">i", 3)
+        assert is_silent(slow)
+        world.proxies.frozen = False
+        assert receive(slow) == struct.pack(">i", 1)
+
+
+def test_a_heartbeat_that_is_on_its_way_when_time_stops_arrives(world: World) -> None:
+    world.proxies.slow(2, CONTROL, 2 * PATIENCE_S)
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 1))
+        assert is_silent(one)
+        world.proxies.frozen = True
+        assert receive(one) == struct.pack(">i", 1)
+
+
+def test_a_silenced_broker_loses_its_heartbeats_alone_and_healing_does_not_help(server: Server, world: World) -> None:
+    world.proxies.silence(2, [HEARTBEAT])
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 1))
+        send(one, request(METADATA, 2))
+        assert receive(one) == struct.pack(">i", 2)
+    world.proxies.heal(2, CONTROL)
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 3))
+        send(one, request(METADATA, 4))
+        assert receive(one) == struct.pack(">i", 4)
+    assert server.frames == [request(METADATA, 2), request(METADATA, 4)]
+    world.proxies.silence(2, [EVERYTHING])
+    with world.connect(control=True) as one:
+        send(one, request(METADATA, 5))
+        assert is_silent(one)
+    world.proxies.silence(2, ())
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 6))
+        assert receive(one) == struct.pack(">i", 6)
+
+
+def test_the_heart_of_a_process_that_is_gone_beats_on_while_its_session_is_kept(server: Server, world: World) -> None:
+    with world.connect(control=True) as one:
+        send(one, request(HEARTBEAT, 1))
+        receive(one)
+        world.proxies.kept = frozenset({2})
+    assert server.has(3)
+    assert set(server.frames) == {request(HEARTBEAT, 1)}
+    world.proxies.kept = frozenset()
+    time.sleep(2 * proxy.PULSE_S)
+    count = len(server.frames)
+    time.sleep(2 * proxy.PULSE_S)
+    assert len(server.frames) == count
+
+
+def test_a_fetch_waits_until_what_came_before_was_seen_and_acted_on(server: Server, world: World) -> None:
+    world.proxies.beat_s = 0.01
+    world.proxies.looks = 4
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert is_silent(one)
+        world.proxies.looks = 5
+        assert is_silent(one)
+        world.proxies.looks = 6
+        receive(one)
+
+
+def test_the_answer_to_a_fetch_waits_until_the_fetch_was_seen_and_acted_on(server: Server, world: World) -> None:
+    world.proxies.looks = 4
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert wait(lambda: world.told)
+        assert is_silent(one)
+        world.proxies.looks = 5
+        assert is_silent(one)
+        world.proxies.cut(1, 2)
+        world.proxies.looks = 6
+        assert is_silent(one)
+        world.proxies.heal(1, 2)
+    with world.connect() as one:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        assert is_silent(one)
+        world.proxies.looks = 8
+        receive(one)
+
+
+def test_fetches_are_told_when_they_pass(server: Server, world: World) -> None:
+    with world.connect() as one:
+        send(one, request(FETCH, client="ReplicaFetcherThread-0-1", body=struct.pack(">i", 3)))
+        receive(one)
+        assert wait(lambda: world.told)
+    assert world.told[0] == ("fetch", 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("client", "source"),
+    [("broker-12-fetcher-0", 12), ("3", 3), ("broker-4-to-controller", 4), ("highwater", None), ("", None)],
+)
+def test_who_sent_a_request(client: str, source: int | None) -> None:
+    head = proxy.head_of(request(METADATA, client=client))
+    assert head is not None
+    assert proxy.source_of(head) == source
+
+
+def test_a_frame_that_is_too_short_is_no_request() -> None:
+    assert proxy.head_of(b"\0\1") is None
+    assert proxy.head_of(struct.pack(">hhih", 1, 0, 0, 50) + b"x") is None
+
+
+def test_a_connection_to_nobody_ends(world: World) -> None:
+    port = free_port()
+    world.proxies.listen(port, free_port(), source=None, target=1, kafka=True)
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one, suppress(ConnectionError):
+        assert one.recv(1) == b""

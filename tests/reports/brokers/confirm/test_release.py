@@ -1,0 +1,80 @@
+"""Which Kafka is run, and which mode stands for it."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.brokers.confirm import release
+from reports.brokers.confirm.release import Release
+from reports.brokers.kafka import releases
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_pinned_release_has_a_mode() -> None:
+    told = {name: release.mode_of(Release(name, ())) for name in releases.releases()}
+    assert {name: mode.name for name, (mode, _) in told.items() if name < "4.2"} == {
+        "0.10.2.2": "hw",
+        "1.1.1": "kip101",
+        "2.0.0": "kip279",
+        "2.6.0": "kip320",
+        "3.9.0": "kraft",
+        "4.1.0": "elr",
+    }
+    assert all(exact for name, (_, exact) in told.items() if name < "4.2")
+    assert not told["4.2.1"][1]
+
+
+def test_a_release_before_all_modes_has_the_oldest() -> None:
+    mode, exact = release.mode_of(Release("0.9.0", ()))
+    assert (mode.name, exact) == ("hw", False)
+
+
+@pytest.mark.parametrize(("name", "kraft"), [("2.6.0", False), ("3.9.0", True), ("4.4.0-SNAPSHOT", True)])
+def test_the_control_plane(name: str, kraft: bool) -> None:
+    assert Release(name, ()).kraft == kraft
+
+
+@pytest.mark.parametrize(("name", "to_hw"), [("0.10.2.2", True), ("0.11.0.0", False), ("1.1.1", False)])
+def test_the_releases_that_truncate_to_their_hw_files(name: str, to_hw: bool) -> None:
+    assert Release(name, ()).truncates_to_hw == to_hw
+
+
+def libraries(folder: Path, version: str = "4.5.0-SNAPSHOT") -> Path:
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "kafka-clients-x.jar", "w") as jar:
+        jar.writestr("kafka/kafka-version.properties", f"commitId=1\nversion={version}\n")
+    (folder / "kafka_2.13-x.jar").write_bytes(b"")
+    return folder
+
+
+def test_a_folder_of_libraries_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "logging", lambda: tmp_path / "logging.jar")
+    for folder in (libraries(tmp_path / "build"), libraries(tmp_path / "kafka" / "libs").parent):
+        found = release.find(str(folder))
+        assert found.name == "4.5.0-SNAPSHOT"
+        assert found.number == (4, 5, 0)
+        assert found.source == str(folder)
+        assert [jar.name for jar in found.jars] == ["logging.jar", "kafka-clients-x.jar", "kafka_2.13-x.jar"]
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (lambda _: None, "there is no such folder"),
+        (lambda folder: folder.mkdir(), "there is no Kafka in it"),
+        (lambda folder: (libraries(folder) / "kafka_2.13-x.jar").unlink(), "there is no Kafka in it"),
+        (lambda folder: (libraries(folder) / "kafka-clients-x.jar").write_bytes(b"x"), "is no library of Kafka's"),
+        (lambda folder: libraries(folder, "unknown"), "does not say its version"),
+    ],
+)
+def test_a_folder_without_kafka(tmp_path: Path, build: object, told: str) -> None:
+    assert callable(build)
+    build(tmp_path / "folder")
+    with pytest.raises(InputError, match=told):
+        release.find(str(tmp_path / "folder"))

@@ -1,0 +1,1 @@
+"""What a run costs: `python -m tests.verification.bench`."""

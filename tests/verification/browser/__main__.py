@@ -1,0 +1,72 @@
+"""Opens a report and a picture in headless Chromium, at 1,280 and 390 pixels.
+
+Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
+the report leads to something that is seen.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import highwater as hw
+from tests.verification.browser import chromium
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.verification.browser.chromium import Browser
+
+WIDTHS: Final = (1_280, 390)
+LINKS: Final = "[...document.querySelectorAll('a[href]')].map(link => link.getAttribute('href'))"
+FOLLOW: Final = """(() => {{
+  const link = [...document.querySelectorAll('a[href]')][{place}];
+  link.click();
+  const part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  return part !== null && location.hash === link.getAttribute('href') && part.getBoundingClientRect().height > 0;
+}})()"""
+
+
+def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
+    """What is wrong with a page at some width."""
+    url = file.as_uri()
+    browser.requests.clear()
+    browser.errors.clear()
+    browser.load(url, width)
+    if file.suffix == ".html":
+        if (wide := browser.ask("document.documentElement.scrollWidth")) > width:
+            yield f"is {wide} pixels wide"
+        links = browser.ask(LINKS)
+        if not links:
+            yield "has no links"
+        yield from (
+            f"{link} leads nowhere" for place, link in enumerate(links) if not browser.ask(FOLLOW.format(place=place))
+        )
+    yield from (f"asks for {asked}" for asked in browser.requests if asked.partition("#")[0] != url)
+    yield from (f"error: {error}" for error in browser.errors)
+
+
+def main() -> int:
+    """Look, and tell; 0 also where there is no browser."""
+    program = chromium.find()
+    if program is None:
+        sys.stdout.write(f"not tested: no browser here ({', '.join(chromium.NAMES)}, or HIGHWATER_BROWSER)\n")
+        return 0
+    found = 0
+    with tempfile.TemporaryDirectory() as name, chromium.Browser(program) as browser:
+        folder = Path(name)
+        hw.sweep("power", "40..60", folder / "store", modes=["hw", "kip101", "elr"])
+        hw.report(folder / "store", folder / "report.html", most=4)
+        hw.draw(hw.run("kip101-scenario-1", "hw")).save(folder / "run.svg")
+        for file in (folder / "report.html", folder / "run.svg"):
+            for width in WIDTHS:
+                wrong = list(problems(browser, file, width))
+                found += len(wrong)
+                sys.stdout.write("".join(f"{file.name} at {width}: {line}\n" for line in wrong or ["as it should be"]))
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

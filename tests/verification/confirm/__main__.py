@@ -1,0 +1,197 @@
+"""``python -m tests.verification.confirm``: run the entries, and tell which were confirmed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict
+from hashlib import sha256
+from itertools import accumulate, count
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.places import ROOT
+from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+RUNS: Final = Path(__file__).with_name("runs.jsonl")
+"""A line for each run that the page's table counts."""
+PAGE: Final = ROOT / "reports" / "confirm" / "README.md"
+COUNTED: Final = {
+    "797dbe09984f": "performed each line of a script one look later than now, by which its stories were harder to keep",
+    "81f3643eac17": "ended with an error if a log was deleted while it measured the disk that is used",
+    "f58edd04844f": "passed on a fetch's answer before the fetch was acted on, by which stories were harder to keep",
+    "3b422c36d51f": "forgot what brokers said before a script's first line, if that waits for nothing",
+    "b6fccf20a0fd": "gave batches no sequences, which none of the stories that it acted out asks for",
+    "0f32dcd82303": "looked once for what a killed run left, where it looks until nothing shows up any more",
+    "e13edff62da1": "compared the same, but waited less, and let HW files be written while a process starts",
+    "8f2376d7a404": "took for a difference that a follower left the ISR, and waited for logs that had been deleted",
+    "13a17966b701": "waited for logs of brokers that had lost power",
+    "2ca83a3e7688": "waited for HW files of 0.10.2.2 that no process finds",
+    "3cf54e71c934": "wrote two cached files of Java in another way",
+}
+"""Former harnesses whose runs count as those of the present one -> why."""
+WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}
+"""Exit code -> what it says of a run."""
+SPARE: Final = 2
+"""Runs of an entry beyond those that are wanted, if some are not good."""
+
+
+def main() -> int:
+    """Run; 1 if an entry was not confirmed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.verification.confirm", description=__doc__)
+    parser.add_argument("--scenario", help="entries of this scenario only")
+    parser.add_argument("--release", help="entries of this release only")
+    parser.add_argument("--minutes", type=float, help="only the fastest, as many as that takes by what is recorded")
+    parser.add_argument("--repeat", type=int, default=1, help="real runs of each")
+    parser.add_argument(
+        "--fill",
+        action="store_true",
+        help="run what lacks so many good runs of this harness in the file, round by round",
+    )
+    parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
+    parser.add_argument("--table", action="store_true", help="run nothing: write that file's table into the page")
+    arguments = parser.parse_args()
+    if arguments.table:
+        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table(_read(arguments.output))), encoding="utf-8")
+        return 0
+    failed = 0
+    wanted = [
+        entry
+        for entry in ENTRIES
+        if arguments.scenario in (None, entry.scenario) and arguments.release in (None, entry.release)
+    ]
+    if arguments.minutes is not None:
+        wanted = fastest(wanted, 60 * arguments.minutes, _read(RUNS))
+    rounds = _lacking(wanted, arguments.repeat, arguments.output) if arguments.fill else wanted * arguments.repeat
+    for entry in rounds:
+        failed += not _run(entry, arguments.output)
+    return int(failed > 0)
+
+
+def harness() -> str:
+    """A digest of the sources of the harness."""
+    return _digest(*sorted((ROOT / "reports" / "confirm").glob("*.py")))
+
+
+def file_of(scenario: str) -> str:
+    """A digest of a scenario's file."""
+    return _digest(ROOT / "scenarios" / "files" / f"{scenario}.toml")
+
+
+def _digest(*paths: Path) -> str:
+    return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+
+
+def is_present(run: Mapping[str, Any]) -> bool:
+    """Whether a run is of the present harness, or of one that counts as well, and of the present scenario."""
+    return run["harness"] in {harness(), *COUNTED} and run["file"] == file_of(run["scenario"])
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def fastest(wanted: Iterable[Entry], seconds: float, lines: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """The entries that take least, by the median of their good runs, as many as fit into so many seconds."""
+    taken: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        if line["code"] == 0:
+            taken.setdefault((line["scenario"], line["release"]), []).append(line["seconds"])
+    known = {entry: median(taken[key]) for entry in wanted if (key := (entry.scenario, entry.release)) in taken}
+    order = sorted(known, key=lambda entry: known[entry])
+    ends = accumulate(known[entry] for entry in order)
+    return [entry for entry, end in zip(order, ends, strict=True) if end <= seconds]
+
+
+def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry]:
+    tried: Counter[Entry] = Counter()
+    for number in range(1, runs + 1):
+        for entry in wanted:
+            for _ in count():
+                good = sum(
+                    line["code"] == 0 and (line["scenario"], line["release"]) == (entry.scenario, entry.release)
+                    for line in _read(output)
+                    if is_present(line)
+                )
+                if good >= number or tried[entry] >= runs + SPARE:
+                    break
+                tried[entry] += 1
+                yield entry
+
+
+def table(lines: Iterable[Mapping[str, Any]]) -> str:
+    """The table of the page: what was confirmed on which releases, and how long each run took.
+
+    Runs of another harness count only where there is none of this one; they have a star.
+    """
+    told: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for line in lines:
+        told.setdefault((line["scenario"], line["release"]), []).append(line)
+    rows = ["| scenario | confirmed on (seconds of each run) | not confirmed | day |", "|---|---|---|---|"]
+    for scenario in dict.fromkeys(entry.scenario for entry in ENTRIES):
+        good, bad, days = [], [], []
+        for entry in ENTRIES:
+            runs = told.get((entry.scenario, entry.release), []) if entry.scenario == scenario else []
+            new = [run for run in runs if is_present(run)]
+            star = "" if new else "*"
+            days += [run["day"] for run in new or runs]
+            if seconds := [f"{run['seconds']:.0f}" for run in new or runs if run["code"] == 0]:
+                good.append(f"{entry.release} ({'/'.join(seconds)}){star}")
+            bad += [f"{entry.release}: {_said(run['differs'])}{star}" for run in new or runs if run["code"] != 0]
+        rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
+    rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
+    return "\n".join(rows) + "\n"
+
+
+def renewed(page: str, new: str) -> str:
+    """The page with another table."""
+    start = page.index("| scenario |")
+    return page[:start] + new + page[page.index("\n\n", start) + 1 :]
+
+
+def _said(differs: Iterable[Mapping[str, str]]) -> str:
+    return ", ".join(one["what"] for one in differs)
+
+
+def _differing(run: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Why a run is not good: what was not brought about, or the rows that differ."""
+    rows = [{name: row[name] for name in ("what", "simulated", "real")} for row in run["rows"] if not row["agrees"]]
+    return [{"what": run["failed"]}] if run["failed"] else rows
+
+
+def _run(entry: Entry, output: Path) -> bool:
+    words = ["confirm", entry.scenario, "--kafka", entry.release, "-q", "--json", "--pace", str(entry.pace)]
+    begin_s = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "highwater.cli.entry", *words], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    told: dict[str, Any] = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+    differs = [{"what": done.stderr.strip().rpartition("\n")[2] or "failed"}] if done.returncode else []
+    seconds = time.monotonic() - begin_s
+    line: dict[str, Any] = asdict(entry)
+    for run in told.get("runs", []):
+        seconds = run["seconds"]["all"]
+        line["before"] = [_differing(attempt) for attempt in run["before"]]
+        # Of attempts that were not the same twice the last one may agree.
+        differs = _differing(run) or ([row for rows in line["before"] for row in rows] if done.returncode else [])
+    word = WORDS.get(done.returncode, "failed")
+    said = f"    {_said(differs)}\n" if differs else ""
+    sys.stdout.write(f"{entry.scenario:34} {entry.release:9} {seconds:6.1f} s  {word}\n{said}")
+    sys.stdout.flush()
+    line |= {"day": time.strftime("%Y-%m-%d"), "code": done.returncode, "seconds": round(seconds, 1)}
+    line |= {"differs": differs, "harness": harness(), "file": file_of(entry.scenario)}
+    with output.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Driver of kind ``log_recovery``: what a log and its machine remember, and what a new process makes of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from sim.environment.storage import RecoveryError
+from sim.protocol.log.log import Log
+from sim.protocol.messages import NO_BROKER_EPOCH, LeaderAndIsr
+from tests.plain import skip_if_compiled
+from tests.verification.conformance.cases import TableError
+from tests.verification.conformance.driving import Kind, Seen
+from tests.verification.conformance.simulated import LoadingBroker
+from tests.verification.conformance.world import (
+    FOLLOWER,
+    LEADER,
+    batches_of,
+    entries_of,
+    fill,
+    make_partition,
+    make_storage,
+    record_id,
+    records,
+)
+
+if TYPE_CHECKING:
+    from sim.protocol.replica.partition import Partition
+    from sim.protocol.rules import Rules
+    from tests.verification.conformance.cases import Fields
+
+
+class Machine:
+    """The state of a case: a disk."""
+
+    def __init__(self, given: Fields, rules: Rules) -> None:
+        self.rules = rules
+        self.previous_shutdown = given.get("previous_shutdown")
+        self.directories = given.get("log_dirs", 1)
+        if not given.get("intact", True):
+            raise TableError("nothing on a disk is ever torn")
+        batches = batches_of(given.get("log", ())) or records(given.get("records", given.get("leo", 0)), 0)
+        self.storage = make_storage()
+        fill(self.storage, batches)
+        file = given.get("epoch_file_after_loss", entries_of(batches))
+        self.storage.epoch_checkpoint.write([(epoch, start) for epoch, start in file])
+        self.hw = given.get("hw", 0)
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The leading partition of the process that uses the disk, for operations on a log in use."""
+        self.storage.clean_shutdown = True
+        log, epochs, _ = self.storage.recover(self.rules)
+        partition = make_partition(log, epochs, self.rules, hw=self.hw)
+        brokers = (LEADER, FOLLOWER)
+        partition.become_leader(LeaderAndIsr("0", LEADER, epochs.latest or 0, brokers, 0, brokers), 0)
+        return partition
+
+    # The log.
+
+    def append_leader(self, op: Fields) -> None:
+        """Records are written in one batch."""
+        partition = self.partition
+        epoch = partition.leader_epoch
+        partition.append_new(record_id(partition.log.leo, epoch), op["records"], epoch)
+
+    def append_follower(self, op: Fields) -> None:
+        """A batch is fetched."""
+        self.partition.append_fetched(*batches_of([op["batch"]]))
+
+    def increment_hw(self, op: Fields) -> None:
+        """The other ISR member fetches from an offset: the one way in which a leader raises its HW."""
+        self.partition.follower_fetched(FOLLOWER, 1, op["to"], self.partition.leader_epoch, 0)
+
+    def adopt_hw(self, op: Fields) -> Seen:
+        """A follower hears of its leader's HW."""
+        changed = self.partition.set_hw(op["to"])
+        return Seen(changed_to=self.partition.hw if changed else None)
+
+    # The disk.
+
+    def load(self, op: Fields) -> Seen:
+        """A process starts. It takes its shutdown for clean if it trusts the whole log without scanning it."""
+        storage = self.storage
+        storage.clean_shutdown = op.get("clean_shutdown_file", storage.clean_shutdown)
+        fill(self.storage, records(1, 0))
+        storage.recovery_point = 0
+        storage.recover(self.rules)
+        return Seen(had_clean_shutdown=storage.recovery_point == 1, file_exists_after_load=storage.clean_shutdown)
+
+    def fail_to_load(self, op: Fields) -> Seen:
+        """A process starts, and cannot read the log."""
+        self.storage.clean_shutdown = op["clean_shutdown_file"]
+        skip_if_compiled()
+        with patch.object(Log, "reload", side_effect=RecoveryError("unreadable")):
+            try:
+                self.storage.recover(self.rules)
+            except RecoveryError:
+                return Seen(file_exists_after=self.storage.clean_shutdown)
+        raise AssertionError("an unreadable log was loaded")
+
+    def reopen(self, op: Fields) -> Seen:
+        """A process starts after a crash that lost nothing, with a recovery point as given, and a log start.
+
+        What is not readable is as many batches as given, the newest.
+        """
+        storage = self.storage
+        storage.clean_shutdown = op["clean_shutdown"]
+        storage.recovery_point_file.content = op.get("recovery_point", storage.recovery_point)
+        storage.log_start_file.content = op.get("log_start")
+        storage.corrupt_tail(op.get("unreadable_at_the_end", 0))
+        log, epochs, hw = storage.recover(self.rules)
+        return Seen(
+            leo=log.leo,
+            log_start=log.log_start,
+            hw=hw,
+            epoch_entries=epochs.entries,
+            recovery_point=storage.recovery_point,
+        )
+
+    def shut_down_during_recovery(self, _: Fields) -> Seen:
+        """A broker is told to stop before its logs are loaded."""
+        broker = LoadingBroker(self.rules, clean=self.previous_shutdown != "unclean")
+        broker.shut_down()
+        return Seen(clean_shutdown_file=broker.storage.clean_shutdown)
+
+    def shut_down(self, op: Fields) -> Seen:
+        """A broker with so many directories is shut down. A machine has one: each is a machine's."""
+        storages = [make_storage() for _ in range(self.directories)]
+        for storage in storages:
+            storage.recover(self.rules)
+            storage.close_cleanly(0, op["broker_epoch"])
+        epochs = {storage.clean_broker_epoch for storage in storages}
+        return Seen(
+            clean_shutdown_file_in_every_dir=all(storage.clean_shutdown for storage in storages),
+            broker_epoch_read_back=epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH,
+        )
+
+    def observe(self) -> Seen:
+        """The log in use, if there is one."""
+        if "partition" not in vars(self):
+            return Seen()
+        log = self.partition.log
+        return Seen(
+            hw=self.partition.hw, leo=log.leo, log_start=log.log_start, epoch_entries=self.partition.epochs.entries
+        )
+
+
+KIND = Kind(
+    begin=Machine,
+    ops={
+        "append_leader": Machine.append_leader,
+        "append_follower": Machine.append_follower,
+        "maybe_increment_hw": Machine.increment_hw,
+        "update_hw": Machine.adopt_hw,
+        "follower_hw_update": Machine.adopt_hw,
+        "truncate_to": lambda state, op: state.partition.truncate_to(op["offset"]),
+        "truncate_fully_and_start_at": lambda state, op: state.partition.truncate_fully(op["offset"]),
+        "load": Machine.load,
+        "load_fails": Machine.fail_to_load,
+        "reopen": Machine.reopen,
+        "shutdown": Machine.shut_down,
+        "shutdown_during_recovery": Machine.shut_down_during_recovery,
+    },
+    observe=Machine.observe,
+)

@@ -1,0 +1,41 @@
+"""The subjects, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tests.verification.oracle.subjects import (
+    alter_partition_manager,
+    broker_lifecycle,
+    checkpoints,
+    epoch_cache,
+    follower,
+    kraft_controller,
+    log,
+    partition,
+    partition_change,
+    producer,
+    zk_controller,
+    zk_election,
+)
+
+if TYPE_CHECKING:
+    from tests.verification.oracle.subject import Subject
+
+SUBJECTS: Final[dict[str, Subject]] = {
+    module.SUBJECT.name: module.SUBJECT
+    for module in (
+        epoch_cache,
+        partition_change,
+        kraft_controller,
+        broker_lifecycle,
+        alter_partition_manager,
+        partition,
+        log,
+        checkpoints,
+        follower,
+        producer,
+        zk_election,
+        zk_controller,
+    )
+}

@@ -1,0 +1,73 @@
+"""Breadth first through all that can happen in a tiny cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tests.verification.tiny.world import Action, State, World
+
+LOSS: Final = "loss"
+DIVERGENCE: Final = "divergence"
+KINDS: Final = (LOSS, DIVERGENCE)
+
+
+@dataclass
+class Found:
+    """What a search came to.
+
+    Attributes:
+        states: distinct states seen.
+        exhausted: there are no others within the bounds.
+        stopped: all that was looked for was found before that.
+        paths: kind of violation -> a shortest way to it, in words.
+    """
+
+    states: int = 0
+    exhausted: bool = False
+    stopped: bool = False
+    paths: dict[str, list[str]] = field(default_factory=dict)
+
+
+def search(world: World, *, until: Collection[str] = ()) -> Found:
+    """Look for violations.
+
+    Args:
+        world: the cluster.
+        until: stop as soon as all of these are found; none: go on to the end.
+    """
+    first = world.first()
+    parents: dict[State, tuple[State, Action] | None] = {first: None}
+    todo = deque([first])
+    found = Found()
+    while todo:
+        state = todo.popleft()
+        for action, after in world.successors(state):
+            if after in parents:
+                continue
+            parents[after] = (state, action)
+            lost = world.loses(after)
+            for kind, violated in ((LOSS, lost), (DIVERGENCE, world.diverges(after))):
+                if violated and kind not in found.paths:
+                    found.paths[kind] = _path(world, parents, after)
+                    if until and all(wanted in found.paths for wanted in until):
+                        found.states = len(parents)
+                        found.stopped = True
+                        return found
+            if not lost:
+                todo.append(after)
+    found.states = len(parents)
+    found.exhausted = True
+    return found
+
+
+def _path(world: World, parents: dict[State, tuple[State, Action] | None], state: State) -> list[str]:
+    steps = []
+    while (parent := parents[state]) is not None:
+        steps.append(world.tell(parent[1], state))
+        state = parent[0]
+    return steps[::-1]
