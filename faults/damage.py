@@ -95,6 +95,46 @@ class _Logs(steps.Listener):
             self.gone_us[batch.first_id] = step.at_us
 
 
+class _Reached:
+    """How far a broker's log reached while the broker was in the persisted ISR.
+
+    Args:
+        moments: when that changed, ascending.
+        leos: the LEO from each of them on, -1 outside the ISR.
+    """
+
+    __slots__ = ("_moments", "_size", "_tree")
+
+    def __init__(self, moments: list[int], leos: list[int]) -> None:
+        self._moments = moments
+        self._size = 1
+        while self._size <= len(moments):
+            self._size *= 2
+        # Each node holds the most that the two below it hold: 2 n and 2 n + 1. Node 1 is the root.
+        self._tree = [-1] * self._size + leos + [-1] * (self._size - len(leos))
+        for node in range(self._size - 1, 0, -1):
+            self._tree[node] = max(self._tree[2 * node], self._tree[2 * node + 1])
+
+    def first(self, begin_us: int, offset: int) -> int:
+        """When the LEO was beyond an offset, at or after a time; `FOREVER_US` if it never was."""
+        tree, size = self._tree, self._size
+        place = bisect_right(self._moments, begin_us)
+        if place and tree[size + place - 1] > offset:
+            return begin_us
+        node = size + place
+        while tree[node] <= offset:
+            while node % 2:
+                node //= 2
+            if not node:
+                return FOREVER_US
+            node += 1
+        while node < size:
+            node *= 2
+            if tree[node] <= offset:
+                node += 1
+        return self._moments[node - size]
+
+
 class Damage:
     """Judges the committed records of one run.
 
@@ -115,10 +155,7 @@ class Damage:
         losses = ("committed-loss", "exposed-loss")
         violations = history.findings.violations
         self._lost = frozenset(record for one in violations if one.kind in losses for record in one.ids)
-        self._returns: dict[int, tuple[list[int], list[int]]] = {}
-        """By number of an end: the LEOs that the broker reached as a member of the ISR after it, and when."""
-        self._moments: dict[int, list[int]] = {}
-        """By broker, see `_moments_of`."""
+        self._reached: dict[int, _Reached] = {}
 
     def excused(self, *, lossy: bool) -> frozenset[int]:
         """Ids of the committed records of which too many replicas were damaged at once.
@@ -127,9 +164,9 @@ class Damage:
             lossy: whether only ends count that lost the record; else those that were unclean.
         """
         commitments = self._commitments
-        ends = [(number, end) for number, end in enumerate(self._ends) if (end.lost if lossy else end.unclean)]
+        ends = [end for end in self._ends if (end.lost if lossy else end.unclean)]
         smallest = min((size for _, size in commitments.min_isrs), default=1)
-        if len({end.broker for _, end in ends}) < min([smallest, *commitments.min_isr.values()]):
+        if len({end.broker for end in ends}) < min([smallest, *commitments.min_isr.values()]):
             return frozenset()
         if self._logs is None:
             self._logs = _Logs()
@@ -138,21 +175,21 @@ class Damage:
         return frozenset(
             record
             for batch in self._history.commits.batches
-            if self._is_excused(batch, logs, [one for one in ends if not lossy or batch.first_id in one[1].lost])
+            if self._is_excused(batch, logs, [end for end in ends if not lossy or batch.first_id in end.lost])
             for record in batch.ids()
         )
 
-    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[tuple[int, End]]) -> bool:
+    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[End]) -> bool:
         commitments, first = self._commitments, batch.first_id
         committed_us = commitments.copies[batch]
         gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
         isr = (*self._at(committed_us), *commitments.isr.get(batch, ()))
         made_us = logs.made_us.get(batch, 0)
         spans = []
-        for number, end in ends:
+        for end in ends:
             if end.at_us < made_us or (end.at_us < committed_us and end.broker not in isr):
                 continue
-            back_us = self._back(number, end, logs, batch.last_offset)
+            back_us = self._back(end, logs, batch.last_offset)
             if back_us > committed_us and end.at_us <= gone_us:
                 spans.append((max(end.at_us, committed_us), back_us, end.broker))
         if not spans:
@@ -180,41 +217,26 @@ class Damage:
         """The persisted ISR."""
         return self._membership.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
 
-    def _moments_of(self, broker: int, reached: list[tuple[int, int]]) -> list[int]:
-        """When a broker joined or left the persisted ISR, or its LEO changed."""
-        if broker not in self._moments:
-            history = self._membership.isr_history
-            turns = {
-                since
-                for (_, before), (since, isr) in pairwise([(0, ()), *history])
-                if (broker in before) != (broker in isr)
-            }
-            self._moments[broker] = sorted(turns.union(since for since, _ in reached))
-        return self._moments[broker]
-
-    def _back(self, number: int, end: End, logs: _Logs, offset: int) -> int:
+    def _back(self, end: End, logs: _Logs, offset: int) -> int:
         """When the broker was in the ISR again with a LEO beyond an offset."""
-        if number not in self._returns:
-            self._returns[number] = self._after(end, logs)
-        leos, times = self._returns[number]
-        place = bisect_right(leos, offset)
-        return times[place] if place < len(leos) else FOREVER_US
-
-    def _after(self, end: End, logs: _Logs) -> tuple[list[int], list[int]]:
-        broker = end.broker
         begin_us = registers_again_us(self._membership, end)
-        reached = logs.leos.get(broker, [])
-        leos: list[int] = []
-        times: list[int] = []
-        if begin_us == FOREVER_US or not reached:
-            return leos, times
-        moments = self._moments_of(broker, reached)
-        place = bisect_right(reached, (begin_us, FOREVER_US)) - 1
-        for now_us in (begin_us, *moments[bisect_right(moments, begin_us) :]):
-            while place + 1 < len(reached) and reached[place + 1][0] <= now_us:
+        if begin_us == FOREVER_US:
+            return FOREVER_US
+        if end.broker not in self._reached:
+            self._reached[end.broker] = self._reached_by(end.broker, logs.leos.get(end.broker, []))
+        return self._reached[end.broker].first(begin_us, offset)
+
+    def _reached_by(self, broker: int, leos: list[tuple[int, int]]) -> _Reached:
+        turns = {
+            since
+            for (_, before), (since, isr) in pairwise([(0, ()), *self._membership.isr_history])
+            if (broker in before) != (broker in isr)
+        }
+        moments = sorted(turns.union(since for since, _ in leos))
+        reached: list[int] = []
+        place = 0
+        for now_us in moments:
+            while place < len(leos) and leos[place][0] <= now_us:
                 place += 1
-            leo = reached[place][1] if place >= 0 else -1
-            if leo > (leos[-1] if leos else -1) and broker in self._at(now_us):
-                leos.append(leo)
-                times.append(now_us)
-        return leos, times
+            reached.append(leos[place - 1][1] if place and broker in self._at(now_us) else -1)
+        return _Reached(moments, reached)

@@ -199,13 +199,20 @@ class Promise:
         return (bool(concerned) or not ids) and concerned.isdisjoint(self._excused_ids)
 
     def _excused_by_isr(self) -> frozenset[int]:
-        excused = {first: self._is_excused(first) for end in self._lossy for first in end.lost}
+        losing: dict[int, list[End]] = {}
+        for end in self._lossy:
+            for first in end.lost:
+                losing.setdefault(first, []).append(end)
         sizes = {batch.first_id: batch.count for end in self._lossy for batch in end.lost.values()}
         return frozenset(
-            first + position for first, is_one in excused.items() if is_one for position in range(sizes[first])
+            first + position
+            for first, ends in losing.items()
+            if self._is_excused(first, ends)
+            for position in range(sizes[first])
         )
 
-    def _is_excused(self, first_id: int) -> bool:
+    def _is_excused(self, first_id: int, ends: list[End]) -> bool:
+        """Whether a batch is excused that these ends lost; worked out once for all that share their fate."""
         committed_us = self._commitments.at_us.get(first_id)
         if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
             if self._shown_us is None:
@@ -213,20 +220,13 @@ class Promise:
             committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
-        fate = [(end, end.regained.get(first_id, FOREVER_US)) for end in self._lossy if first_id in end.lost]
-        return any(self._judge(end, first_id, committed_us, fate) for end, _ in fate)
-
-    def _judge(self, end: End, first_id: int, committed_us: int, fate: list[tuple[End, int]]) -> bool:
-        """`_left_alone`, worked out once for all batches that were lost and regained together."""
-        key = (
-            end.broker,
-            end.at_us,
-            max(end.at_us, committed_us),
-            *((each.broker, each.at_us, regained_us) for each, regained_us in fate),
-        )
-        judged = self._judged.get(key)
+        # When it was committed before the first of these ends decides nothing.
+        since_us = max(committed_us, min([end.at_us for end in ends]))
+        fate = (since_us, *((end.broker, end.at_us, end.regained.get(first_id, FOREVER_US)) for end in ends))
+        judged = self._judged.get(fate)
         if judged is None:
-            judged = self._judged[key] = self._left_alone(end, first_id, committed_us)
+            judged = any(self._left_alone(end, first_id, since_us) for end in ends)
+            self._judged[fate] = judged
         return judged
 
     def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:

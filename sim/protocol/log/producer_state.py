@@ -8,6 +8,7 @@ ProducerStateManager, ProducerStateEntry, ProducerAppendInfo; UnifiedLog.rebuild
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
@@ -76,7 +77,8 @@ class ProducerState:
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
         """Remove the snapshots that are out of range, and load the last of the others."""
-        self.snapshots = [offset for offset in self.snapshots if log_start < offset <= end]
+        snapshots = self.snapshots
+        self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
         if self.snapshots:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
         else:
@@ -109,10 +111,11 @@ class ProducerState:
                 begins, the last stays (removeStraySnapshots).
         """
         if not keeps_all:
+            begins = frozenset(segments)
             self.snapshots = [
                 offset
                 for offset in self.snapshots
-                if offset in segments or (offset > segments[-1] and offset == self.snapshots[-1])
+                if offset in begins or (offset > segments[-1] and offset == self.snapshots[-1])
             ]
         self.reload(log_start, leo)
 
