@@ -198,7 +198,7 @@ class KRaftBroker(Broker):
 
     def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
         """Whether this heartbeat and those after it, and their answers, will arrive and tell nothing that matters."""
-        if self.zombie or self.fenced or self._lifecycle.state != RUNNING:
+        if self.zombie or self.fenced or not self._lifecycle.only_beats:
             return False
         controller = channel.target
         if not self.network.steady(self.node, CONTROL):

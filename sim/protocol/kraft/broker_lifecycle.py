@@ -182,6 +182,11 @@ class BrokerLifecycle:
                 self.state = RUNNING
             self._communicate_after(self._heartbeat_us)
 
+    @property
+    def only_beats(self) -> bool:
+        """Whether a heartbeat that is answered changes nothing: the broker runs, and no failure waits to be forgotten."""
+        return self.state == RUNNING and not self._failures
+
     def went_on(self, after_us: int) -> None:
         """Heartbeats and their answers changed nothing for a while; none is in flight, and the next follows after."""
         self.in_flight = False

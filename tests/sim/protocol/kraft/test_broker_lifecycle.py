@@ -200,3 +200,15 @@ def test_after_heartbeats_that_changed_nothing_the_next_one_follows_when_it_is_d
     assert broker.due == [700]
     broker.wait()
     assert broker.looked_at() == ["heartbeat"]
+
+
+def test_a_heartbeat_after_a_failure_is_not_like_the_others() -> None:
+    """Its answer makes the next back-off a short one."""
+    broker = running()
+    assert broker.lifecycle.only_beats
+    broker.wait()
+    broker.lifecycle.failed()
+    assert not broker.lifecycle.only_beats
+    broker.wait()
+    broker.answer()
+    assert broker.lifecycle.only_beats
