@@ -17,7 +17,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
-from sim.protocol.kraft.broker_lifecycle import RECOVERY, RUNNING, BrokerLifecycle
+from sim.protocol.kraft.broker_lifecycle import RECOVERY, BrokerLifecycle
 from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionReply,

@@ -184,7 +184,7 @@ class BrokerLifecycle:
 
     @property
     def only_beats(self) -> bool:
-        """Whether a heartbeat that is answered changes nothing: the broker runs, and no failure waits to be forgotten."""
+        """Whether the answer to a heartbeat changes nothing: the broker runs, and the last request did not fail."""
         return self.state == RUNNING and not self._failures
 
     def went_on(self, after_us: int) -> None:
