@@ -171,12 +171,13 @@ def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str |
     known = {digest: name for name, digest in (parts or {}).items()}
     for path, entry in files.items():
         name = path.rpartition("/")[2]
-        is_own = name in {*parts, "_SUCCESS", manifest.NAME} if parts else own.is_of_wave(store.folder, path, entry)
-        if not (is_own and entry.regular) and not name.startswith("."):
-            twin = None
-            if is_part(name) and entry.regular:
-                twin = known.get(digest_of(store.folder.read(path)))
-            yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, removed=twin is not None)
+        with suppress(FileNotFoundError):  # A driver at work has moved it since.
+            is_own = name in {*parts, "_SUCCESS", manifest.NAME} if parts else own.is_of_wave(store.folder, path, entry)
+            if not (is_own and entry.regular) and not name.startswith("."):
+                twin = None
+                if is_part(name) and entry.regular:
+                    twin = known.get(digest_of(store.folder.read(path)))
+                yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, removed=twin is not None)
 
 
 def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Finding]:

@@ -117,8 +117,11 @@ def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
 
 
 def segments(folder: Path) -> list[Path]:
-    """The segments of a log, in the order of their offsets."""
-    return sorted(folder.glob("[0-9]*.log"))
+    """The segments of a log, in the order of their offsets; none of one that is deleted while this looks."""
+    try:
+        return sorted(folder.glob("[0-9]*.log"))
+    except FileNotFoundError:
+        return []
 
 
 def read_log(folder: Path) -> list[Stored]:

@@ -33,28 +33,30 @@ class Disks:
     def __init__(self) -> None:
         self._times: list[int] = []
         self._disks: list[dict[int, Disk]] = []
-        self._running: list[frozenset[int]] = []
+        # Until a process has loaded its log, the disk of the simulation still holds what a power loss takes.
+        self._loaded: list[frozenset[int]] = []
 
     def watch(self, cluster: Cluster) -> Callable[[Shown], None]:
         """Follow a run (`scenarios.single.run.Watch`)."""
 
         def see(step: Shown) -> None:
-            found = {}
+            found, loaded = {}, set()
             for broker, storage in cluster.machines.storages.items():
                 process = cluster.running.get(broker)
                 if process is not None and process.partition is not None:
+                    loaded.add(broker)
                     storage.hw_file.catch_up(process.partition.hw, cluster.kernel.now_us)
                 leo = storage.log.leo
                 found[broker] = Disk(leo, min(leo, storage.hw_file.content or 0))
             self._times.append(step["t"])
             self._disks.append(found)
-            self._running.append(frozenset(cluster.running))
+            self._loaded.append(frozenset(loaded))
 
         return see
 
     def before(self, at_us: int) -> dict[int, Disk]:
-        """What disks of brokers that ran before a line was performed hold at least. HW files are those of the moment:
-        they are written between steps.
+        """What the disks of brokers that had loaded their logs before a line was performed hold at least. HW files are
+        those of the moment: they are written between steps.
         """
         place = bisect_left(self._times, at_us)
         if place == 0 or place == len(self._times):
@@ -62,7 +64,7 @@ class Disks:
         logs, files = self._disks[place - 1], self._disks[place]
         # At the moment itself a log may be truncated, which the line may wait for.
         now = self._disks[bisect_right(self._times, at_us) - 1]
-        least = {broker: min(logs[broker].leo, now[broker].leo) for broker in self._running[place - 1]}
+        least = {broker: min(logs[broker].leo, now[broker].leo) for broker in self._loaded[place - 1]}
         return {broker: Disk(leo, min(leo, files[broker].hw)) for broker, leo in least.items()}
 
     def after(self, at_us: int) -> dict[int, Disk]:

@@ -87,3 +87,12 @@ def test_a_log_ends_after_its_last_record_or_where_its_empty_segment_begins(tmp_
     assert files.log_end(tmp_path) == 3
     (tmp_path / f"{7:020}.log").write_bytes(b"")
     assert files.log_end(tmp_path) == 7
+
+
+def test_a_log_that_is_deleted_meanwhile_has_no_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deleted(*_: object) -> list[Path]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "glob", deleted)
+    assert files.segments(tmp_path) == []
+    assert files.read_log(tmp_path) == []
