@@ -147,7 +147,7 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
     counted = {wave.name: wave for wave in store.waves if wave.name not in store.damage}
     for path in files:
         place, _, name = path.removeprefix(f"{RESULTS}/").rpartition("/")
-        if path.startswith(f"{RESULTS}/") and not _WAVE.fullmatch(place) and not name.startswith("."):
+        if path.startswith(f"{RESULTS}/") and not _WAVE.fullmatch(place.partition("/")[0]) and not name.startswith("."):
             yield Finding(path, FOREIGN)
     for wave in sorted({path.split("/")[1] for path in files if path.startswith(f"{RESULTS}/wave=")}):
         if _WAVE.fullmatch(wave):

@@ -13,7 +13,7 @@ import pytest
 from scenarios.format.catalogue import load
 from scenarios.sweep import checkup, store
 from scenarios.sweep.driver import run_sweep
-from scenarios.sweep.folder import open_folder
+from scenarios.sweep.folder import LocalFolder, open_folder
 from sim.errors import InputError
 from tests import named
 from tests.places import FIXTURES
@@ -229,3 +229,22 @@ def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
 def test_folder_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is .* the folder of a sweep"):
         checkup.check(open_folder(tmp_path))
+
+
+def test_what_a_driver_at_work_moves_is_no_finding(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of Spark's tasks are listed, and gone when they are read."""
+    unfinished = wave(output) / "_temporary" / "0" / "task_1"
+    unfinished.mkdir(parents=True)
+    part = unfinished / "part-00000-1.zstd.parquet"
+    shutil.copy(part_of(wave(output)), part)
+    name = part.relative_to(output).as_posix()
+    read = LocalFolder.read
+
+    def moved(self: LocalFolder, path: str) -> bytes:
+        if path == name:
+            raise FileNotFoundError(path)
+        return read(self, path)
+
+    assert [one.where for one in checkup.check(LocalFolder(output)).findings] == [name]
+    monkeypatch.setattr(LocalFolder, "read", moved)
+    assert checkup.check(LocalFolder(output)).findings == ()
