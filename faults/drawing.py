@@ -20,7 +20,7 @@ class FaultDraw:
     Attributes:
         horizon_us: faults happen before this time; then everything is healed.
         count: how many faults.
-        kinds: fault kinds that a seed may enable (`faults.kinds.KINDS`).
+        kinds: fault kinds that a seed may enable (`faults.kinds.registry.KINDS`).
         restart_us: time until a broker that was stopped is started again.
         cut_us: how long a cut lasts, or whatever else is wrong with a link.
         pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
@@ -30,8 +30,8 @@ class FaultDraw:
         burst_percent: of incidents, those that strike several targets nearly at once.
         chain_percent: of incidents, those whose faults wait for steps one after the other.
         rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
-        standing_percent: of incidents, those that tell of a last replica standing (`faults.standing`).
-        moving_percent: of incidents, those that tell of reassignments (`faults.moving`).
+        standing_percent: of incidents, those that tell of a last replica standing (`faults.stories.standing`).
+        moving_percent: of incidents, those that tell of reassignments (`faults.stories.moving`).
     """
 
     horizon_us: int

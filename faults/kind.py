@@ -1,6 +1,6 @@
 """What a kind of fault is: one class, which declares all that drawing, scripts, plans and tables need to know of it.
 
-A kind has a file of its own and a place in `faults.kinds`. README.md in this folder says how to write one.
+A kind has a file of its own and a place in `faults.kinds.registry`. README.md in this folder says how to write one.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ class Role(Enum):
     """What a kind of fault does in a known failure."""
 
     STOP_LEADER = "stops the leader"
-    """In `faults.swarm`, as `SILENCE` is."""
+    """In `faults.stories.swarm`, as `SILENCE` is."""
     SILENCE = "silences a broker that goes on running"
     LEAVE_ISR = "makes a follower leave the ISR"
-    """In `faults.standing` and `faults.moving`, as `STRIKE_LAST` is."""
+    """In `faults.stories.standing` and `faults.stories.moving`, as `STRIKE_LAST` is."""
     STRIKE_LAST = "strikes the last member of the ISR"
     BACKGROUND = "strikes meanwhile"
-    """In `faults.standing`."""
+    """In `faults.stories.standing`."""
 
 
 class Kind:

@@ -1,7 +1,7 @@
 """Fault plans: the concrete, serialisable list of what goes wrong in one run, and when.
 
 A plan is drawn from the seed alone, one random stream for each fault, so that seed N means the same plan in every
-mode. What of it took effect is recorded apart (`faults.injection`).
+mode. What of it took effect is recorded apart (`faults.kinds.injection`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fault:
     times as long where this is compiled, and a run makes a dozen.)
 
     Attributes:
-        kind: one of `faults.kinds.KINDS`.
+        kind: one of `faults.kinds.registry.KINDS`.
         at_us: when it strikes, or, with a trigger, begins to wait.
         targets: brokers, or a name such as `LEADER`; of a link, source and target (0: the control plane, which also
             stands for the whole cluster).

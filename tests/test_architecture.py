@@ -93,6 +93,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("sim.checkers",),
     ("sim.hosts",),
     ("faults",),
+    ("faults.kinds", "faults.promise"),
+    ("faults.stories",),
     ("scenarios",),
     ("scenarios.format",),
     ("scenarios.single",),

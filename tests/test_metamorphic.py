@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faults.drawing import FaultDraw, Limits
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
 from scenarios.single.final_logs import VALIDATION_IDS

@@ -96,8 +96,8 @@ class Group:
     Of the runs, `exhausted` were given up, and may have shown more.
     `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
     an epoch's end, two, or more. `availability` is empty where rows do not tell of it. `inside_unclean` and
-    `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.damage`), None in
-    modes without eligible leader replicas.
+    `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.promise.damage`),
+    None in modes without eligible leader replicas.
     """
 
     name: str

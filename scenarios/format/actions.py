@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from faults.kind import Param
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

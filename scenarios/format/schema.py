@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
 from faults.drawing import SHARES, FaultDraw
-from faults.kinds import KINDS, LINKS
-from faults.moving import MOVES
+from faults.kinds.registry import KINDS, LINKS
+from faults.stories.moving import MOVES
 from scenarios import paths
 from scenarios.format import fields, legal, mixing
 from scenarios.format.actions import ACTIONS, Action

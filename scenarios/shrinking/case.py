@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.scenario import Continuation, Expectation, PlannedSend, Recorded, Scenario
 from scenarios.single import run as single

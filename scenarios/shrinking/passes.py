@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from faults.kinds import KINDS, LINKS
+from faults.kinds.registry import KINDS, LINKS
 from faults.plan import AGAIN, FOLLOWERS, THERE, Fault
 from scenarios.shrinking.cause import FACTOR
 from sim.config import KEYS, resolve
@@ -121,7 +121,7 @@ def simpler_faults(fault: Fault, realised: Sequence[Realised]) -> Iterator[Fault
 
     Args:
         fault: of a plan.
-        realised: what happened in the run, as `faults.injection.Injection.to_json` tells it.
+        realised: what happened in the run, as `faults.kinds.injection.Injection.to_json` tells it.
     """
     yield from _plainer(fault, [entry for entry in realised if entry["kind"] == fault.kind])
     if len(fault.targets) > 1 and fault.kind not in LINKS:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import LINK
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from scenarios.shrinking.cause import FACTOR
 from scenarios.shrinking.keeping import STALLED
 from scenarios.shrinking.passes import SPARE, changed_settings

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from faults.kinds import KINDS as FAULTS
+from faults.kinds.registry import KINDS as FAULTS
 from sim.protocol.probes import PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from faults.injection import Realised
+    from faults.kinds.injection import Realised
     from sim.history.coverage import Coverage
 
 KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 from faults.drawing import FaultDraw, Limits
+from faults.kinds.power_loss import SPREAD_US
 from faults.plan import Plan
-from faults.power_loss import SPREAD_US
-from faults.swarm import draw_incidents, draw_plan
+from faults.stories.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Bursts, PlannedSend
 from scenarios.single.workload import draw_sends
 from sim.kernel.streams import Streams

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from faults.kinds import KINDS
+from faults.kinds.reassignment import Reassignment
+from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
 from faults.plan import SCHEMA_VERSION as PLAN_VERSION
-from faults.reassignment import Reassignment
 from scenarios import paths
 from scenarios.format import fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults.injection import Injection
+from faults.kinds.injection import Injection
 from faults.plan import Plan
-from faults.promise import Promise, elects_uncleanly
+from faults.promise.promise import Promise, elects_uncleanly
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs, rows

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from simpy.events import Event
 
-from faults.injection import Injection
 from faults.kind import node_of
-from faults.kinds import KINDS
+from faults.kinds.injection import Injection
+from faults.kinds.registry import KINDS
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster

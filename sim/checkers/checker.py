@@ -36,7 +36,7 @@ class Finding:
 
     Args:
         kind: its name.
-        promised: when a mode's promise covers it (`faults.promise.Promise.covers`): one of the words above.
+        promised: when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the words above.
         is_warning: whether it is an early warning.
     """
 

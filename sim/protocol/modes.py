@@ -24,7 +24,7 @@ _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What a mode promises where modes differ; `faults.promise` holds what all promise, and judges.
+    """What a mode promises where modes differ; `faults.promise.promise` holds what all promise, and judges.
 
     Attributes:
         keeps_all_shown: what consumers were shown is kept like what acks=all covered (KAFKA-15583); otherwise what only

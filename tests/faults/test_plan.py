@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from faults.drawing import FaultDraw, Limits
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from faults.plan import (
     CONTROLLER,
     ISR_MEMBER,

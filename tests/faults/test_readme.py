@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import faults
 from faults.kind import REPLICAS
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from faults.kind import Kind

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from faults.injection import Injection
+from faults.kinds.injection import Injection
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Script, Story, StoryError, describe, matches

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from faults.commitments import Commitments
-from faults.promise import Premises
+from faults.promise.commitments import Commitments
+from faults.promise.promise import Premises
 from sim.history import steps
 from sim.history.clients import Shown
 from sim.history.ends import End, Ends, Regained

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
-from faults.injection import Injection, restarts
+from faults.kinds.injection import Injection, restarts
 from faults.plan import AGAIN, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single.run import _execute, prepare_process
 from sim.kernel.scheduler import Kernel

@@ -1,9 +1,9 @@
 """`make hunt`: many drawn seeds in several modes; what one of them violates inside its promise must be explained.
 
 A violation is explained if the same seed and plan do not show it inside the promise when one rule is given its
-repaired value (definitions of the promise: `faults.promise`). What shows up in its place must be explained in turn, by
-one more rule: in a few seeds two bugs meet. Which rules repair a seed, each by itself, is printed; seeds that none
-repair are the ones to look at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean mode
+repaired value (definitions of the promise: `faults.promise.promise`). What shows up in its place must be explained in
+turn, by one more rule: in a few seeds two bugs meet. Which rules repair a seed, each by itself, is printed; seeds that
+none repair are the ones to look at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean mode
 nothing may be violated inside the promise.
 """
 

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.drawing import SHARES
-from faults.kinds import KINDS
-from faults.moving import MOVES
+from faults.kinds.registry import KINDS
+from faults.stories.moving import MOVES
 from highwater.cli import main as cli
 from reports import exits
 from scenarios.format import choosing, schema

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single import run as runs
 from sim.config import KEYS, NEVER, Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.kind import Amount, Param
-from faults.links import OfLink
+from faults.kinds.links import OfLink
 
 
 class Slow(OfLink):

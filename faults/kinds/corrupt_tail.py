@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from faults.kind import Amount, Param
+from faults.kinds.stops import Stop
 from faults.plan import Fault
-from faults.stops import Stop
 from sim.hosts.cluster import Cluster
 
 MOST_BATCHES: Final = 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.promise import UNKNOWN, Promise, elects_uncleanly
+from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from sim.config import resolve
 from sim.history import steps
 from sim.history.findings import Violation

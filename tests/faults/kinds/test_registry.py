@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.cut import Cut
 from faults.drawing import FaultDraw
-from faults.kill import Kill
 from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, Kind, Role
-from faults.kinds import KINDS, joining
-from faults.min_isr_change import MinIsrChange
-from faults.pause import Pause
-from faults.session_expiry import SessionExpiry
+from faults.kinds.cut import Cut
+from faults.kinds.kill import Kill
+from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.pause import Pause
+from faults.kinds.registry import KINDS, joining
+from faults.kinds.session_expiry import SessionExpiry
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS
 from tests.faults.traces import MODES, left_over, sample, undeclared

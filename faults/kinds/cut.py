@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.links import OfLink
+from faults.kinds.links import OfLink
 from faults.plan import Fault, directions
 from sim.hosts.cluster import Cluster
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.promise import Promise
+from faults.promise.promise import Promise
 from sim.history import steps
 from sim.history.clients import Shown
 from sim.history.findings import Violation

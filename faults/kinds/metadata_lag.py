@@ -1,7 +1,8 @@
 """Metadata lag: a broker of a KRaft cluster replays the metadata log late.
 
 What the active controller commits reaches the broker so much later, heartbeats and data as ever. Under ZooKeeper, where
-a controller tells each broker what it is to know, `faults.slow` on that link does the same, and this does nothing.
+a controller tells each broker what it is to know, `faults.kinds.slow` on that link does the same, and this
+does nothing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from faults.kinds.stops import Stop
 from faults.plan import Fault
-from faults.stops import Stop
 from sim.hosts.cluster import Cluster
 
 

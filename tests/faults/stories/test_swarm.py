@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.kind import OTHER_BROKER, OTHER_REPLICA
-from faults.kinds import KINDS, LINKS
+from faults.kinds.registry import KINDS, LINKS
 from faults.plan import FOLLOWERS, LEADER, Fault, Plan
-from faults.swarm import (
+from faults.stories.swarm import (
     BURST,
     CHAIN,
     EVENTS_OF_FAULT,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from faults.injection import Injection, restarts
-from faults.kinds import KINDS
+from faults.kinds.injection import Injection, restarts
+from faults.kinds.registry import KINDS
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
 from sim.history.steps import MOMENTS
 from sim.hosts.cluster import PRODUCER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.kind import PERMILLE, Amount
-from faults.links import OfLink
+from faults.kinds.links import OfLink
 
 
 class Lossy(OfLink):

@@ -14,7 +14,7 @@ from typing import Final
 
 from faults.drawing import Limits
 from faults.kind import Role
-from faults.kinds import KINDS, LINKS, joining
+from faults.kinds.registry import KINDS, LINKS, joining
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import Stream, choice, integer
 

@@ -10,12 +10,12 @@ excuses: a replica that was given the record back after a crash counts as one th
 runs and that its session is open: that is what Kafka's documentation calls alive.
 
 ``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas are damaged
-than min.insync.replicas (`faults.damage`): by unclean ends where the controller goes by what it knows of them, by ends
-that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was switched off
-for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
+than min.insync.replicas (`faults.promise.damage`): by unclean ends where the controller goes by what it knows of them,
+by ends that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was
+switched off for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
 
-When a record counts as committed, `faults.commitments` says. All of it is worked out from the steps of a run once it
-has ended, and only of what something was lost of, or damaged.
+When a record counts as committed, `faults.promise.commitments` says. All of it is worked out from the steps of a run
+once it has ended, and only of what something was lost of, or damaged.
 
 Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
 is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
@@ -31,8 +31,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from faults.commitments import Commitments
-from faults.damage import FOREVER_US, Damage, registers_again_us
+from faults.promise.commitments import Commitments
+from faults.promise.damage import FOREVER_US, Damage, registers_again_us
 from sim.checkers import checker
 from sim.checkers.registry import FINDINGS
 from sim.config import Value

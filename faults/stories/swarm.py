@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults import moving, standing
-from faults.controlled_restart import ControlledRestart
 from faults.drawing import FaultDraw, Limits
 from faults.kind import Role
-from faults.kinds import KINDS, LINKS, joining
+from faults.kinds.controlled_restart import ControlledRestart
+from faults.kinds.registry import KINDS, LINKS, joining
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
+from faults.stories import moving, standing
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError

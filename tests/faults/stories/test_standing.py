@@ -3,12 +3,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from faults import standing
 from faults.drawing import Limits
-from faults.injection import Injection
-from faults.kinds import KINDS
+from faults.kinds.injection import Injection
+from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, LAST, Fault
-from faults.swarm import STANDING, draw_incidents, draw_plan
+from faults.stories import standing
+from faults.stories.swarm import STANDING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
 from tests.sim.world import SECOND_US, World

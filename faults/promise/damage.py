@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from sim.history import steps
 
 if TYPE_CHECKING:
-    from faults.commitments import Commitments
+    from faults.promise.commitments import Commitments
     from sim.history.ends import End, Ends
     from sim.history.history import History
     from sim.history.membership import Membership

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.injection import Injection
+from faults.kinds.injection import Injection
 from faults.plan import Fault
 from sim.hosts.broker import Broker
 from sim.hosts.control_plane import ELECTIONS

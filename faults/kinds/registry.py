@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from faults.admin_election import AdminElection
-from faults.controlled_restart import ControlledRestart
-from faults.controller_failover import ControllerFailover
-from faults.controller_pause import ControllerPause
-from faults.corrupt_tail import CorruptTail
-from faults.cut import Cut
-from faults.disk_replaced import DiskReplaced
-from faults.disk_stall import DiskStall
-from faults.duplicate import Duplicate
-from faults.kill import Kill
 from faults.kind import LINK, Kind, Role
-from faults.lossy import Lossy
-from faults.metadata_lag import MetadataLag
-from faults.min_isr_change import MinIsrChange
-from faults.pause import Pause
-from faults.power_loss import PowerLoss
-from faults.preferred_election import PreferredElection
-from faults.reassignment import Reassignment
-from faults.reassignment_cancel import ReassignmentCancel
-from faults.retention import Retention
-from faults.session_expiry import SessionExpiry
-from faults.slow import Slow
-from faults.zombie import Zombie
+from faults.kinds.admin_election import AdminElection
+from faults.kinds.controlled_restart import ControlledRestart
+from faults.kinds.controller_failover import ControllerFailover
+from faults.kinds.controller_pause import ControllerPause
+from faults.kinds.corrupt_tail import CorruptTail
+from faults.kinds.cut import Cut
+from faults.kinds.disk_replaced import DiskReplaced
+from faults.kinds.disk_stall import DiskStall
+from faults.kinds.duplicate import Duplicate
+from faults.kinds.kill import Kill
+from faults.kinds.lossy import Lossy
+from faults.kinds.metadata_lag import MetadataLag
+from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.pause import Pause
+from faults.kinds.power_loss import PowerLoss
+from faults.kinds.preferred_election import PreferredElection
+from faults.kinds.reassignment import Reassignment
+from faults.kinds.reassignment_cancel import ReassignmentCancel
+from faults.kinds.retention import Retention
+from faults.kinds.session_expiry import SessionExpiry
+from faults.kinds.slow import Slow
+from faults.kinds.zombie import Zombie
 
 KINDS: Final[dict[str, Kind]] = {
     kind.name: kind

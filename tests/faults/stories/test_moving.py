@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from faults import moving
 from faults.drawing import Limits
-from faults.kinds import KINDS
+from faults.kinds.registry import KINDS
 from faults.plan import Fault
-from faults.swarm import MOVING, draw_incidents, draw_plan
+from faults.stories import moving
+from faults.stories.swarm import MOVING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
 from tests.sim.world import SECOND_US

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from faults.kind import STALLED, THE_CONTROLLER
-from faults.kinds import KINDS, LINKS
+from faults.kinds.registry import KINDS, LINKS
 from faults.plan import (
     AGAIN,
     CONTROLLER,

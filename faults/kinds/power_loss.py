@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 
 from faults.drawing import Limits, aim
 from faults.kind import MACHINES, Targets
+from faults.kinds.stops import Stop
 from faults.plan import Fault
-from faults.stops import Stop
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import Stream, integer, sample
 

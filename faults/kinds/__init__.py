@@ -1,0 +1,1 @@
+"""Kinds of fault, one file each."""

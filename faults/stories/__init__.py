@@ -1,0 +1,1 @@
+"""Stories: incidents of several faults that are drawn together."""
