@@ -147,14 +147,6 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not [link for link in links if not (folder / link).exists()]
 
 
-@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "tests/" in text])
-def test_pages_name_tests_that_exist(page: str) -> None:
-    """A link to a file of tests has the name of one of them, without its first word, or the file's."""
-    links = re.findall(r"\[([^]]+)\]\(([^)#]+/test_\w+\.py)\)", TEXTS[page])
-    named = [(name, (ROOT / page).parent / file) for name, file in links]
-    assert not [name for name, file in named if f"def test_{name}(" not in file.read_text(encoding="utf-8")]
-
-
 def test_decisions_name_a_test_or_say_that_there_is_none() -> None:
     pages = [text for page, text in TEXTS.items() if page.endswith("DESIGN.md")]
     decisions = [item for text in pages for item in re.findall(r"^- \*\*.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)]

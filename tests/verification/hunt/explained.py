@@ -3,8 +3,8 @@
 A violation is explained if the same seed and plan do not show it inside the promise when one rule is given its
 repaired value (definitions of the promise: `faults.promise.promise`). What shows up in its place must be explained in
 turn, by one more rule: in a few seeds two bugs meet. Which rules repair a seed, each by itself, is printed; seeds that
-none repair are the ones to look at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean mode
-nothing may be violated inside the promise.
+none repair are the ones to look at. In older modes several bugs meet in one seed, so they are not asked for. Of a clean
+mode nothing may be violated inside the promise.
 """
 
 from __future__ import annotations
