@@ -9,15 +9,15 @@ from sim.hosts.control_plane import CONTROL
 from sim.protocol.messages import (
     NO_EPOCH,
     ControllerRequestBatch,
-    ControlReply,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
+    ControlResponse,
     FetchRequest,
+    FetchResponse,
     LeaderAndIsrRequest,
-    MetadataReply,
-    ProduceReply,
+    MetadataResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     ProduceRequest,
+    ProduceResponse,
     StopReplicaRequest,
 )
 
@@ -63,7 +63,7 @@ WORDS: Final[Mapping[str, str]] = {
 
 def name_of(handler: str, message: Message) -> str:
     """What a message is called."""
-    if isinstance(message, ControlReply):
+    if isinstance(message, ControlResponse):
         return f"{name_of('on_control', message.batch)} response"
     if isinstance(message, ControllerRequestBatch):
         for kind, name in ((StopReplicaRequest, "StopReplica"), (LeaderAndIsrRequest, "LeaderAndIsr")):
@@ -79,12 +79,12 @@ def node(number: int) -> str:
 
 def about(message: Message) -> dict[str, Any]:
     """What a message says, as far as stories are about it; empty of others."""
-    if isinstance(message, ControlReply):
+    if isinstance(message, ControlResponse):
         return about(message.batch)
     if isinstance(message, ControllerRequestBatch):
         state = message.requests[0].state
         return {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
-    if isinstance(message, MetadataReply):
+    if isinstance(message, MetadataResponse):
         return {"leader": message.leader, "leader_epoch": message.leader_epoch}
     return _of_log(message)
 
@@ -92,17 +92,17 @@ def about(message: Message) -> dict[str, Any]:
 def _of_log(message: Message) -> dict[str, Any]:
     if isinstance(message, ProduceRequest):
         return {"record": message.first_id, "records": message.count}
-    if isinstance(message, ProduceReply):
+    if isinstance(message, ProduceResponse):
         return {"record": message.request.first_id, **_error(message.error), "offset": message.base_offset}
     if isinstance(message, FetchRequest):
         _, offset, epoch, _ = message.positions[0]
         return {"offset": offset} | ({"leader_epoch": epoch} if epoch != NO_EPOCH else {})
-    if isinstance(message, FetchReply):
+    if isinstance(message, FetchResponse):
         _, error, batches, hw, _, epoch, _ = message.results[0]
         return {**_error(error), "records": [batch.first_id for batch in batches], "hw": hw, "leader_epoch": epoch}
-    if isinstance(message, EpochEndRequest):
+    if isinstance(message, OffsetsForLeaderEpochRequest):
         return {"leader_epoch": message.asks[0][2]}
-    if isinstance(message, EpochEndReply):
+    if isinstance(message, OffsetsForLeaderEpochResponse):
         _, error, epoch, end = message.results[0]
         return {**_error(error), "leader_epoch": epoch, "end_offset": end}
     return {}

@@ -27,7 +27,7 @@ from sim.kernel.message import REPLY
 from sim.kernel.scheduler import Gate, Omission
 
 if TYPE_CHECKING:
-    from sim.protocol.messages import FetchReply, FetchRequest, FetchResult
+    from sim.protocol.messages import FetchRequest, FetchResponse, FetchResult
 
 LOOKS: Final = frozenset(
     {
@@ -90,7 +90,7 @@ class Asker(Protocol):
 
     node: int
 
-    def on_fetch_reply(self, reply: FetchReply) -> None:
+    def on_fetch_reply(self, reply: FetchResponse) -> None:
         """An answer arrives."""
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:

@@ -16,7 +16,7 @@ from sim.history.trace import Shown
 from sim.protocol.batch import Batch
 from sim.protocol.kraft.metadata import PartitionRegistration, Record
 from sim.protocol.log.log import Log
-from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceReply, ProduceRequest
+from sim.protocol.messages import NO_EPOCH, LeaderAndIsr, ProduceRequest, ProduceResponse
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.replica import Replica
 
@@ -897,7 +897,7 @@ class Acknowledges(Step):
 
     kind = ACKNOWLEDGES
 
-    def __init__(self, broker: int, reply: ProduceReply, min_isr: int) -> None:
+    def __init__(self, broker: int, reply: ProduceResponse, min_isr: int) -> None:
         self.broker = broker
         self.reply = reply
         self.epoch = self.min_isr = min_isr
@@ -937,7 +937,7 @@ class Ack(Step):
 
     kind = ACK
 
-    def __init__(self, reply: ProduceReply) -> None:
+    def __init__(self, reply: ProduceResponse) -> None:
         request = reply.request
         self.reply = reply
         self.epoch = 0

@@ -31,7 +31,7 @@ from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_EPOCH,
     LeaderAndIsr,
-    ProduceReply,
+    ProduceResponse,
 )
 from sim.protocol.probes import branch
 from sim.protocol.replica.become_follower import restarts_fetcher
@@ -352,7 +352,7 @@ class Broker(Following):
         self.wake_all()
         self.fetch_from(partition, decision, restarts=restarts)
 
-    def acknowledges(self, reply: ProduceReply) -> None:
+    def acknowledges(self, reply: ProduceResponse) -> None:
         """See `Serving.acknowledges`."""
         assert self.partition is not None
         self._recorder.record(steps.Acknowledges(self.node, reply, self.partition.min_insync_replicas))

@@ -13,7 +13,7 @@ from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
-from sim.protocol.messages import NO_EPOCH, MetadataReply, MetadataRequest
+from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
 from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import Rules
@@ -195,7 +195,7 @@ class Client(Node):
         else:
             self._watch_metadata()
 
-    def on_metadata_reply(self, reply: MetadataReply) -> None:
+    def on_metadata_reply(self, reply: MetadataResponse) -> None:
         """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232)."""
         if reply.request is not self._asked:
             return

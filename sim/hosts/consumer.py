@@ -31,12 +31,12 @@ from sim.protocol.messages import (
     OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
-    ListOffsetsReply,
+    FetchResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
 )
 from sim.protocol.probes import branch
 
@@ -91,7 +91,7 @@ class Consumer(Client):
         self._fetch: FetchRequest | None = None
         self._timed: FetchRequest | None = None
         self._reset: ListOffsetsRequest | None = None
-        self._validation: tuple[EpochEndRequest, FetchPosition] | None = None
+        self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
         self._ask: ListOffsetsRequest | None = None
         self._known: Exposed | None = None
         self._asked_us = 0
@@ -150,7 +150,7 @@ class Consumer(Client):
             self.connection_lost()
             self.retry_later(always=True)
 
-    def on_fetch_reply(self, reply: FetchReply) -> None:
+    def on_fetch_reply(self, reply: FetchResponse) -> None:
         """A leader answered."""
         if reply.request is not self._fetch:
             return
@@ -231,14 +231,14 @@ class Consumer(Client):
             position = at.position
             assert position is not None
             asks = [(self.topic, at.leader_epoch, at.offset_epoch)]
-            request = EpochEndRequest(self.node, asks, [], with_epoch=True)
+            request = OffsetsForLeaderEpochRequest(self.node, asks, [], with_epoch=True)
             self._validation = (request, position)
             self.reached(probes.CONSUMER_VALIDATES)
             self.reached(branch(self.rules, "consumer_validation"))
             channel.send(channel.target.on_epoch_end, request)
             self._watch(request)
 
-    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+    def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """A leader says where an epoch ended. All errors may pass."""
         if self._validation is None or reply.request is not self._validation[0]:
             return
@@ -335,7 +335,7 @@ class Consumer(Client):
         if channel is not None:
             self._lookup = self._ask_offset(channel, timestamp)
 
-    def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
+    def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
         """A leader answered: an offset for the application, or where to go on reading."""
         request = reply.request
         if request is not self._ask:

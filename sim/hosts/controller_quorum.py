@@ -26,15 +26,15 @@ from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataIma
 from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
-    AlterPartitionReply,
     AlterPartitionRequest,
-    AssignReplicasToDirs,
-    BrokerHeartbeat,
-    BrokerHeartbeatReply,
-    BrokerRegistrationReply,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
-    GetReplicaLogInfo,
-    ReplicaLogInfo,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
 )
 from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, NotAssignedError
 from sim.protocol.messages import NONE, UNKNOWN_SERVER_ERROR, LeaderAndIsr
@@ -243,7 +243,7 @@ class ControllerQuorum(ControlPlane):
         elif not error:
             self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
-        self._send(broker, "on_registered", BrokerRegistrationReply(request, error, broker_epoch))
+        self._send(broker, "on_registered", BrokerRegistrationResponse(request, error, broker_epoch))
         if not error:
             self.log.send(broker, 0)
 
@@ -255,7 +255,7 @@ class ControllerQuorum(ControlPlane):
         """See `ControlPlane.holds`."""
         return self.has_session(broker)
 
-    def on_heartbeat(self, heartbeat: BrokerHeartbeat) -> None:
+    def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
         """A broker gives a sign of life."""
         broker = heartbeat.broker
         known = self.active.image.brokers.get(broker)
@@ -273,11 +273,11 @@ class ControllerQuorum(ControlPlane):
                 want_shut_down=heartbeat.want_shut_down,
             )
         except NotAssignedError:
-            self._answer_heartbeat(BrokerHeartbeatReply(heartbeat, UNKNOWN_SERVER_ERROR))
+            self._answer_heartbeat(BrokerHeartbeatResponse(heartbeat, UNKNOWN_SERVER_ERROR))
             self.event_failed()
             return
         self._answer_heartbeat(
-            BrokerHeartbeatReply(
+            BrokerHeartbeatResponse(
                 heartbeat,
                 answer.error,
                 is_caught_up=answer.is_caught_up,
@@ -288,7 +288,7 @@ class ControllerQuorum(ControlPlane):
         if self.state.partition_epoch < 0:
             self._create()
 
-    def _answer_heartbeat(self, reply: BrokerHeartbeatReply) -> None:
+    def _answer_heartbeat(self, reply: BrokerHeartbeatResponse) -> None:
         channel: Channel[Heartbeating] | None = self.reach(reply.request.broker)
         if channel is not None:
             channel.send_usually(channel.target.on_heartbeat_reply, reply)
@@ -305,7 +305,7 @@ class ControllerQuorum(ControlPlane):
         A broker that has replayed all will hear of what is appended later, as long as its link is steady.
 
         Args:
-            broker: whose, and so on: see `BrokerHeartbeat`.
+            broker: whose, and so on: see `BrokerHeartbeatRequest`.
             broker_epoch: see there.
             metadata_offset: see there.
         """
@@ -328,11 +328,11 @@ class ControllerQuorum(ControlPlane):
         assert channel is not None
         return channel.usual_us
 
-    def answered(self, heartbeat: BrokerHeartbeat, arrives_us: int) -> None:
+    def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
         """See `QuorumSessions.answered`."""
         channel: Channel[Heartbeating] | None = self.reach(heartbeat.broker)
         assert channel is not None
-        reply = BrokerHeartbeatReply(heartbeat, NONE, is_caught_up=True)
+        reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=True)
         channel.deliver_at(arrives_us, channel.target.on_heartbeat_reply, reply)
 
     def goes_on(self, broker: int) -> None:
@@ -369,9 +369,9 @@ class ControllerQuorum(ControlPlane):
     def on_alter_partition(self, request: AlterPartitionRequest) -> None:
         """A leader wants another ISR."""
         error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
-        self._send(request.broker, "on_alter_partition_reply", AlterPartitionReply(request, error, results))
+        self._send(request.broker, "on_alter_partition_reply", AlterPartitionResponse(request, error, results))
 
-    def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> None:
+    def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> None:
         """A broker's replica is in another log directory; what comes of it the metadata log tells."""
         try:
             self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
@@ -382,13 +382,13 @@ class ControllerQuorum(ControlPlane):
 
     def ask_log_info(self, broker: int, name: str) -> None:
         """See `RecoveryHost.ask_log_info`."""
-        self._send(broker, "on_get_replica_log_info", GetReplicaLogInfo(broker, name))
+        self._send(broker, "on_get_replica_log_info", GetReplicaLogInfoRequest(broker, name))
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
         """See `QuorumControllerHost.recoveries`."""
         self._recorder.record(steps.Recoveries(running, finished, manual))
 
-    def on_replica_log_info(self, info: ReplicaLogInfo) -> None:
+    def on_replica_log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """A broker tells how far its log goes."""
         self.active.log_info(info)
 

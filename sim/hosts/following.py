@@ -16,14 +16,14 @@ from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     Ask,
-    EpochEndReply,
-    EpochEndRequest,
     EpochEndResult,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     LeaderAndIsr,
-    ListOffsetsReply,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Position,
 )
 from sim.protocol.probes import branch
@@ -159,9 +159,9 @@ class Following(Serving):
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
+    ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
-        request = EpochEndRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
+        request = OffsetsForLeaderEpochRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
         if self._answered_alike == asks and self.network.elides:
             # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
             round_us = self.kernel.now_us - self._asked_us
@@ -170,7 +170,7 @@ class Following(Serving):
             self._send_epoch_end((fetcher, request))
         return request
 
-    def _send_epoch_end(self, entry: tuple[Fetcher, EpochEndRequest]) -> None:
+    def _send_epoch_end(self, entry: tuple[Fetcher, OffsetsForLeaderEpochRequest]) -> None:
         fetcher, request = entry
         channel: Channel[Server] | None = self.reach(fetcher.leader)
         if channel is not None and fetcher.in_flight in (None, request):
@@ -187,7 +187,7 @@ class Following(Serving):
             self._watch(fetcher)
         return request
 
-    def on_fetch_reply(self, reply: FetchReply) -> None:
+    def on_fetch_reply(self, reply: FetchResponse) -> None:
         """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
@@ -199,7 +199,7 @@ class Following(Serving):
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
             self._fetches_again = False
 
-    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+    def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """A leader answered OffsetsForLeaderEpoch."""
         # Not one that comes too late.
         if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
@@ -210,7 +210,7 @@ class Following(Serving):
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
-    def on_list_offsets_reply(self, reply: ListOffsetsReply) -> None:
+    def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
         """A leader answered ListOffsets."""
         self.end_omissions()
         for fetcher in self._fetchers.values():

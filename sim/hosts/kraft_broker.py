@@ -20,16 +20,16 @@ from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
 from sim.protocol.kraft.broker_lifecycle import RECOVERY, BrokerLifecycle
 from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (
-    AlterPartitionReply,
     AlterPartitionRequest,
-    AssignReplicasToDirs,
-    BrokerHeartbeat,
-    BrokerHeartbeatReply,
-    BrokerRegistrationReply,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
-    GetReplicaLogInfo,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
     MetadataRecords,
-    ReplicaLogInfo,
 )
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
@@ -71,7 +71,7 @@ class KRaftBroker(Broker):
         self.fenced = True
         settings = self.settings
         self._lifecycle = BrokerLifecycle(self, self.rules, settings.heartbeat_us, settings.session_us)
-        self._said: BrokerRegistrationRequest | BrokerHeartbeat | None = None
+        self._said: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1
         self._log: Sequence[Record] = ()
@@ -112,7 +112,7 @@ class KRaftBroker(Broker):
         self.to_control("on_register", request)
         self._await_answer(request, self.kernel.now_us)
 
-    def on_registered(self, reply: BrokerRegistrationReply) -> None:
+    def on_registered(self, reply: BrokerRegistrationResponse) -> None:
         """The registration was taken, or refused: an earlier incarnation may still be alive."""
         if reply.request is not self._said:
             return
@@ -163,7 +163,7 @@ class KRaftBroker(Broker):
             interval_us = self._round_us(channel) + self.settings.heartbeat_us
             if self._leaves_out(channel, interval_us):
                 return
-        request = BrokerHeartbeat(
+        request = BrokerHeartbeatRequest(
             self.node, self.broker_epoch, self.image.offset, want_fence=want_fence, want_shut_down=want_shut_down
         )
         if not self.zombie:
@@ -185,7 +185,7 @@ class KRaftBroker(Broker):
         """
         return self.settings.session_us // 2
 
-    def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeat, sent_us: int) -> None:
+    def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest, sent_us: int) -> None:
         self._said = request
         self.kernel.call_at(sent_us + self._timeout_us, self.life, self._unanswered, request)
 
@@ -219,7 +219,7 @@ class KRaftBroker(Broker):
         if answered_us <= now_us:
             self._lifecycle.went_on(next_us - now_us)
             return
-        request = BrokerHeartbeat(
+        request = BrokerHeartbeatRequest(
             self.node, self.broker_epoch, self.image.offset, want_fence=False, want_shut_down=False
         )
         self._await_answer(request, sent_us)
@@ -228,7 +228,7 @@ class KRaftBroker(Broker):
         else:
             channel.target.answered(request, answered_us)
 
-    def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
+    def on_heartbeat_reply(self, reply: BrokerHeartbeatResponse) -> None:
         """The controller answered a heartbeat."""
         if reply.request is not self._said:
             return
@@ -363,7 +363,7 @@ class KRaftBroker(Broker):
         if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
             self._assigning = False
             return
-        request = AssignReplicasToDirs(self.node, self.broker_epoch, partition.name, self.storage.directory)
+        request = AssignReplicasToDirsRequest(self.node, self.broker_epoch, partition.name, self.storage.directory)
         self.to_control("on_assign_replicas_to_dirs", request)
         self.kernel.call_at(
             self.kernel.now_us + retry_us, self.life, self._assign_directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
@@ -399,7 +399,7 @@ class KRaftBroker(Broker):
     def _send_again(self, _: object) -> None:
         self._sender.send()
 
-    def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeat | AlterPartitionRequest) -> None:
+    def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest) -> None:
         """No answer came in time (NodeToControllerChannelManager): an AlterPartition is sent again, as it was."""
         if request is self._said:
             self.end_omissions()
@@ -409,7 +409,7 @@ class KRaftBroker(Broker):
             self.end_omissions()
             self.send_alter_partition(self._asked.changes)
 
-    def on_alter_partition_reply(self, reply: AlterPartitionReply) -> None:
+    def on_alter_partition_reply(self, reply: AlterPartitionResponse) -> None:
         """The controller decided on ISR changes, or refused the request."""
         if reply.request is not self._asked:
             return
@@ -427,7 +427,7 @@ class KRaftBroker(Broker):
 
     # Unclean recovery.
 
-    def on_get_replica_log_info(self, request: GetReplicaLogInfo) -> None:
+    def on_get_replica_log_info(self, request: GetReplicaLogInfoRequest) -> None:
         """The controller asks how far the log goes."""
         partition = self.partition
         assert partition is not None
@@ -435,5 +435,5 @@ class KRaftBroker(Broker):
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
         self.to_control(
-            "on_replica_log_info", ReplicaLogInfo(request, self.broker_epoch, last_epoch, leo, leader_epoch)
+            "on_replica_log_info", GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch)
         )

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sim.hosts.zk_messages import Ping
-    from sim.protocol.kraft.quorum_messages import BrokerHeartbeat, BrokerHeartbeatReply, MetadataRecords
+    from sim.protocol.kraft.quorum_messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse, MetadataRecords
     from sim.protocol.messages import (
-        ControlledShutdown,
-        ControlledShutdownReply,
+        ControlledShutdownRequest,
+        ControlledShutdownResponse,
         ControllerRequestBatch,
-        ControlReply,
-        EpochEndRequest,
+        ControlResponse,
         FetchRequest,
         ListOffsetsRequest,
         MetadataRequest,
+        OffsetsForLeaderEpochRequest,
         ProduceRequest,
     )
 
@@ -35,7 +35,7 @@ class Server(Protocol):
     def on_fetch(self, request: FetchRequest) -> None:
         """Fetch."""
 
-    def on_epoch_end(self, request: EpochEndRequest) -> None:
+    def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """OffsetsForLeaderEpoch."""
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
@@ -51,13 +51,13 @@ class Controlled(Protocol):
     def on_control(self, batch: ControllerRequestBatch) -> None:
         """Requests of a controller."""
 
-    def on_control_reply(self, reply: ControlReply) -> None:
+    def on_control_reply(self, reply: ControlResponse) -> None:
         """An answer to them."""
 
-    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+    def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
         """ControlledShutdown."""
 
-    def on_controlled_shutdown_reply(self, reply: ControlledShutdownReply) -> None:
+    def on_controlled_shutdown_reply(self, reply: ControlledShutdownResponse) -> None:
         """An answer to it."""
 
 
@@ -77,7 +77,7 @@ class ZooKeeperSessions(Protocol):
 class QuorumSessions(Protocol):
     """The active controller of a quorum, for who sends heartbeats."""
 
-    def on_heartbeat(self, heartbeat: BrokerHeartbeat) -> None:
+    def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
         """A sign of life."""
 
     def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
@@ -89,7 +89,7 @@ class QuorumSessions(Protocol):
     def answer_us(self, broker: int) -> int:
         """How long the answer to a heartbeat takes on its way to a broker."""
 
-    def answered(self, heartbeat: BrokerHeartbeat, arrives_us: int) -> None:
+    def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
         """The answer to a heartbeat that only kept the session arrives at that time."""
 
 
@@ -107,5 +107,5 @@ class Heartbeating(Protocol):
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Records of the metadata log."""
 
-    def on_heartbeat_reply(self, reply: BrokerHeartbeatReply) -> None:
+    def on_heartbeat_reply(self, reply: BrokerHeartbeatResponse) -> None:
         """An answer to a heartbeat."""

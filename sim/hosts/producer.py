@@ -13,7 +13,7 @@ from sim.hosts.client import Access, Client
 from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 from sim.protocol.client.sender import NEVER_US, Send, Sender
-from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 from sim.protocol.probes import branch
 
 
@@ -153,7 +153,7 @@ class Producer(Client):
             self._take_back(oldest.leader)
         self._run()
 
-    def on_produce_reply(self, reply: ProduceReply) -> None:
+    def on_produce_reply(self, reply: ProduceResponse) -> None:
         """A leader answered."""
         send = self._requests.pop(reply.request, None)
         if send is None:

@@ -25,18 +25,18 @@ from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
     Diverging,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     FetchResult,
     LeaderAndIsr,
-    ListOffsetsReply,
     ListOffsetsRequest,
-    MetadataReply,
+    ListOffsetsResponse,
     MetadataRequest,
-    ProduceReply,
+    MetadataResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     ProduceRequest,
+    ProduceResponse,
 )
 from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER, Partition
@@ -111,12 +111,12 @@ class Serving(Node):
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `ProduceHost.answer_produce`; acks=0 is never answered."""
         if request.acks:
-            reply = ProduceReply(request, error, base_offset, self.kernel.now_us)
+            reply = ProduceResponse(request, error, base_offset, self.kernel.now_us)
             if request.acks < 0 and not error:
                 self.acknowledges(reply)
             self._reply(request.client, "on_produce_reply", reply)
 
-    def acknowledges(self, reply: ProduceReply) -> None:
+    def acknowledges(self, reply: ProduceResponse) -> None:
         """A success for acks=all is about to be sent."""
         raise NotImplementedError
 
@@ -202,7 +202,7 @@ class Serving(Node):
             self.left(request)
             channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
-                channel.send_beside(channel.target.on_fetch_reply, FetchReply(request, [self._nothing_new]))
+                channel.send_beside(channel.target.on_fetch_reply, FetchResponse(request, [self._nothing_new]))
 
     # Fetches that go round: see `sim.environment.elision`.
 
@@ -265,7 +265,7 @@ class Serving(Node):
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Asker], arrives_us: int) -> None:
         """See `sim.environment.elision.Server`."""
-        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchReply(request, [result]))
+        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchResponse(request, [result]))
 
     def left(self, request: FetchRequest) -> None:
         """See `sim.environment.elision.Server`."""
@@ -343,9 +343,9 @@ class Serving(Node):
         result = (partition.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
         channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
         if channel is not None:
-            channel.send(channel.target.on_fetch_reply, FetchReply(request, [result]))
+            channel.send(channel.target.on_fetch_reply, FetchResponse(request, [result]))
 
-    def on_epoch_end(self, request: EpochEndRequest) -> None:
+    def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """A follower or a consumer asks where an epoch ended."""
         assert self.partition is not None
         results = []
@@ -357,19 +357,19 @@ class Serving(Node):
             else:
                 answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
             results.append((name, *answer))
-        self._reply(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
+        self._reply(request.node, "on_epoch_end_reply", OffsetsForLeaderEpochResponse(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """A client or an out-of-range follower asks for an offset."""
         partition = self.partition
         assert partition is not None
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
-        reply = ListOffsetsReply(request, error, offset, partition.leader_epoch)
+        reply = ListOffsetsResponse(request, error, offset, partition.leader_epoch)
         self._reply(request.node, "on_list_offsets_reply", reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads."""
-        reply = MetadataReply(request, *self.known_leader)
+        reply = MetadataResponse(request, *self.known_leader)
         self._reply(request.node, "on_metadata_reply", reply)
 
     def _reply(self, node: int, handler: str, reply: Message) -> None:

@@ -33,11 +33,11 @@ from sim.protocol.messages import (
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
-    ControlledShutdown,
-    ControlledShutdownReply,
+    AbstractControlRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     ControllerRequestBatch,
-    ControlReply,
-    ControlRequest,
+    ControlResponse,
     LeaderAndIsr,
     LeaderAndIsrRequest,
     StopReplicaRequest,
@@ -256,7 +256,7 @@ class ZooKeeperBroker(Broker):
                 self.stop_replica(request)
         channel: Channel[Controlled] | None = self.out.get(batch.controller) or self.reach(batch.controller)
         if channel is not None:
-            channel.send(channel.target.on_control_reply, ControlReply(self.node, batch))
+            channel.send(channel.target.on_control_reply, ControlResponse(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
         """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); the error, if any."""
@@ -303,7 +303,7 @@ class ZooKeeperBroker(Broker):
         self._know(decision.state, decision.live)
         self._take(decision.state)
 
-    def _check_control(self, request: ControlRequest) -> str:
+    def _check_control(self, request: AbstractControlRequest) -> str:
         if request.broker_epoch < self.broker_epoch:
             self.reached(branch(self.rules, "broker_epoch"))
             if self.rules.broker_epoch == "checked":
@@ -315,7 +315,7 @@ class ZooKeeperBroker(Broker):
         self._controller_epoch = request.controller_epoch
         return NONE
 
-    def on_control_reply(self, reply: ControlReply) -> None:
+    def on_control_reply(self, reply: ControlResponse) -> None:
         """A broker answered the controller that lives here."""
         self.module.on_control_reply(reply)
 
@@ -401,10 +401,10 @@ class ZooKeeperBroker(Broker):
         else:
             self._shutdown.begin()
 
-    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+    def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
         """A broker asks the controller that lives here."""
         self.module.on_controlled_shutdown(request)
 
-    def on_controlled_shutdown_reply(self, reply: ControlledShutdownReply) -> None:
+    def on_controlled_shutdown_reply(self, reply: ControlledShutdownResponse) -> None:
         """The controller answered."""
         self._shutdown.replied(reply)

@@ -17,11 +17,11 @@ from sim.hosts.zk_messages import ELECT, MOVED, STEP
 from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import Kernel
 from sim.protocol.messages import (
-    ControlledShutdown,
-    ControlledShutdownReply,
+    AbstractControlRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     ControllerRequestBatch,
-    ControlReply,
-    ControlRequest,
+    ControlResponse,
     LeaderAndIsr,
     LeaderAndIsrRequest,
     StopReplicaRequest,
@@ -200,7 +200,7 @@ class ControllerModule:
         broker_epoch = context.live.get(broker, -1)
         self._gather(broker, StopReplicaRequest(context.epoch, broker_epoch, state, delete=delete))
 
-    def _gather(self, broker: int, request: ControlRequest) -> None:
+    def _gather(self, broker: int, request: AbstractControlRequest) -> None:
         queue = self._queues[broker]
         if queue.gathered is None:
             queue.gathered = ControllerRequestBatch(self._node.node)
@@ -239,7 +239,7 @@ class ControllerModule:
             queue.watched = True
             self._kernel.call_at(due_us, self._node.life, self._time_out, entry)
 
-    def on_control_reply(self, reply: ControlReply) -> None:
+    def on_control_reply(self, reply: ControlResponse) -> None:
         """A broker answered; whatever it said, the next request follows."""
         broker = reply.broker
         queue = self._queues.get(broker)
@@ -261,13 +261,13 @@ class ControllerModule:
 
     # Requests to the controller.
 
-    def on_controlled_shutdown(self, request: ControlledShutdown) -> None:
+    def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
         """A broker asks to be relieved."""
 
         def answer(error: str, remaining: int) -> None:
             channel: Channel[Controlled] | None = self._node.reach(request.broker)
             if channel is not None:
-                reply = ControlledShutdownReply(request, error, remaining)
+                reply = ControlledShutdownResponse(request, error, remaining)
                 channel.send(channel.target.on_controlled_shutdown_reply, reply)
 
         self.controller.controlled_shutdown(request.broker, request.broker_epoch, answer)

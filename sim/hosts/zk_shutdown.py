@@ -9,7 +9,7 @@ from sim.hosts.broker import SHUTDOWN
 from sim.hosts.peers import Controlled
 from sim.hosts.zk_messages import FIND_CONTROLLER, SCRIPT
 from sim.kernel.message import ABOUT
-from sim.protocol.messages import ControlledShutdown, ControlledShutdownReply
+from sim.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -26,7 +26,7 @@ class ShutdownTries:
 
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
-        self._request: ControlledShutdown | None = None
+        self._request: ControlledShutdownRequest | None = None
         self._tries = 0
 
     def end(self) -> None:
@@ -47,7 +47,7 @@ class ShutdownTries:
             broker.exit(SHUTDOWN)
             return
         self._tries += 1
-        self._request = ControlledShutdown(broker.node, broker.broker_epoch)
+        self._request = ControlledShutdownRequest(broker.node, broker.broker_epoch)
         broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller, FIND_CONTROLLER << ABOUT)
         broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._unheard, self._request)
 
@@ -62,11 +62,11 @@ class ShutdownTries:
         if channel is not None and self._request is not None:
             channel.send(channel.target.on_controlled_shutdown, self._request)
 
-    def _unheard(self, request: ControlledShutdown) -> None:
+    def _unheard(self, request: ControlledShutdownRequest) -> None:
         if request is self._request:
             self._try(None)
 
-    def replied(self, reply: ControlledShutdownReply) -> None:
+    def replied(self, reply: ControlledShutdownResponse) -> None:
         """Stop, if everything was handed over; else try again after the back-off."""
         if self._broker is not None and reply.request is self._request and not reply.error and not reply.remaining:
             self._broker.exit(SHUTDOWN)

@@ -98,7 +98,7 @@ class ProduceRequest(Message):
         return PRODUCE + self.first_id
 
 
-class ProduceReply(Message):
+class ProduceResponse(Message):
     """Answer to a produce request: an error, or the offset of the batch's first record.
 
     With UNKNOWN_PRODUCER_ID it is the log start that comes instead.
@@ -192,7 +192,7 @@ version negotiation (ApiVersions).
 """
 
 
-class FetchReply(Message):
+class FetchResponse(Message):
     """Answer to a fetch, one result for each position."""
 
     __slots__ = ("request", "results")
@@ -211,7 +211,7 @@ Ask = tuple[str, int, int]
 """(partition, current leader epoch or `NO_EPOCH`, epoch asked for)"""
 
 
-class EpochEndRequest(Message):
+class OffsetsForLeaderEpochRequest(Message):
     """OffsetsForLeaderEpoch.
 
     Attributes:
@@ -239,12 +239,12 @@ EpochEndResult = tuple[str, str, int, int]
 """(partition, error, epoch, end offset); -1 where undefined"""
 
 
-class EpochEndReply(Message):
+class OffsetsForLeaderEpochResponse(Message):
     """Answer to OffsetsForLeaderEpoch, one result for each ask."""
 
     __slots__ = ("request", "results")
 
-    def __init__(self, request: EpochEndRequest, results: list[EpochEndResult]) -> None:
+    def __init__(self, request: OffsetsForLeaderEpochRequest, results: list[EpochEndResult]) -> None:
         self.request = request
         self.results = results
 
@@ -270,7 +270,7 @@ class ListOffsetsRequest(Message):
         return LIST_OFFSETS + (self.timestamp << ABOUT) + self.leader_epoch
 
 
-class ListOffsetsReply(Message):
+class ListOffsetsResponse(Message):
     """Answer to ListOffsets: an error, or an offset with the answering leader's epoch."""
 
     __slots__ = ("error", "leader_epoch", "offset", "request")
@@ -300,7 +300,7 @@ class MetadataRequest(Message):
         return METADATA
 
 
-class MetadataReply(Message):
+class MetadataResponse(Message):
     """What that broker last heard: the leader (0: none) and its epoch."""
 
     __slots__ = ("leader", "leader_epoch", "request")
@@ -374,7 +374,7 @@ class LeaderAndIsr:
         )
 
 
-class ControlRequest:
+class AbstractControlRequest:
     """What the three requests of a controller have in common.
 
     Attributes:
@@ -394,13 +394,13 @@ class ControlRequest:
         self.state = state
 
 
-class LeaderAndIsrRequest(ControlRequest):
+class LeaderAndIsrRequest(AbstractControlRequest):
     """Lead or follow."""
 
     __slots__ = ()
 
 
-class UpdateMetadataRequest(ControlRequest):
+class UpdateMetadataRequest(AbstractControlRequest):
     """Who leads, for clients; `live`: registered brokers with their broker epochs.
 
     With rule ``broker_metadata=last-sent``, `number`: its place among this controller's, from 1.
@@ -419,7 +419,7 @@ class UpdateMetadataRequest(ControlRequest):
         self.number = number
 
 
-class StopReplicaRequest(ControlRequest):
+class StopReplicaRequest(AbstractControlRequest):
     """Stop following; with `delete` the replica goes altogether."""
 
     __slots__ = ("delete",)
@@ -436,7 +436,7 @@ class ControllerRequestBatch(Message):
 
     def __init__(self, controller: int) -> None:
         self.controller = controller
-        self.requests: list[ControlRequest] = []
+        self.requests: list[AbstractControlRequest] = []
 
     def again(self) -> ControllerRequestBatch:
         """The same requests once more: answers to them match no other batch."""
@@ -450,7 +450,7 @@ class ControllerRequestBatch(Message):
         return CONTROL + (state.partition_epoch << ABOUT) + state.leader_epoch
 
 
-class ControlReply(Message):
+class ControlResponse(Message):
     """A broker's answer to a batch; errors are no reason for the controller to do anything."""
 
     __slots__ = ("batch", "broker")
@@ -464,7 +464,7 @@ class ControlReply(Message):
         return REPLY + self.batch.about()
 
 
-class ControlledShutdown(Message):
+class ControlledShutdownRequest(Message):
     """A broker asks the controller to be relieved of its leaderships."""
 
     __slots__ = ("broker", "broker_epoch")
@@ -478,12 +478,12 @@ class ControlledShutdown(Message):
         return CONTROLLED_SHUTDOWN + self.broker_epoch
 
 
-class ControlledShutdownReply(Message):
+class ControlledShutdownResponse(Message):
     """Answer to that: an error, and how many partitions the broker still leads."""
 
     __slots__ = ("error", "remaining", "request")
 
-    def __init__(self, request: ControlledShutdown, error: str, remaining: int) -> None:
+    def __init__(self, request: ControlledShutdownRequest, error: str, remaining: int) -> None:
         self.request = request
         self.error = error
         self.remaining = remaining

@@ -46,7 +46,7 @@ class BrokerRegistrationRequest(Message):
         return BROKER_REGISTRATION + self.incarnation
 
 
-class BrokerRegistrationReply(Message):
+class BrokerRegistrationResponse(Message):
     """Answer to that: an error, or the broker epoch."""
 
     __slots__ = ("broker_epoch", "error", "request")
@@ -61,7 +61,7 @@ class BrokerRegistrationReply(Message):
         return REPLY + self.request.about()
 
 
-class BrokerHeartbeat(Message):
+class BrokerHeartbeatRequest(Message):
     """A sign of life.
 
     Attributes:
@@ -88,14 +88,14 @@ class BrokerHeartbeat(Message):
         return HEARTBEAT
 
 
-class BrokerHeartbeatReply(Message):
+class BrokerHeartbeatResponse(Message):
     """Answer to that: an error, or whether the broker has caught up, is fenced, and may stop."""
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
 
     def __init__(
         self,
-        request: BrokerHeartbeat,
+        request: BrokerHeartbeatRequest,
         error: str,
         *,
         is_caught_up: bool = False,
@@ -139,7 +139,7 @@ class MetadataRecords(Message):
         return SETTING_RECORD
 
 
-class AssignReplicasToDirs(Message):
+class AssignReplicasToDirsRequest(Message):
     """A broker's replica is in another log directory than the metadata says (KIP-858)."""
 
     __slots__ = ("broker", "broker_epoch", "directory", "name")
@@ -171,7 +171,7 @@ class AlterPartitionRequest(Message):
         return ALTER_PARTITION + (change.partition_epoch << ABOUT) + change.leader_epoch
 
 
-class AlterPartitionReply(Message):
+class AlterPartitionResponse(Message):
     """Answer to that: an error of the request as a whole, or what became of each partition."""
 
     __slots__ = ("error", "request", "results")
@@ -186,7 +186,7 @@ class AlterPartitionReply(Message):
         return REPLY + self.request.about()
 
 
-class GetReplicaLogInfo(Message):
+class GetReplicaLogInfoRequest(Message):
     """The controller asks how far a broker's log of a partition goes (KIP-966, unclean recovery)."""
 
     __slots__ = ("broker", "name")
@@ -200,7 +200,7 @@ class GetReplicaLogInfo(Message):
         return REPLICA_LOG_INFO
 
 
-class ReplicaLogInfo(Message):
+class GetReplicaLogInfoResponse(Message):
     """Answer to that.
 
     Attributes:
@@ -214,7 +214,7 @@ class ReplicaLogInfo(Message):
     __slots__ = ("broker_epoch", "last_epoch", "leader_epoch", "leo", "request")
 
     def __init__(
-        self, request: GetReplicaLogInfo, broker_epoch: int, last_epoch: int, leo: int, leader_epoch: int
+        self, request: GetReplicaLogInfoRequest, broker_epoch: int, last_epoch: int, leo: int, leader_epoch: int
     ) -> None:
         self.request = request
         self.broker_epoch = broker_epoch

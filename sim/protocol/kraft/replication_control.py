@@ -30,7 +30,7 @@ from sim.protocol.kraft.partition_change import (
     PartitionChangeBuilder,
     PartitionChangeRules,
 )
-from sim.protocol.kraft.quorum_messages import ReplicaLogInfo
+from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoResponse
 from sim.protocol.kraft.unclean_recovery import RecoveryHost, UncleanRecovery
 from sim.protocol.messages import (
     ELECTION_NOT_NEEDED,
@@ -351,7 +351,7 @@ class ReplicationControl:
     def _count_recoveries(self, recovery: UncleanRecovery) -> None:
         self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
-    def log_info(self, info: ReplicaLogInfo) -> None:
+    def log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """A replica tells how far its log goes."""
         if self.recovery is not None:
             self.recovery.log_info(info)

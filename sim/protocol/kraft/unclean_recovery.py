@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Value
-from sim.protocol.kraft.quorum_messages import ReplicaLogInfo
+from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoResponse
 from sim.protocol.replica.partition import NO_LEADER
 
 NONE: Final = "None"
@@ -86,7 +86,7 @@ class Recovery:
         self.strategy = strategy
         self.is_forced = is_forced
         self.asked: dict[int, int] = {}
-        self.answers: dict[int, ReplicaLogInfo] = {}
+        self.answers: dict[int, GetReplicaLogInfoResponse] = {}
         self.is_due = False
         self.retries = False
 
@@ -209,7 +209,7 @@ class UncleanRecovery:
             recovery.asked = {one: epoch for one, epoch in recovery.asked.items() if one in valid}
         self._go_on(recovery, state)
 
-    def log_info(self, info: ReplicaLogInfo) -> None:
+    def log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """A replica answers."""
         recovery = self.running.get(info.request.name)
         if recovery is None:
@@ -221,7 +221,7 @@ class UncleanRecovery:
         else:
             self._host.reached(probes.RECOVERY_REPLY_STALE)
 
-    def _counts(self, info: ReplicaLogInfo, state: PartitionRegistration) -> bool:
+    def _counts(self, info: GetReplicaLogInfoResponse, state: PartitionRegistration) -> bool:
         image, broker = self._controller.image, info.request.broker
         return (
             image.is_active(broker)
@@ -230,7 +230,7 @@ class UncleanRecovery:
             and broker in state.replicas
         )
 
-    def _valid(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, ReplicaLogInfo]:
+    def _valid(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, GetReplicaLogInfoResponse]:
         """The answers that count now, in the order of the replicas."""
         answers = recovery.answers
         return {one: answers[one] for one in state.replicas if one in answers and self._counts(answers[one], state)}
@@ -258,7 +258,7 @@ class UncleanRecovery:
         self,
         recovery: Recovery,
         state: PartitionRegistration,
-        valid: dict[int, ReplicaLogInfo],
+        valid: dict[int, GetReplicaLogInfoResponse],
         active: list[int],
     ) -> bool:
         if self._takes_first:

@@ -29,12 +29,12 @@ from sim.protocol.messages import (
     UNSUPPORTED_VERSION,
     Ask,
     Diverging,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
-    ListOffsetsReply,
+    FetchResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Position,
 )
 from sim.protocol.probes import branch
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
 
-Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
+Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 
 FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
@@ -69,7 +69,7 @@ class FetcherHost(Protocol):
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
+    ) -> OffsetsForLeaderEpochRequest:
         """Send OffsetsForLeaderEpoch to the leader broker."""
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
@@ -252,7 +252,7 @@ class Fetcher:
         self.session.is_open = False
         self._host.reached(probes.REQUEST_FAILS)
         for fetch in list(self.partitions.values()):
-            if fetch.state is TRUNCATING and isinstance(request, EpochEndRequest):
+            if fetch.state is TRUNCATING and isinstance(request, OffsetsForLeaderEpochRequest):
                 self._host.reached(branch(self.rules, "epoch_request_error"))
                 if self._falls_back:
                     self._fall_back(fetch, fetch.replica.hw)
@@ -261,7 +261,7 @@ class Fetcher:
 
     # Truncation.
 
-    def on_epoch_end_reply(self, reply: EpochEndReply, now_us: int) -> None:
+    def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse, now_us: int) -> None:
         """Truncate as the leader's answers say.
 
         Raises:
@@ -333,7 +333,7 @@ class Fetcher:
 
     # Fetching.
 
-    def on_fetch_reply(self, reply: FetchReply, now_us: int) -> None:
+    def on_fetch_reply(self, reply: FetchResponse, now_us: int) -> None:
         """Append what came, adopt the leader's HW and log start, and fetch on."""
         request = reply.request
         if request is not self.in_flight:
@@ -456,7 +456,7 @@ class Fetcher:
 
     # Out of range.
 
-    def on_list_offsets_reply(self, reply: ListOffsetsReply, now_us: int) -> None:
+    def on_list_offsets_reply(self, reply: ListOffsetsResponse, now_us: int) -> None:
         """Go on after OFFSET_OUT_OF_RANGE (AbstractFetcherThread.fetchOffsetAndTruncate).
 
         The leader ends earlier: halt, or truncate to its LEO without comparing epochs. It begins later: drop

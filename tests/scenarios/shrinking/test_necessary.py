@@ -9,7 +9,7 @@ from scenarios.shrinking.keeping import Symptom, Trials, symptom
 from scenarios.shrinking.necessary import TRIES, Necessary, _Asking, necessary
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.run import CLIENTS_BEGIN_US
-from sim.protocol.messages import ProduceReply, ProduceRequest
+from sim.protocol.messages import ProduceRequest, ProduceResponse
 from tests.scenarios.shrinking.failing import failing
 
 
@@ -35,7 +35,7 @@ RACE = ("chaos", "kip320", 0)
 def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
     takes = asked(*LONE)
     kinds = [type(one.message) for one in takes.messages]
-    assert kinds[-2:] == [ProduceRequest, ProduceReply]
+    assert kinds[-2:] == [ProduceRequest, ProduceResponse]
     assert [goes for _, goes in (*takes.faults, *takes.sends)] == [True, True]
     assert takes.asked == takes.of
     assert takes.whole

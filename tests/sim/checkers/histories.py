@@ -12,7 +12,7 @@ from sim.history.ends import End, Ends, Regained
 from sim.history.history import History
 from sim.history.membership import Membership
 from sim.protocol.log.log import Log
-from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 from sim.protocol.modes import MODES
 from tests.sim.protocol.recording import Recorder, partition
 
@@ -69,7 +69,7 @@ def commit(
 
 def ack(history: History, first_id: int, count: int, base_offset: int, at_us: int, *, acks: int = -1) -> None:
     """A producer hears of success."""
-    reply = ProduceReply(ProduceRequest(1001, "t-0", first_id, count, acks), NONE, base_offset)
+    reply = ProduceResponse(ProduceRequest(1001, "t-0", first_id, count, acks), NONE, base_offset)
     tell(history, steps.Ack(reply), at_us)
 
 

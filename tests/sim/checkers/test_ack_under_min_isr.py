@@ -6,7 +6,7 @@ from sim.checkers.registry import Checkers
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
-from sim.protocol.messages import NONE, ProduceReply, ProduceRequest
+from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 from tests.sim.checkers.histories import kinds
 
 
@@ -17,7 +17,7 @@ def acknowledged(
     if recorder is None:
         recorder = Recorder(Kernel())
         Checkers(recorder)
-    reply = ProduceReply(ProduceRequest(1001, "t-0", first, 2, -1), NONE, 0)
+    reply = ProduceResponse(ProduceRequest(1001, "t-0", first, 2, -1), NONE, 0)
     recorder.record(steps.Isr(isr, 0))
     recorder.record(steps.Acknowledges(1, reply, 2))
     recorder.record(steps.Isr(now, 0))

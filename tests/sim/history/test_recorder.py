@@ -6,7 +6,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.batch import Batch
-from sim.protocol.messages import ProduceReply, ProduceRequest
+from sim.protocol.messages import ProduceRequest, ProduceResponse
 from tests.sim.checkers.histories import log
 
 CODES = {
@@ -53,7 +53,7 @@ def test_each_step_calls_a_method_that_kinds_name(kind: type[steps.Step]) -> Non
 def test_a_success_that_a_client_received_is_no_brokers_moment(acks: int) -> None:
     """A fault that strikes where the moment was has no broker to strike there."""
     request = ProduceRequest(1001, "highwater-0", 3, 1, acks)
-    assert steps.Ack(ProduceReply(request, "", base_offset=5)).moments() == [("ack", 0)]
+    assert steps.Ack(ProduceResponse(request, "", base_offset=5)).moments() == [("ack", 0)]
 
 
 def test_each_method_of_a_listener_is_named_by_a_kind() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING
-from sim.protocol.messages import MetadataReply, MetadataRequest
+from sim.protocol.messages import MetadataRequest, MetadataResponse
 from tests.sim.world import World
 
 
@@ -201,7 +201,7 @@ def test_metadata_that_is_kept(rule: str, kept: tuple[int, int]) -> None:
     consumer = World("kip320", rules={"client_metadata": rule}).ready().cluster.consumer
     for leader, epoch in ((2, 5), (1, 4)):
         consumer._asked = MetadataRequest(consumer.node, consumer.topic)
-        consumer.on_metadata_reply(MetadataReply(consumer._asked, leader, epoch))
+        consumer.on_metadata_reply(MetadataResponse(consumer._asked, leader, epoch))
     assert (consumer.leader, consumer.leader_epoch) == kept
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sim.protocol.kraft.alter_partition import Change
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
-from sim.protocol.kraft.quorum_messages import GetReplicaLogInfo, ReplicaLogInfo
+from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
 from sim.protocol.rules import Rules
@@ -176,5 +176,5 @@ class QuorumHost:
         """A replica answers GetReplicaLogInfo."""
         epoch = changed.get("broker_epoch", self.image.brokers[broker].broker_epoch)
         leader_epoch = changed.get("leader_epoch", self.state.leader_epoch)
-        asked = GetReplicaLogInfo(broker, self.state.name)
-        self.controller.log_info(ReplicaLogInfo(asked, epoch, last_epoch, leo, leader_epoch))
+        asked = GetReplicaLogInfoRequest(broker, self.state.name)
+        self.controller.log_info(GetReplicaLogInfoResponse(asked, epoch, last_epoch, leo, leader_epoch))

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
 from sim.protocol.log.log import Log
-from sim.protocol.messages import EpochEndRequest, FetchRequest, LeaderAndIsr, ListOffsetsRequest, ProduceRequest
+from sim.protocol.messages import (
+    FetchRequest,
+    LeaderAndIsr,
+    ListOffsetsRequest,
+    OffsetsForLeaderEpochRequest,
+    ProduceRequest,
+)
 from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES
 from sim.protocol.replica.isr import UNREGISTERED
@@ -83,8 +89,8 @@ class Recorder:
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
-        self.sent.append(EpochEndRequest(1, asks, leader_epochs, with_epoch=with_epoch))
+    ) -> OffsetsForLeaderEpochRequest:
+        self.sent.append(OffsetsForLeaderEpochRequest(1, asks, leader_epochs, with_epoch=with_epoch))
         return self.sent[-1]  # type: ignore[no-any-return]
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:

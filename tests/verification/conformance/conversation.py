@@ -17,14 +17,14 @@ from sim.protocol.messages import (
     AGREES,
     DIVERGING_EPOCH,
     NONE,
-    EpochEndReply,
-    EpochEndRequest,
     EpochEndResult,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     FetchResult,
-    ListOffsetsReply,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Position,
 )
 from sim.protocol.replica.fetcher import Fetcher
@@ -47,7 +47,7 @@ _STATES: Final = {ReplicaState.TRUNCATING: "truncating"}
 class Leader(Protocol):
     """Who answers a fetcher."""
 
-    def epoch_ends(self, request: EpochEndRequest) -> list[EpochEndResult]:
+    def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """Answers to OffsetsForLeaderEpoch."""
 
     def fetched(self, request: FetchRequest) -> list[FetchResult] | None:
@@ -69,7 +69,7 @@ class LeaderLogs:
         self.partitions = dict(partitions)
         self.lookups: list[int] = []
 
-    def epoch_ends(self, request: EpochEndRequest) -> list[EpochEndResult]:
+    def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """See `Leader`."""
         return [
             (name, *self.partitions[name].end_offset_for(current, epoch, with_epoch=request.with_epoch))
@@ -111,7 +111,7 @@ class Replies:
         self.default = (NONE, -1, -1)
         self.hw = hw
 
-    def epoch_ends(self, request: EpochEndRequest) -> list[EpochEndResult]:
+    def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """See `Leader`."""
         return [(name, *self.by_partition.get(name, self.default)) for name, _, _ in request.asks]
 
@@ -244,17 +244,17 @@ class Conversation:
         self.now_us += self.slept_us
         self.fetcher.step(self.now_us)
         request = self.fetcher.in_flight
-        if isinstance(request, EpochEndRequest):
+        if isinstance(request, OffsetsForLeaderEpochRequest):
             self._answer_epochs(request)
 
-    def _answer_epochs(self, request: EpochEndRequest) -> None:
+    def _answer_epochs(self, request: OffsetsForLeaderEpochRequest) -> None:
         self.epoch_requests += 1
         results = self.leader.epoch_ends(request)
         self.epoch_replies += results
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             meanwhile()
-        self.fetcher.on_epoch_end_reply(EpochEndReply(request, results), self.now_us)
+        self.fetcher.on_epoch_end_reply(OffsetsForLeaderEpochResponse(request, results), self.now_us)
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         self.fetches += 1
@@ -262,7 +262,7 @@ class Conversation:
         if results is None:
             self.fetcher.request_failed(request, self.now_us)
         else:
-            self.fetcher.on_fetch_reply(FetchReply(request, results), self.now_us)
+            self.fetcher.on_fetch_reply(FetchResponse(request, results), self.now_us)
 
     def answer_diverging(self, name: str, diverging: tuple[int, int], hw: int = 0) -> None:
         """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent.
@@ -276,12 +276,12 @@ class Conversation:
         request = self.fetcher.in_flight
         assert isinstance(request, FetchRequest)
         result: FetchResult = (name, NONE, [], hw, 0, request.leader_epochs[0], diverging)
-        self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
+        self.fetcher.on_fetch_reply(FetchResponse(request, [result]), self.now_us)
         self.truncation_step()
 
     def _answer_list_offsets(self, request: ListOffsetsRequest) -> None:
         error, offset = self.leader.offset(request)
-        self.fetcher.on_list_offsets_reply(ListOffsetsReply(request, error, offset, -1), self.now_us)
+        self.fetcher.on_list_offsets_reply(ListOffsetsResponse(request, error, offset, -1), self.now_us)
 
     def run_until_quiet(self) -> None:
         """Rounds until several in a row changed nothing."""

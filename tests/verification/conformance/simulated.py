@@ -19,13 +19,13 @@ from sim.protocol.client.sender import Send
 from sim.protocol.messages import (
     AGREES,
     NONE,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     FetchResult,
     LeaderAndIsr,
-    ProduceReply,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceResponse,
     StopReplicaRequest,
 )
 from sim.protocol.replica.partition import NO_LEADER, Partition
@@ -196,10 +196,10 @@ class StandIn(StandsIn, Node):
         self._kernel = kernel
         self.answer = answer
 
-    def on_epoch_end(self, request: EpochEndRequest) -> None:
+    def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """A follower asks where an epoch ended."""
         results = [(name, NONE, *self.answer) for name, _, _ in request.asks]
-        self._send(request.node, "on_epoch_end_reply", EpochEndReply(request, results))
+        self._send(request.node, "on_epoch_end_reply", OffsetsForLeaderEpochResponse(request, results))
 
     def on_fetch(self, request: FetchRequest) -> None:
         """A follower fetches; the answer waits for data that does not come."""
@@ -207,7 +207,7 @@ class StandIn(StandsIn, Node):
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch, AGREES) for name, _, epoch, _ in request.positions]
-        self._send(request.node, "on_fetch_reply", FetchReply(request, results))
+        self._send(request.node, "on_fetch_reply", FetchResponse(request, results))
 
     def _send(self, node: int, handler: str, reply: Any) -> None:
         channel = self.reach(node)
@@ -224,7 +224,7 @@ class Asker(StandsIn, Node):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(ASKER)
-        self.answers: list[ProduceReply | FetchReply | EpochEndReply] = []
+        self.answers: list[ProduceResponse | FetchResponse | OffsetsForLeaderEpochResponse] = []
         cluster.network.join(self)
 
     def send(self, broker: int, handler: str, request: Message) -> None:
@@ -233,15 +233,15 @@ class Asker(StandsIn, Node):
         assert channel is not None
         channel.send(getattr(channel.target, handler), request)
 
-    def on_produce_reply(self, reply: ProduceReply) -> None:
+    def on_produce_reply(self, reply: ProduceResponse) -> None:
         """A write was answered."""
         self.answers.append(reply)
 
-    def on_fetch_reply(self, reply: FetchReply) -> None:
+    def on_fetch_reply(self, reply: FetchResponse) -> None:
         """A fetch was answered."""
         self.answers.append(reply)
 
-    def on_epoch_end_reply(self, reply: EpochEndReply) -> None:
+    def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """A question about an epoch was answered."""
         self.answers.append(reply)
 

@@ -14,9 +14,9 @@ from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_EPOCH,
     Ask,
-    EpochEndRequest,
     FetchRequest,
     ListOffsetsRequest,
+    OffsetsForLeaderEpochRequest,
     Position,
     ProduceRequest,
 )
@@ -203,9 +203,9 @@ class RecordingHost:
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
+    ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost`."""
-        return EpochEndRequest(FOLLOWER, asks, leader_epochs, with_epoch=with_epoch)
+        return OffsetsForLeaderEpochRequest(FOLLOWER, asks, leader_epochs, with_epoch=with_epoch)
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost`."""

@@ -17,13 +17,13 @@ from sim.protocol.messages import (
     INVALID_UPDATE_VERSION,
     NONE,
     Ask,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     LeaderAndIsr,
-    ListOffsetsReply,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Position,
     ProduceRequest,
 )
@@ -45,7 +45,7 @@ NOW_US: Final = 0
 LAG_US: Final = 1
 UNSETTLED: Final = -1
 Event = tuple[Any, ...]
-Request = FetchRequest | EpochEndRequest | ListOffsetsRequest
+Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 
 class Host:
@@ -97,8 +97,8 @@ class Host:
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
-        request = EpochEndRequest(0, asks, leader_epochs, with_epoch=with_epoch)
+    ) -> OffsetsForLeaderEpochRequest:
+        request = OffsetsForLeaderEpochRequest(0, asks, leader_epochs, with_epoch=with_epoch)
         self.requests.append((fetcher.leader, request))
         return request
 
@@ -372,15 +372,15 @@ class Machine:
         """A follower's request arrives (`sim.hosts.serving`); `replica.fetch.wait.max.ms` is 0."""
         request = thaw(self.messages[message], self.rules, None)
         partition = broker.partition
-        if isinstance(request, EpochEndRequest):
+        if isinstance(request, OffsetsForLeaderEpochRequest):
             answers = [
                 (name, *partition.end_offset_for(current, epoch, with_epoch=request.with_epoch))
                 for name, current, epoch in request.asks
             ]
-            return self._message(EpochEndReply(None, answers))  # type: ignore[arg-type]
+            return self._message(OffsetsForLeaderEpochResponse(None, answers))  # type: ignore[arg-type]
         if isinstance(request, ListOffsetsRequest):
             error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=True)
-            return self._message(ListOffsetsReply(None, error, offset, partition.leader_epoch))  # type: ignore[arg-type]
+            return self._message(ListOffsetsResponse(None, error, offset, partition.leader_epoch))  # type: ignore[arg-type]
         _, offset, epoch, last_epoch = request.positions[0]
         error = partition.check_fetch(offset, epoch, last_epoch)
         if error == DIVERGING_EPOCH:
@@ -402,7 +402,7 @@ class Machine:
     ) -> int:
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         result = (NAME, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
-        return self._message(FetchReply(None, [result]))  # type: ignore[arg-type]
+        return self._message(FetchResponse(None, [result]))  # type: ignore[arg-type]
 
     # Events: following.
 
@@ -410,9 +410,9 @@ class Machine:
         reply = thaw(self.messages[message], self.rules, None)
         (fetcher,) = broker.fetchers.values()
         reply.request = fetcher.in_flight
-        if isinstance(reply, FetchReply):
+        if isinstance(reply, FetchResponse):
             fetcher.on_fetch_reply(reply, NOW_US)
-        elif isinstance(reply, EpochEndReply):
+        elif isinstance(reply, OffsetsForLeaderEpochResponse):
             fetcher.on_epoch_end_reply(reply, NOW_US)
         else:
             fetcher.on_list_offsets_reply(reply, NOW_US)

@@ -328,7 +328,7 @@ class World:
     def _content(self, number: int) -> str:
         cls, *values = self.machine.messages[number]
         words = [value for value in values if value is not None]
-        return f"{cls.__name__} {words[-1] if cls.__name__ == 'FetchReply' else words}"
+        return f"{cls.__name__} {words[-1] if cls.__name__ == 'FetchResponse' else words}"
 
 
 class _Step:

@@ -24,10 +24,10 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
     Diverging,
-    EpochEndReply,
-    FetchReply,
     FetchRequest,
-    ListOffsetsReply,
+    FetchResponse,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochResponse,
 )
 from sim.protocol.modes import MODES
 from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
@@ -71,7 +71,9 @@ class Follower:
 
     def ends(self, end: int, epoch: int = -1, error: str = NONE) -> None:
         """The leader says where an epoch ends."""
-        self.fetcher.on_epoch_end_reply(EpochEndReply(self.asked, [("t-0", error, epoch, end)]), self.now_us)
+        self.fetcher.on_epoch_end_reply(
+            OffsetsForLeaderEpochResponse(self.asked, [("t-0", error, epoch, end)]), self.now_us
+        )
 
     def brings(
         self, *batches: Batch, hw: int = 0, start: int = 0, error: str = NONE, diverging: Diverging = AGREES
@@ -90,11 +92,11 @@ class Follower:
     ) -> None:
         """It answers a certain one."""
         result = ("t-0", error, list(batches), hw, start, 5, diverging)
-        self.fetcher.on_fetch_reply(FetchReply(request, [result]), self.now_us)
+        self.fetcher.on_fetch_reply(FetchResponse(request, [result]), self.now_us)
 
     def lists(self, offset: int, error: str = NONE) -> None:
         """The leader answers ListOffsets."""
-        self.fetcher.on_list_offsets_reply(ListOffsetsReply(self.asked, error, offset, 5), self.now_us)
+        self.fetcher.on_list_offsets_reply(ListOffsetsResponse(self.asked, error, offset, 5), self.now_us)
 
     @property
     def fetches_from(self) -> int | None:
@@ -209,7 +211,7 @@ def test_answer_about_an_epoch_means_an_offset(reply: tuple[int, int], expected:
 def test_an_answer_for_a_stranger_is_an_error() -> None:
     follower = Follower({1: 4}, KIP101).follow()
     with pytest.raises(ValueError, match="'x-1'"):
-        follower.fetcher.on_epoch_end_reply(EpochEndReply(follower.asked, [("x-1", NONE, -1, 2)]), 10)
+        follower.fetcher.on_epoch_end_reply(OffsetsForLeaderEpochResponse(follower.asked, [("x-1", NONE, -1, 2)]), 10)
 
 
 def test_the_same_leader_epoch_changes_nothing_and_a_newer_one_begins_anew() -> None:
@@ -302,7 +304,7 @@ def test_late_answers_are_dropped() -> None:
     late = follower.asked
     follower.fetcher.request_failed(late, follower.now_us)
     follower.back_off()
-    follower.fetcher.on_fetch_reply(FetchReply(late, [("t-0", NONE, [Batch(2, 2, 5, 9)], 3, 0, 5, AGREES)]), 20)
+    follower.fetcher.on_fetch_reply(FetchResponse(late, [("t-0", NONE, [Batch(2, 2, 5, 9)], 3, 0, 5, AGREES)]), 20)
     assert follower.replica.log.leo == 2
 
 
@@ -612,7 +614,7 @@ def test_a_follower_ends_with_its_leaders_log_and_loses_nothing_that_both_have(
         diverging = lead.diverging(last) if error == DIVERGING_EPOCH else AGREES
         assert error in (NONE, DIVERGING_EPOCH)
         batches = [] if error else lead.read_uncommitted(offset)[:size]
-        fetcher.on_fetch_reply(FetchReply(request, [(name, NONE, batches, 0, 0, epoch, diverging)]), 0)
+        fetcher.on_fetch_reply(FetchResponse(request, [(name, NONE, batches, 0, 0, epoch, diverging)]), 0)
         if host.of("settled"):
             # What completes truncation: up to where it was fetched from both logs are one.
             ((_, settled, _),) = host.of("settled")

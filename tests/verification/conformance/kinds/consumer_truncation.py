@@ -28,14 +28,14 @@ from sim.protocol.messages import (
     AGREES,
     NO_EPOCH,
     NONE,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
-    ListOffsetsReply,
+    FetchResponse,
     ListOffsetsRequest,
-    MetadataReply,
+    ListOffsetsResponse,
     MetadataRequest,
+    MetadataResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
 )
 from sim.protocol.replica.partition import NO_LEADER
 from tests.plain import StandsIn
@@ -162,14 +162,14 @@ class Leader(StandsIn, Node):
         super().__init__(LEADER)
         self.epoch_end_version = version
         self.fetches: list[FetchRequest] = []
-        self.epoch_ends: list[EpochEndRequest] = []
+        self.epoch_ends: list[OffsetsForLeaderEpochRequest] = []
         self.list_offsets: list[ListOffsetsRequest] = []
 
     def on_fetch(self, request: FetchRequest) -> None:
         """A fetch; it waits."""
         self.fetches.append(request)
 
-    def on_epoch_end(self, request: EpochEndRequest) -> None:
+    def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """OffsetsForLeaderEpoch."""
         self.epoch_ends.append(request)
 
@@ -263,7 +263,7 @@ class Reader:
         if consumer._validation is None:
             self.validate(op)
         assert consumer._validation is not None
-        request: EpochEndRequest = consumer._validation[0]
+        request: OffsetsForLeaderEpochRequest = consumer._validation[0]
         if "for_leader_epoch" in op:
             epoch = op["for_leader_epoch"]
             request = next(each for each in self.leader.epoch_ends if each.asks[0][1] == epoch)
@@ -273,7 +273,7 @@ class Reader:
         else:
             error = _error(op.get("error", "NONE"))
             result = (_TOPIC, error, op.get("epoch", request.asks[0][2]), op.get("end_offset", -1))
-            consumer.on_epoch_end_reply(EpochEndReply(request, [result]))
+            consumer.on_epoch_end_reply(OffsetsForLeaderEpochResponse(request, [result]))
         self.deliver()
         after = consumer.at.position
         waits = consumer.at.state == AWAIT_VALIDATION
@@ -288,7 +288,7 @@ class Reader:
         op.get("metadata_version")
         consumer = self.consumer
         consumer._asked = MetadataRequest(consumer.node, _TOPIC)
-        consumer.on_metadata_reply(MetadataReply(consumer._asked, LEADER, op.get("epoch", NO_EPOCH)))
+        consumer.on_metadata_reply(MetadataResponse(consumer._asked, LEADER, op.get("epoch", NO_EPOCH)))
         self.deliver()
 
     def advance(self, op: Fields) -> None:
@@ -305,7 +305,7 @@ class Reader:
         self.deliver()
         request = self.leader.list_offsets[-1]
         offset, epoch = op.get("offset", -1), op.get("leader_epoch", NO_EPOCH)
-        self.consumer.on_list_offsets_reply(ListOffsetsReply(request, _error(op["error"]), offset, epoch))
+        self.consumer.on_list_offsets_reply(ListOffsetsResponse(request, _error(op["error"]), offset, epoch))
 
     def fetch(self, op: Fields) -> Seen:
         op.get("note")
@@ -324,7 +324,7 @@ class Reader:
         if "for_offset" in op:
             request = next(each for each in fetches if each.positions[0][1] == op["for_offset"])
         result: Any = (_TOPIC, _error(op.get("error", "NONE")), batches_of(op.get("records", ())), 0, 0, 0, AGREES)
-        self.consumer.on_fetch_reply(FetchReply(request, [result]))
+        self.consumer.on_fetch_reply(FetchResponse(request, [result]))
 
 
 FLOW: Final = Kind(

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.messages import EARLIEST, LATEST, NONE, EpochEndRequest, EpochEndResult, FetchRequest, FetchResult
+from sim.protocol.messages import (
+    EARLIEST,
+    LATEST,
+    NONE,
+    EpochEndResult,
+    FetchRequest,
+    FetchResult,
+    OffsetsForLeaderEpochRequest,
+)
 from sim.protocol.modes import MODES
 from sim.protocol.replica.partition_fetch import FETCHING
 from sim.protocol.replica.replica import Replica
@@ -44,7 +52,7 @@ class FaultyLeader(LeaderLogs):
         self.answers_unrequested = given.get("reply_contains_unrequested_partition", False)
         self.corrupts_next = bool(given.like("corrupt"))
 
-    def epoch_ends(self, request: EpochEndRequest) -> list[EpochEndResult]:
+    def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """See `Leader`."""
         extra: list[EpochEndResult] = [(UNREQUESTED, NONE, 0, 0)] if self.answers_unrequested else []
         return super().epoch_ends(request) + extra

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.protocol.log.epochs import UNDEFINED
-from sim.protocol.messages import DIVERGING_EPOCH, NO_EPOCH, EpochEndReply, EpochEndRequest
+from sim.protocol.messages import DIVERGING_EPOCH, NO_EPOCH, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen
 from tests.verification.conformance.simulated import ASKER, SECOND_US, RunningCluster, ScriptedBroker
@@ -86,10 +86,10 @@ class Requests:
         """Ask a broker for a partition that it has never heard of."""
         broker = ScriptedBroker(self.rules)
         asks = [("unknown", current, epoch)]
-        broker.asker.send(LEADER, "on_epoch_end", EpochEndRequest(ASKER, asks, [current], with_epoch=True))
+        broker.asker.send(LEADER, "on_epoch_end", OffsetsForLeaderEpochRequest(ASKER, asks, [current], with_epoch=True))
         broker.pass_time(SECOND_US)
         reply = broker.asker.answers[-1]
-        assert isinstance(reply, EpochEndReply)
+        assert isinstance(reply, OffsetsForLeaderEpochResponse)
         return _seen(*reply.results[0][1:])
 
     def _leads(self, op: Fields) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.messages import LATEST, NO_EPOCH, FetchReply, FetchRequest, ProduceReply, ProduceRequest
+from sim.protocol.messages import LATEST, NO_EPOCH, FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen
 from tests.verification.conformance.kinds.leadership import Leading
@@ -148,9 +148,9 @@ class Requests:
     @staticmethod
     def _answer(asker: Asker) -> str:
         answer: Any = asker.answers[-1]
-        if isinstance(answer, ProduceReply):
+        if isinstance(answer, ProduceResponse):
             return answer.error
-        assert isinstance(answer, FetchReply)
+        assert isinstance(answer, FetchResponse)
         return answer.results[0][1]
 
 

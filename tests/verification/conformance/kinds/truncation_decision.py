@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.messages import NONE, EpochEndRequest, FetchRequest
+from sim.protocol.messages import NONE, FetchRequest, OffsetsForLeaderEpochRequest
 from sim.protocol.replica.truncation import truncation_state
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.conversation import Conversation, Replies, make_replica
@@ -148,7 +148,7 @@ def _epoch_request(state: Decision, op: Fields) -> Seen:
     talk.truncate_first()
     talk.fetcher.step(talk.now_us)
     request = talk.fetcher.in_flight
-    assert isinstance(request, EpochEndRequest)
+    assert isinstance(request, OffsetsForLeaderEpochRequest)
     talk.fetcher.request_failed(request, talk.now_us)
     retries = talk.state(_FIRST) == "truncating" and talk.is_delayed(_FIRST) and not talk.host.truncations
     return Seen(error="UNKNOWN_SERVER_ERROR" if retries else "NONE", epoch=-1, end_offset=-1)

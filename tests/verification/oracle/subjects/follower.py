@@ -24,13 +24,13 @@ from sim.protocol.messages import (
     NO_EPOCH,
     NONE,
     Ask,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
     FetchRequest,
+    FetchResponse,
     FetchResult,
-    ListOffsetsReply,
     ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Position,
 )
 from sim.protocol.replica.fetcher import Fetcher
@@ -102,9 +102,9 @@ class Driver:
 
     def send_epoch_end(
         self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
-    ) -> EpochEndRequest:
+    ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost`."""
-        return EpochEndRequest(LOCAL, asks, leader_epochs, with_epoch=with_epoch)
+        return OffsetsForLeaderEpochRequest(LOCAL, asks, leader_epochs, with_epoch=with_epoch)
 
     def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
         """See `FetcherHost`."""
@@ -182,14 +182,18 @@ class Driver:
             epoch = fetcher.partitions["t"].leader_epoch
             fetcher.in_flight = self.send_epoch_end(fetcher, [ask], [epoch], with_epoch=False)
         fetcher.step(0)
-        if isinstance(request := fetcher.in_flight, EpochEndRequest):
+        if isinstance(request := fetcher.in_flight, OffsetsForLeaderEpochRequest):
             (_, leader_epoch, epoch) = request.asks[0]
             self._meanwhile(["ends", leader_epoch, epoch])
             error, found, end = self._leader.partition.end_offset_for(
                 leader_epoch, epoch, with_epoch=request.with_epoch
             )
             self._arrives()
-            self._quietly(lambda: fetcher.on_epoch_end_reply(EpochEndReply(request, [("t", error, found, end)]), 0))
+            self._quietly(
+                lambda: fetcher.on_epoch_end_reply(
+                    OffsetsForLeaderEpochResponse(request, [("t", error, found, end)]), 0
+                )
+            )
             if not self._asks_of_nothing():
                 fetcher.step(0)
         if isinstance(request := fetcher.in_flight, FetchRequest):
@@ -201,7 +205,7 @@ class Driver:
             latest = request.timestamp == LATEST
             self._requests.append(["latest" if latest else "earliest", request.leader_epoch])
             error, offset = self._leader.partition.list_offset(request.timestamp, request.leader_epoch, replica=True)
-            reply = ListOffsetsReply(request, error, offset, 0)
+            reply = ListOffsetsResponse(request, error, offset, 0)
             self._quietly(lambda reply=reply: fetcher.on_list_offsets_reply(reply, 0))
         fetcher.in_flight = None
 
@@ -241,7 +245,7 @@ class Driver:
         else:
             batches = [Batch(base, last, epoch, 0) for base, last, epoch in answer[3]]
             result = "t", NONE, batches, answer[0], answer[1], NO_EPOCH, AGREES
-        self._quietly(lambda: self._fetcher.on_fetch_reply(FetchReply(request, [result]), 0))
+        self._quietly(lambda: self._fetcher.on_fetch_reply(FetchResponse(request, [result]), 0))
 
     def _is_out_of_range(self) -> bool:
         fetch = self._fetcher.partitions.get("t")
