@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.rules import Rules
@@ -145,7 +145,7 @@ class Storage:
         self._unflushed = 0
         self._segment_bytes = 0
         self.recovery_point = 0
-        self.epoch_checkpoint = EpochCheckpoint()
+        self.epoch_checkpoint = LeaderEpochCheckpointFile()
         self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
@@ -334,7 +334,7 @@ class Storage:
         empty.directory = self.directory + 1
         return empty
 
-    def delete_log(self, rules: Rules) -> tuple[Log, EpochCache, int]:
+    def delete_log(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
         """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
 
         Returns:
@@ -351,7 +351,7 @@ class Storage:
         self.clean_shutdown, self.clean_broker_epoch = marker
         return recovered
 
-    def recover(self, rules: Rules) -> tuple[Log, EpochCache, int]:
+    def recover(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
         """Load the log for a new process (LogManager.loadLogs, LogLoader).
 
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
@@ -379,7 +379,7 @@ class Storage:
         recovery_point = self.recovery_point_file.content or 0
         if not clean and rules.overlap_recovery == "fails" and log.misindexed_segment(recovery_point) >= 0:
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
-        epochs = EpochCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
+        epochs = LeaderEpochFileCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
         if clean:
             self.recovery_point = log.leo
         else:

@@ -26,7 +26,7 @@ from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import EpochCache
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_EPOCH,
@@ -191,7 +191,7 @@ class Broker(Following):
         if not clean and self.rules.overlap_recovery == "passes" and log.overlaps():
             reached(branch(self.rules, "overlap_recovery"))
 
-    def _hold_partition(self, log: Log, epochs: EpochCache, hw: int) -> Partition:
+    def _hold_partition(self, log: Log, epochs: LeaderEpochFileCache, hw: int) -> Partition:
         settings = self.settings
         return Partition(
             self.node,

@@ -17,7 +17,7 @@ from sim.hosts.waiting import PartitionBacklog
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Backlog, Kernel
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import UNDEFINED
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
     NO_EPOCH,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sim.protocol import probes
-from sim.protocol.log.epochs import UNDEFINED_OFFSET
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_OFFSET
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
     AGREES,

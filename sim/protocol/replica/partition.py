@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.log import producer_state
-from sim.protocol.log.epochs import EpochCache
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_BROKER_EPOCH,
@@ -102,7 +102,7 @@ class Partition(ReadableReplica):
         broker: int,
         name: str,
         log: Log,
-        epochs: EpochCache,
+        epochs: LeaderEpochFileCache,
         hw: int,
         rules: Rules,
         host: PartitionHost,

@@ -6,7 +6,7 @@ Kafka: Partition.fetchRecords and readRecords, lastOffsetForLeaderEpoch, fetchOf
 from __future__ import annotations
 
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import UNDEFINED, UNDEFINED_OFFSET, EpochCache
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, UNDEFINED_OFFSET, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     AGREES,
@@ -53,7 +53,9 @@ class ReadableReplica(Replica):
         "leader_epoch",
     )
 
-    def __init__(self, name: str, log: Log, epochs: EpochCache, hw: int, rules: Rules, host: ReplicaHost) -> None:
+    def __init__(
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, rules: Rules, host: ReplicaHost
+    ) -> None:
         super().__init__(name, log, epochs, hw, rules, host)
         self.leader_epoch = -1
         self.is_leader = False

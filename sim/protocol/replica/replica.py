@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
-from sim.protocol.log.epochs import EpochCache
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
@@ -47,7 +47,9 @@ class Replica:
 
     __slots__ = ("_drops_epochs_at_leo", "epochs", "host", "hw", "log", "name", "rules")
 
-    def __init__(self, name: str, log: Log, epochs: EpochCache, hw: int, rules: Rules, host: ReplicaHost) -> None:
+    def __init__(
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, rules: Rules, host: ReplicaHost
+    ) -> None:
         self.name = name
         self.log = log
         self.epochs = epochs

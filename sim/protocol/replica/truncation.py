@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 
 if TYPE_CHECKING:
-    from sim.protocol.log.epochs import EpochCache
+    from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 
 
 def truncation_state(
-    epochs: EpochCache, leo: int, fetch_offset: int, reply_epoch: int, reply_end: int
+    epochs: LeaderEpochFileCache, leo: int, fetch_offset: int, reply_epoch: int, reply_end: int
 ) -> tuple[int, bool]:
     """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
 

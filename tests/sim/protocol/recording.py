@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     FetchRequest,
@@ -116,7 +116,7 @@ def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_repl
         1,
         "t-0",
         Log(check_first_offset=rules.append_check == "first-offset"),
-        EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election"),
+        LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election"),
         hw,
         rules,
         host,

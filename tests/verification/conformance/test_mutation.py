@@ -22,7 +22,7 @@ from sim.protocol.kraft.alter_partition import AlterPartitionManager
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.partition_change import NOBODY, PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController
-from sim.protocol.log.epochs import UNDEFINED, EpochCache
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
 from sim.protocol.replica.fencing import LeaderEpochFencing
@@ -40,13 +40,13 @@ from tests.verification.conformance.runs import rules_for
 pytestmark = needs_sources
 
 ABILITIES: Final[dict[str, list[tuple[type, str, object]]]] = {
-    "assign": [(EpochCache, "assign", None)],
+    "assign": [(LeaderEpochFileCache, "assign", None)],
     "truncate": [
-        (EpochCache, "truncate_from_end", None),
-        (EpochCache, "truncate_from_start", None),
+        (LeaderEpochFileCache, "truncate_from_end", None),
+        (LeaderEpochFileCache, "truncate_from_start", None),
         (Log, "truncate_to", []),
     ],
-    "end-offset-for": [(EpochCache, "end_offset_for", UNDEFINED)],
+    "end-offset-for": [(LeaderEpochFileCache, "end_offset_for", UNDEFINED)],
 }
 """Functions of the core, each with what it returns when it does nothing."""
 LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {

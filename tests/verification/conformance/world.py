@@ -9,7 +9,7 @@ from sim.config import resolve
 from sim.environment.storage import Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     NO_EPOCH,
@@ -101,11 +101,11 @@ def entries_of(batches: Iterable[Batch]) -> list[Entry]:
     return list(starts.items())
 
 
-def make_cache(entries: Iterable[Iterable[int]], *, strict: bool = True) -> EpochCache:
+def make_cache(entries: Iterable[Iterable[int]], *, strict: bool = True) -> LeaderEpochFileCache:
     """A cache that was loaded from a checkpoint file with these entries."""
-    checkpoint = EpochCheckpoint()
+    checkpoint = LeaderEpochCheckpointFile()
     checkpoint.write([(epoch, start) for epoch, start in entries])
-    return EpochCache(checkpoint, strict=strict)
+    return LeaderEpochFileCache(checkpoint, strict=strict)
 
 
 def entries_answering(answers: Mapping[str, Any], asked: int, latest: int, leo: int) -> tuple[list[Entry], bool]:
@@ -228,7 +228,7 @@ class RecordingHost:
 
 def make_partition(
     log: Log,
-    epochs: EpochCache,
+    epochs: LeaderEpochFileCache,
     rules: Rules,
     *,
     name: str = "0",

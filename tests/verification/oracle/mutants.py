@@ -30,7 +30,7 @@ from tests.verification.oracle.subjects import SUBJECTS
 SEED: Final = 16
 SECONDS: Final = 240
 CORE: Final[dict[str, tuple[str, ...]]] = {
-    "epoch-cache": ("log/epochs.py",),
+    "epoch-cache": ("log/leader_epoch_file_cache.py",),
     "partition-change": ("kraft/partition_change.py", "kraft/reassignment.py"),
     "kraft-controller": (
         "kraft/quorum_controller.py",

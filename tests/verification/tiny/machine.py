@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
@@ -197,7 +197,7 @@ class Machine:
 
     def create(self, broker: int) -> int:
         """The snapshot of a broker that is down, with an empty log."""
-        return self._number_down(broker, Log(), EpochCheckpoint(), 0)
+        return self._number_down(broker, Log(), LeaderEpochCheckpointFile(), 0)
 
     def step(self, snapshot: int, event: Event) -> Outcome:
         """What an event makes of a broker."""
@@ -269,7 +269,7 @@ class Machine:
             records.append(None if batch is None else (batch.first_id + offset - batch.base_offset, batch.leader_epoch))
         return tuple(records), sum({1 << record[0] for record in records if record is not None})
 
-    def _number_down(self, broker: int, log: Log, checkpoint: EpochCheckpoint, hw: int) -> int:
+    def _number_down(self, broker: int, log: Log, checkpoint: LeaderEpochCheckpointFile, hw: int) -> int:
         frozen = ("down", broker, freeze(log.batches), freeze(checkpoint), hw)
         number = self._snapshot_numbers.get(frozen)
         if number is None:
@@ -296,7 +296,7 @@ class Machine:
     def _crash(self, broker: Broker) -> int:
         """The process ends; the page cache stays: nothing of the log is lost."""
         partition = broker.partition
-        checkpoint = EpochCheckpoint()
+        checkpoint = LeaderEpochCheckpointFile()
         checkpoint.write(partition.epochs.entries)
         log = partition.log
         log.reload()
@@ -310,7 +310,9 @@ class Machine:
         log.batches = thaw(batches, self.rules, host)
         log.lasts = [batch.last_offset for batch in log.batches]
         log.reload()
-        cache = EpochCache(thaw(checkpoint, self.rules, host), strict=self.rules.epoch_recorded_at == "election")
+        cache = LeaderEpochFileCache(
+            thaw(checkpoint, self.rules, host), strict=self.rules.epoch_recorded_at == "election"
+        )
         cache.truncate_from_end(log.leo)
         partition = Partition(number, NAME, log, cache, hw, self.rules, host, min_insync_replicas=1, lag_us=LAG_US)
         return Broker(host, partition, {})

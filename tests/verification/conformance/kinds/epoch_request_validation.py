@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.log.epochs import UNDEFINED
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import DIVERGING_EPOCH, NO_EPOCH, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen

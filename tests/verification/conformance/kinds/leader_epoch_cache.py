@@ -1,7 +1,7 @@
 """Driver of the table leader_epoch_cache: a cache, and a log that owns it.
 
-Operations on the cache are methods of `EpochCache`; those on a log (``log_...``) are methods of a `Partition` on one
-broker, whose cache it is.
+Operations on the cache are methods of `LeaderEpochFileCache`; those on a log (``log_...``) are methods of a `Partition`
+on one broker, whose cache it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.verification.conformance.driving import Kind, Seen
 from tests.verification.conformance.world import LEADER, batches_of, make_cache, make_log, make_partition, record_id
 
 if TYPE_CHECKING:
-    from sim.protocol.log.epochs import EpochCheckpoint
+    from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile
     from sim.protocol.replica.partition import Partition
     from sim.protocol.rules import Rules
     from tests.verification.conformance.cases import Fields
@@ -25,7 +25,7 @@ class CachedLog:
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.strict = rules.epoch_recorded_at == "election"
         epochs = make_cache(given["entries"], strict=self.strict)
-        self.checkpoint: EpochCheckpoint = epochs._checkpoint
+        self.checkpoint: LeaderEpochCheckpointFile = epochs._checkpoint
         self.partition: Partition = make_partition(make_log([]), epochs, rules)
         self.decisions = 0
 

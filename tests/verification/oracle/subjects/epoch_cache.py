@@ -1,4 +1,4 @@
-"""The leader epoch cache: Kafka's LeaderEpochFileCache against `sim.protocol.log.epochs.EpochCache`.
+"""The leader epoch cache: Kafka's LeaderEpochFileCache against that of `sim.protocol.log`.
 
 Operations: ``assign epoch offset``, ``end epoch leo`` (where an epoch ended), ``truncate-end offset``, ``truncate-start
 offset``, ``clear``, ``load`` (a new cache from the file of the old); from 3.9 on ``epoch-of offset``, ``near epoch``
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Seen, Subject
 
@@ -53,21 +53,21 @@ def draw(rng: Random, release: str) -> Case:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`."""
-    file = EpochCheckpoint()
+    file = LeaderEpochCheckpointFile()
     strict = rules.epoch_recorded_at == "election"
-    cache = EpochCache(file, strict=strict)
+    cache = LeaderEpochFileCache(file, strict=strict)
     seen: Seen = []
     for name, *values in case:
         answer: Any = None
         if name == "load":
-            cache = EpochCache(file, strict=strict)
+            cache = LeaderEpochFileCache(file, strict=strict)
         else:
             answer = _do(cache, name, values, names_epochs=rules.names_epochs)
         seen.append([answer, [[epoch, start] for epoch, start in cache.entries]])
     return seen
 
 
-def _do(cache: EpochCache, name: str, values: list[int], *, names_epochs: bool) -> Any:
+def _do(cache: LeaderEpochFileCache, name: str, values: list[int], *, names_epochs: bool) -> Any:
     match name:
         case "assign":
             try:
@@ -94,5 +94,12 @@ def _do(cache: EpochCache, name: str, values: list[int], *, names_epochs: bool) 
 
 
 SUBJECT: Final = Subject(
-    "epoch-cache", "highwater.EpochCache", since("1.1.1"), draw, run, quick=5_000, usual=50_000, deep=1_000_000
+    "epoch-cache",
+    "highwater.EpochCache",
+    since("1.1.1"),
+    draw,
+    run,
+    quick=5_000,
+    usual=50_000,
+    deep=1_000_000,
 )

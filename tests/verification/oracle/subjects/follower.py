@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.log.epochs import UNDEFINED_EPOCH, EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     AGREES,
@@ -60,7 +60,7 @@ class Driver:
         self._has_epochs = rules.follower_truncation != "high-watermark"
         self._asks_controller = rules.isr_update == "alter-partition"
         log = Log(check_first_offset=rules.append_check == "first-offset")
-        epochs = EpochCache(EpochCheckpoint(), strict=rules.epoch_recorded_at == "election")
+        epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election")
         self._replica = Replica("t", log, epochs, 0, rules, self)
         self._fetcher = Fetcher(1, rules, self, backoff_us=0)
         self._died = self._halted = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import Batch
 from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
-from sim.protocol.log.epochs import EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
@@ -143,7 +143,7 @@ class Driver:
             LOCAL,
             "t",
             log,
-            EpochCache(EpochCheckpoint(), strict=strict),
+            LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=strict),
             0,
             rules,
             self.host,

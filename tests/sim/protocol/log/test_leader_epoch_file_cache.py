@@ -7,19 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.protocol.log.epochs import UNDEFINED, EpochCache, EpochCheckpoint
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochCheckpointFile, LeaderEpochFileCache
 
 if TYPE_CHECKING:
-    from sim.protocol.log.epochs import Entry
+    from sim.protocol.log.leader_epoch_file_cache import Entry
 
 ASSIGN = st.tuples(st.just("assign"), st.integers(0, 8), st.integers(0, 20))
 CUT = st.tuples(st.sampled_from(["end", "start"]), st.integers(0, 8), st.integers(-1, 20))
 HISTORIES = st.lists(st.one_of(ASSIGN, ASSIGN, CUT), max_size=25)
 
 
-def play(history: list[tuple[str, int, int]], *, strict: bool) -> tuple[EpochCache, EpochCheckpoint]:
-    checkpoint = EpochCheckpoint()
-    cache = EpochCache(checkpoint, strict=strict)
+def play(
+    history: list[tuple[str, int, int]], *, strict: bool
+) -> tuple[LeaderEpochFileCache, LeaderEpochCheckpointFile]:
+    checkpoint = LeaderEpochCheckpointFile()
+    cache = LeaderEpochFileCache(checkpoint, strict=strict)
     for action, epoch, offset in history:
         if action == "assign":
             cache.assign(epoch, offset)
@@ -48,7 +50,7 @@ def test_epochs_ascend_and_offsets_never_fall(history: list[tuple[str, int, int]
 @given(HISTORIES, st.booleans())
 def test_every_change_is_in_the_file(history: list[tuple[str, int, int]], strict: bool) -> None:
     cache, checkpoint = play(history, strict=strict)
-    assert EpochCache(checkpoint, strict=strict).entries == cache.entries
+    assert LeaderEpochFileCache(checkpoint, strict=strict).entries == cache.entries
 
 
 @given(HISTORIES, st.booleans(), st.integers(-1, 10))
@@ -101,7 +103,7 @@ def test_an_epoch_that_contradicts_removes_entries_only_where_the_cache_is_stric
 
 
 def test_negative_numbers_are_refused() -> None:
-    cache = EpochCache(EpochCheckpoint())
+    cache = LeaderEpochFileCache(LeaderEpochCheckpointFile())
     for entry in ((-1, 0), (0, -1)):
         with pytest.raises(ValueError, match="negative"):
             cache.assign(*entry)

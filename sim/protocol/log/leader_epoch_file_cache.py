@@ -15,7 +15,7 @@ UNDEFINED: Final = (UNDEFINED_EPOCH, UNDEFINED_OFFSET)
 Entry = tuple[int, int]
 
 
-class EpochCheckpoint:
+class LeaderEpochCheckpointFile:
     """The file ``leader-epoch-checkpoint``: written and fsynced as a whole, so it survives every crash.
 
     Attributes:
@@ -32,7 +32,7 @@ class EpochCheckpoint:
         self.entries = entries
 
 
-class EpochCache:
+class LeaderEpochFileCache:
     """Leader epochs of a log, ascending in epoch and in start offset.
 
     Args:
@@ -43,7 +43,7 @@ class EpochCache:
 
     __slots__ = ("_checkpoint", "_strict", "epochs", "starts")
 
-    def __init__(self, checkpoint: EpochCheckpoint, *, strict: bool = True) -> None:
+    def __init__(self, checkpoint: LeaderEpochCheckpointFile, *, strict: bool = True) -> None:
         self._checkpoint = checkpoint
         self._strict = strict
         self.epochs = [epoch for epoch, _ in checkpoint.entries]
