@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from sim.config import KEYS, NEVER, Value, integer
 from sim.environment.storage import StorageSettings
-from sim.protocol.log.producer_state import RETAINED
+from sim.protocol.log.producer_state_manager import RETAINED
 from sim.protocol.rules import Rules
 
 

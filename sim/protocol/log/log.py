@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from typing import Final
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
-from sim.protocol.log.producer_state import ProducerState
+from sim.protocol.log.producer_state_manager import ProducerStateManager
 
 NO_OFFSET: Final = -1
 
@@ -41,7 +41,7 @@ class Log:
         self.lasts: list[int] = []
         self.below: list[Batch] = []
         self.segments = [log_start]
-        self.producers = ProducerState(log_start)
+        self.producers = ProducerStateManager(log_start)
         self.log_start = log_start
         self.leo = log_start
         self.check_first_offset = check_first_offset

@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.log import producer_state
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (

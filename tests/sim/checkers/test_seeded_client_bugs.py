@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.protocol.log import producer_state
 from sim.protocol.messages import NONE
 from sim.protocol.replica.partition import Partition
 from tests.named import run_row

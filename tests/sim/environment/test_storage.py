@@ -10,7 +10,7 @@ from sim.config import NEVER, resolve
 from sim.environment.storage import PeriodicFile, RecoveryError, Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
-from sim.protocol.log.producer_state import latest_batches
+from sim.protocol.log.producer_state_manager import latest_batches
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
 from sim.protocol.replica.replica import Replica

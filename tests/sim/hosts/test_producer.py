@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.client.sender import Send
-from sim.protocol.log import producer_state
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from tests.sim.world import SECOND_US, World
 

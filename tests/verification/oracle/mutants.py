@@ -40,7 +40,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
         "kraft/metadata.py",
     ),
     "partition": ("replica/partition.py", "replica/followers.py", "replica/isr.py"),
-    "log": ("log/log.py", "log/producer_state.py", "replica/replica.py", "../environment/storage.py:recover"),
+    "log": ("log/log.py", "log/producer_state_manager.py", "replica/replica.py", "../environment/storage.py:recover"),
     "follower": ("replica/fetcher.py", "replica/truncation.py"),
     "producer": ("client/sender.py", "client/producer_sequences.py"),
     "zk-election": tuple(

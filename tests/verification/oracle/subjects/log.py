@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.environment.storage import RecoveryError, Storage, StorageSettings
 from sim.protocol.batch import Batch
-from sim.protocol.log import producer_state
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import UNKNOWN_PRODUCER_ID
 from sim.protocol.replica.replica import Replica

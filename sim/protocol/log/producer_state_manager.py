@@ -21,7 +21,7 @@ RETAINED: Final = 5
 """Batches of a producer that a repetition is compared with (ProducerStateEntry.NumBatchesToRetain)."""
 
 
-class ProducerState:
+class ProducerStateManager:
     """How much of a log is known of its producers: a snapshot has the last batch of each.
 
     Args:

@@ -5,7 +5,7 @@ import pytest
 from sim.environment.storage import Storage, StorageSettings
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.log.log import Log
-from sim.protocol.log.producer_state import RETAINED, check, latest_batches
+from sim.protocol.log.producer_state_manager import RETAINED, check, latest_batches
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NONE,
