@@ -36,7 +36,7 @@ from sim.protocol.kraft.quorum_messages import (
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
 )
-from sim.protocol.kraft.replication_control import LONGEST_AGGRESSIVE, NotAssignedError
+from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, NotAssignedError
 from sim.protocol.messages import NONE, UNKNOWN_SERVER_ERROR, LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 

@@ -1,6 +1,6 @@
 """The active controller of a KRaft quorum: what each event makes of the committed metadata.
 
-Kafka classes: QuorumController, ClusterControlManager; for partitions see `sim.protocol.kraft.replication_control`.
+Kafka classes: QuorumController, ClusterControlManager; for partitions see `sim.protocol.kraft.replication_control_manager`.
 Each public method is one event: it decides on the image as it stands, commits what it has decided as one transaction
 (`append` of its host), and returns its reply. There is neither time nor a quorum here: the host says whose session is
 over, and a record that is appended is committed. The image is all that survives a change of the active controller; the
@@ -31,7 +31,7 @@ from sim.protocol.kraft.metadata import (
     Value,
 )
 from sim.protocol.kraft.partition_change import PartitionChangeBuilder, without
-from sim.protocol.kraft.replication_control import ReplicationControl, ReplicationHost
+from sim.protocol.kraft.replication_control_manager import ReplicationControlManager, ReplicationHost
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import Rules
@@ -61,7 +61,7 @@ class Registration(NamedTuple):
     detected_unclean: bool
 
 
-class QuorumController(ReplicationControl):
+class QuorumController(ReplicationControlManager):
     """The active controller.
 
     Offsets of records count from 1, so that a reader's `MetadataImage.offset` is the offset of the last

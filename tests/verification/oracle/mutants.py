@@ -34,7 +34,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "partition-change": ("kraft/partition_change.py", "kraft/reassignment.py"),
     "kraft-controller": (
         "kraft/quorum_controller.py",
-        "kraft/replication_control.py",
+        "kraft/replication_control_manager.py",
         "kraft/broker_heartbeats.py",
         "kraft/isr_validation.py",
         "kraft/metadata.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.kraft.metadata import MIN_ISR
-from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION
+from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 from sim.protocol.kraft.unclean_recovery import (
     AGGRESSIVE,
     BALANCED,

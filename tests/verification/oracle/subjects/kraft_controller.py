@@ -19,7 +19,7 @@ from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.kraft.alter_partition import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
-from sim.protocol.kraft.replication_control import UNCLEAN_ELECTION, NotAssignedError
+from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
 from sim.protocol.messages import UNKNOWN_SERVER_ERROR
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Seen, Subject

@@ -80,7 +80,7 @@ class ReplicationHost(RecoveryHost, Protocol):
         """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
 
 
-class ReplicationControl:
+class ReplicationControlManager:
     """Decides about partitions.
 
     Args:
