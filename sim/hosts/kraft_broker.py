@@ -17,7 +17,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
-from sim.protocol.kraft.broker_lifecycle import RECOVERY, BrokerLifecycle
+from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
 from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,
@@ -70,7 +70,7 @@ class KRaftBroker(Broker):
         self.image = MetadataImage()
         self.fenced = True
         settings = self.settings
-        self._lifecycle = BrokerLifecycle(self, self.rules, settings.heartbeat_us, settings.session_us)
+        self._lifecycle = BrokerLifecycleManager(self, self.rules, settings.heartbeat_us, settings.session_us)
         self._said: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1

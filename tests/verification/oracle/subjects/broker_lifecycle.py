@@ -1,4 +1,4 @@
-"""A broker's life cycle: Kafka's BrokerLifecycleManager against `BrokerLifecycle`, with times of 2 s and 9 s.
+"""A broker's life cycle: Kafka's BrokerLifecycleManager against `BrokerLifecycleManager`, with times of 2 s and 9 s.
 
 A broker has been started. Operations: ``answer error caught-up fenced stop`` (what is in flight is answered; the flags
 are a heartbeat's, and need not make sense together), ``fail how`` (it comes to nothing: ``timeout``, ``empty``,
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.protocol.kraft import broker_lifecycle
-from sim.protocol.kraft.broker_lifecycle import BrokerLifecycle
+from sim.protocol.kraft.broker_lifecycle_manager import BrokerLifecycleManager
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Seen, Subject
 
@@ -35,7 +34,7 @@ class Broker:
     """The broker, its clock and its channel, as `sim.hosts.kraft_broker` has them."""
 
     def __init__(self, rules: Rules) -> None:
-        self.lifecycle = BrokerLifecycle(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
+        self.lifecycle = BrokerLifecycleManager(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
         self.now_us = 0
         self.asked = ""
         self.sent: list[list[Any]] = []

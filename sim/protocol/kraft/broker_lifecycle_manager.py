@@ -58,7 +58,7 @@ class LifecycleHost(Protocol):
         """A branch of a rule was taken."""
 
 
-class BrokerLifecycle:
+class BrokerLifecycleManager:
     """State of a broker's process, and what it says next to the controller.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.kraft.broker_lifecycle import (
+from sim.protocol.kraft.broker_lifecycle_manager import (
     PENDING_CONTROLLED_SHUTDOWN,
     RECOVERY,
     RUNNING,
     SHUTTING_DOWN,
     STARTING,
-    BrokerLifecycle,
+    BrokerLifecycleManager,
 )
 from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES
@@ -33,7 +33,7 @@ class Broker:
         self.due: list[int] = []
         self.probes: set[str] = set()
         self._number = 0
-        self.lifecycle = BrokerLifecycle(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
+        self.lifecycle = BrokerLifecycleManager(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
 
     def send_registration(self) -> None:
         self.did.append("register")
