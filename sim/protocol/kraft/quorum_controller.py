@@ -1,6 +1,6 @@
 """The active controller of a KRaft quorum: what each event makes of the committed metadata.
 
-Kafka classes: QuorumController, ClusterControlManager; for partitions see `sim.protocol.kraft.replication_control_manager`.
+Kafka classes: QuorumController, ClusterControlManager; for partitions see `ReplicationControlManager`.
 Each public method is one event: it decides on the image as it stands, commits what it has decided as one transaction
 (`append` of its host), and returns its reply. There is neither time nor a quorum here: the host says whose session is
 over, and a record that is appended is committed. The image is all that survives a change of the active controller; the

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.log import producer_state_manager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -228,7 +229,7 @@ class Partition(ReadableReplica):
         sequence = request.sequence
         if self._dedups and sequence[0] >= 0:
             self.note_epoch(self.leader_epoch)
-            error, known = producer_state.check(
+            error, known = producer_state_manager.check(
                 self.log, sequence, request.count, forgets_deleted=not self._takes_unknown
             )
             if error == UNKNOWN_PRODUCER_ID or self.log.below:

@@ -113,7 +113,7 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 RARE: Final = {
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
-    "producer_snapshots": "two restarts and a truncation to the first: tests/sim/protocol/log/test_producer_state_manager.py",
+    "producer_snapshots": "two restarts and a truncation: tests/sim/protocol/log/test_producer_state_manager.py",
     "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
     "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/verification/conformance",
 }

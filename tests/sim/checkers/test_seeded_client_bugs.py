@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import NONE
 from sim.protocol.replica.partition import Partition
 from tests.named import run_row
@@ -53,7 +54,7 @@ def test_a_leader_that_forgets_its_producers_is_found(power: Scenario, monkeypat
     scenario = replace(power, config={**power.config, "enable.idempotence": True})
     missing = {"duplicate", "reordered"}
     assert missing.isdisjoint(set().union(*inside(scenario, CLEAN)))
-    monkeypatch.setattr(producer_state, "check", appends_everything)
+    monkeypatch.setattr(producer_state_manager, "check", appends_everything)
     for kinds in inside(scenario, SEEDS):
         missing -= kinds
         if not missing:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.client.sender import Send
+from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from tests.sim.world import SECOND_US, World
 
@@ -217,7 +218,7 @@ def test_the_application_replaces_a_producer_that_was_fenced(
     world = World(config=IDEMPOTENT, rules={"producer_recovery": recovery}).ready()
     world.write()
     with monkeypatch.context() as patch:
-        patch.setattr(producer_state, "check", lambda *_, **__: (INVALID_PRODUCER_EPOCH, None))
+        patch.setattr(producer_state_manager, "check", lambda *_, **__: (INVALID_PRODUCER_EPOCH, None))
         world.write()
     world.write()
     assert [step["record"] for step in world.of("ack")] == [0, 2]

@@ -1,4 +1,4 @@
-"""A broker's life cycle: Kafka's BrokerLifecycleManager against `BrokerLifecycleManager`, with times of 2 s and 9 s.
+"""A broker's life cycle: Kafka's BrokerLifecycleManager against ours, with times of 2 s and 9 s.
 
 A broker has been started. Operations: ``answer error caught-up fenced stop`` (what is in flight is answered; the flags
 are a heartbeat's, and need not make sense together), ``fail how`` (it comes to nothing: ``timeout``, ``empty``,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.kraft import broker_lifecycle_manager
 from sim.protocol.kraft.broker_lifecycle_manager import BrokerLifecycleManager
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Seen, Subject
@@ -123,9 +124,9 @@ class Broker:
     def shown(self, *, done: bool) -> list[Any]:
         """See the module."""
         state = self.lifecycle.state
-        self._was_unfenced = self._was_unfenced or state == broker_lifecycle.RUNNING
+        self._was_unfenced = self._was_unfenced or state == broker_lifecycle_manager.RUNNING
         sent, self.sent = self.sent, []
-        stopped = state == broker_lifecycle.SHUTTING_DOWN
+        stopped = state == broker_lifecycle_manager.SHUTTING_DOWN
         flags = [self._is_caught_up, self._was_unfenced, stopped]
         return [done, state.upper().replace(" ", "_"), *flags, self.now_us // 1_000, sent]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.environment.storage import RecoveryError, Storage, StorageSettings
 from sim.protocol.batch import Batch
+from sim.protocol.log import producer_state_manager
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import UNKNOWN_PRODUCER_ID
 from sim.protocol.replica.replica import Replica
@@ -126,7 +127,7 @@ class Driver:
         which = producer, producer_epoch, sequence
         replica.note_epoch(epoch)
         takes_unknown = self._rules.unknown_producer == "taken"
-        error, known = producer_state.check(replica.log, which, count, forgets_deleted=not takes_unknown)
+        error, known = producer_state_manager.check(replica.log, which, count, forgets_deleted=not takes_unknown)
         if known is not None or (error and not (takes_unknown and error == UNKNOWN_PRODUCER_ID)):
             return error or (known and known.base_offset)
         replica.append_new(0, count, epoch, which)
