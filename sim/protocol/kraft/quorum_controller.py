@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from sim.protocol import probes
-from sim.protocol.kraft import broker_heartbeats
-from sim.protocol.kraft.broker_heartbeats import (
+from sim.protocol.kraft import broker_heartbeat_manager
+from sim.protocol.kraft.broker_heartbeat_manager import (
     CONTROLLED_SHUTDOWN,
     FENCED,
     SHUTDOWN_NOW,
     BrokerHeartbeatManager,
-    Heartbeat,
+    BrokerHeartbeatReply,
 )
 from sim.protocol.kraft.metadata import (
     FIRST_DIRECTORY,
@@ -182,7 +182,7 @@ class QuorumController(ReplicationControlManager):
         *,
         want_fence: bool = False,
         want_shut_down: bool = False,
-    ) -> Heartbeat:
+    ) -> BrokerHeartbeatReply:
         """A broker shows that it lives, and what it wants (BrokerHeartbeatManager.calculateNextBrokerState).
 
         Args:
@@ -194,7 +194,7 @@ class QuorumController(ReplicationControlManager):
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
-            return Heartbeat(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
+            return BrokerHeartbeatReply(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
         caught_up = metadata_offset >= known.registered_offset
         before = self._heartbeats.state(known)
         after = self._heartbeats.next_state(
@@ -211,7 +211,7 @@ class QuorumController(ReplicationControlManager):
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
         self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
-        return broker_heartbeats.accepted(after, caught_up=caught_up)
+        return broker_heartbeat_manager.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
         """What follows from a broker's change of state."""

@@ -35,7 +35,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "kraft-controller": (
         "kraft/quorum_controller.py",
         "kraft/replication_control_manager.py",
-        "kraft/broker_heartbeats.py",
+        "kraft/broker_heartbeat_manager.py",
         "kraft/isr_validation.py",
         "kraft/metadata.py",
     ),

@@ -18,7 +18,7 @@ NOT_TOLD: Final = -1
 _FAR: Final = 1 << 62
 
 
-class Heartbeat(NamedTuple):
+class BrokerHeartbeatReply(NamedTuple):
     """Answer to a heartbeat.
 
     Attributes:
@@ -101,6 +101,6 @@ class BrokerHeartbeatManager:
         return min((self._read.get(one, NOT_TOLD) for one in active), default=_FAR)
 
 
-def accepted(state: str, *, caught_up: bool) -> Heartbeat:
+def accepted(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
     """The answer to a heartbeat that made a broker what it is now."""
-    return Heartbeat(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)
+    return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)
