@@ -16,7 +16,7 @@ from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
 from sim.protocol import probes
-from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
 from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (

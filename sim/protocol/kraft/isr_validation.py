@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,

@@ -10,7 +10,7 @@ from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistratio
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sim.protocol.kraft.alter_partition import Change, Result
+    from sim.protocol.kraft.alter_partition_manager import Change, Result
     from sim.protocol.kraft.metadata import Record
 
 BROKER_REGISTRATION: Final = 32 << KIND

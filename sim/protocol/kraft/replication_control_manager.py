@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.kraft import reassignment, unclean_recovery
-from sim.protocol.kraft.alter_partition import Change, Result
+from sim.protocol.kraft.alter_partition_manager import Change, Result
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.metadata import (
     ELR_FEATURE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse

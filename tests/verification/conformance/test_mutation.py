@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from sim.protocol.client.consumer_position import ConsumerPosition
-from sim.protocol.kraft.alter_partition import AlterPartitionManager
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.partition_change import NOBODY, PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController

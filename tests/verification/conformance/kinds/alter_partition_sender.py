@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change, Result
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change, Result
 from sim.protocol.messages import NO_EPOCH, NONE
 from tests.verification.conformance.driving import Kind, Seen
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.messages import (
     EARLIEST,
     LATEST,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.messages import NONE
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
@@ -120,11 +120,11 @@ class Leader:
         self._broker = broker
 
     def isr_persisted(self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1) -> None:
-        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
         self._broker.ended(self.name, "NONE", sorted(isr), leader_epoch, partition_epoch)
 
     def isr_refused(self, error: str, now_us: int) -> None:
-        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
         self._broker.ended(self.name, error)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sim.hosts.heartbeat_sessions import HeartbeatSessions
 from sim.kernel.scheduler import ALWAYS, Kernel
-from sim.protocol.kraft.alter_partition import Change
+from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
@@ -212,10 +212,10 @@ class Proposer:
         self.name = name
 
     def isr_persisted(self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1) -> None:
-        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
 
     def isr_refused(self, error: str, now_us: int) -> None:
-        """See `sim.protocol.kraft.alter_partition.Proposer`."""
+        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import Batch
-from sim.protocol.kraft.alter_partition import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (

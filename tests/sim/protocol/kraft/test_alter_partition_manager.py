@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.kraft.alter_partition import RETRY_US, AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import RETRY_US, AlterPartitionManager, Change
 from sim.protocol.messages import INVALID_UPDATE_VERSION, NONE
 from tests.sim.protocol.recording import HW, LAG_US, Recorder, decision, partition
 
