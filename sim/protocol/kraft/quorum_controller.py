@@ -47,7 +47,7 @@ class QuorumControllerHost(ReplicationHost, Protocol):
         """
 
 
-class Registration(NamedTuple):
+class BrokerRegistrationReply(NamedTuple):
     """Answer to a registration.
 
     Attributes:
@@ -88,7 +88,7 @@ class QuorumController(ReplicationControlManager):
 
     def register(
         self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int = FIRST_DIRECTORY
-    ) -> Registration:
+    ) -> BrokerRegistrationReply:
         """A broker's process wants to take part (ClusterControlManager.registerBroker).
 
         It is fenced at first. The same incarnation again gets the same answer, leaves its controlled shutdown, and has
@@ -108,13 +108,13 @@ class QuorumController(ReplicationControlManager):
         if known.incarnation == incarnation:
             self._heartbeats.registered(broker)
             self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
-            return Registration(NONE, known.broker_epoch, detected_unclean=False)
+            return BrokerRegistrationReply(NONE, known.broker_epoch, detected_unclean=False)
         if self._has_session(broker):
             if known.fenced:
                 self._change_rules.decides("fenced_session")
             if not known.fenced or self._keeps_fenced_sessions:
                 self._host.reached(probes.REGISTRATION_DUPLICATE)
-                return Registration(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
+                return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
         if previous_broker_epoch == known.broker_epoch:
             self._change_rules.decides("clean_shutdown")
@@ -167,12 +167,12 @@ class QuorumController(ReplicationControlManager):
 
     def _registered(
         self, broker: int, incarnation: int, directory: int, records: list[Record], *, unclean: bool
-    ) -> Registration:
+    ) -> BrokerRegistrationReply:
         broker_epoch = self.image.offset + len(records) + 1
         records.append(BrokerRegistration(broker, incarnation, broker_epoch, directory=directory))
         self._heartbeats.registered(broker)
         self._commit(records)
-        return Registration(NONE, broker_epoch, unclean)
+        return BrokerRegistrationReply(NONE, broker_epoch, unclean)
 
     def heartbeat(
         self,
