@@ -16,7 +16,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
 from sim.protocol.kraft.metadata import MIN_ISR
-from sim.protocol.kraft.partition_change import DESIGNATED, UNCLEAN
+from sim.protocol.kraft.partition_change_builder import DESIGNATED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER

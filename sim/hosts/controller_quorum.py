@@ -23,7 +23,7 @@ from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration, Record
-from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
+from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,

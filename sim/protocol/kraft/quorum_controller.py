@@ -30,7 +30,7 @@ from sim.protocol.kraft.metadata import (
     Record,
     Value,
 )
-from sim.protocol.kraft.partition_change import PartitionChangeBuilder, without
+from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, without
 from sim.protocol.kraft.replication_control_manager import ReplicationControlManager, ReplicationHost
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER

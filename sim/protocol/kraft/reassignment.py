@@ -1,11 +1,11 @@
-"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change` completes it.
+"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change_builder` completes it.
 
 Kafka classes: PartitionReassignmentReplicas, PartitionReassignmentRevert.
 """
 
 from __future__ import annotations
 
-from sim.protocol.kraft.partition_change import ONLINE, PartitionChangeBuilder, PartitionChangeRules, without
+from sim.protocol.kraft.partition_change_builder import ONLINE, PartitionChangeBuilder, PartitionChangeRules, without
 from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 
 

@@ -23,7 +23,7 @@ from sim.protocol.kraft.metadata import (
     Record,
     Value,
 )
-from sim.protocol.kraft.partition_change import (
+from sim.protocol.kraft.partition_change_builder import (
     DESIGNATED,
     PREFERRED,
     UNCLEAN,

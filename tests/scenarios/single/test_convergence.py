@@ -8,7 +8,7 @@ from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer
 from sim.protocol.client.sender import Send
-from sim.protocol.kraft.partition_change import PartitionChangeBuilder
+from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
 from tests.plain import needs_sources

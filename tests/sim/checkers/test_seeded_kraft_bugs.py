@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.format.catalogue import load
 from sim.hosts.kraft_broker import KRaftBroker
-from sim.protocol.kraft.partition_change import PartitionChangeBuilder
+from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 from tests.named import run_row
 

@@ -20,7 +20,7 @@ import pytest
 from sim.protocol.client.consumer_position import ConsumerPosition
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager
 from sim.protocol.kraft.isr_validation import IsrValidation
-from sim.protocol.kraft.partition_change import NOBODY, PartitionChangeBuilder
+from sim.protocol.kraft.partition_change_builder import NOBODY, PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochFileCache
 from sim.protocol.log.log import Log

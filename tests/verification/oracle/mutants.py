@@ -31,7 +31,7 @@ SEED: Final = 16
 SECONDS: Final = 240
 CORE: Final[dict[str, tuple[str, ...]]] = {
     "epoch-cache": ("log/leader_epoch_file_cache.py",),
-    "partition-change": ("kraft/partition_change.py", "kraft/reassignment.py"),
+    "partition-change": ("kraft/partition_change_builder.py", "kraft/reassignment.py"),
     "kraft-controller": (
         "kraft/quorum_controller.py",
         "kraft/replication_control_manager.py",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistration
-from sim.protocol.kraft.partition_change import DESIGNATED, PREFERRED, UNCLEAN
+from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
 from sim.protocol.messages import (
     DUPLICATE_BROKER_REGISTRATION,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import PartitionChangeBuilder, PartitionChangeRules
+from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, PartitionChangeRules
 from sim.protocol.kraft.quorum_controller import QuorumController
 from tests.sim.protocol.quorum_host import QuorumHost
 from tests.verification.conformance.cases import TableError

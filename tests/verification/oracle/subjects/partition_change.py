@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.kraft import reassignment
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import PartitionChangeBuilder, PartitionChangeRules
+from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, PartitionChangeRules
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.kraft.partition_change import (
+from sim.protocol.kraft.partition_change_builder import (
     DESIGNATED,
     ONLINE,
     PREFERRED,
