@@ -29,7 +29,7 @@ from sim.protocol.messages import (
 from sim.protocol.probes import branch
 from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
-from sim.protocol.replica.partition_fetch import FETCHING
+from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 

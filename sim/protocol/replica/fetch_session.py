@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.protocol.messages import NO_EPOCH
-from sim.protocol.replica.partition_fetch import AWAITING
+from sim.protocol.replica.partition_fetch_state import AWAITING
 
 if TYPE_CHECKING:
     from sim.protocol.messages import Position
-    from sim.protocol.replica.partition_fetch import PartitionFetchState
+    from sim.protocol.replica.partition_fetch_state import PartitionFetchState
     from sim.protocol.rules import Rules
 
 

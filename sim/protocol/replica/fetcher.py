@@ -39,7 +39,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.probes import branch
 from sim.protocol.replica.fetch_session import FetchSession
-from sim.protocol.replica.partition_fetch import (
+from sim.protocol.replica.partition_fetch_state import (
     AWAITING,
     COMPARING,
     FETCHES,

@@ -29,7 +29,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
-from sim.protocol.replica.partition_fetch import PartitionFetchState, ReplicaState
+from sim.protocol.replica.partition_fetch_state import PartitionFetchState, ReplicaState
 from sim.protocol.replica.replica import Replica
 from sim.protocol.rules import Rules
 from tests.plain import StandsIn

@@ -29,7 +29,7 @@ from sim.protocol.messages import (
     StopReplicaRequest,
 )
 from sim.protocol.replica.partition import NO_LEADER, Partition
-from sim.protocol.replica.partition_fetch import PartitionFetchState
+from sim.protocol.replica.partition_fetch_state import PartitionFetchState
 from sim.protocol.rules import Rules
 from tests.plain import StandsIn
 from tests.verification.conformance.world import FOLLOWER, LEADER

@@ -32,7 +32,7 @@ from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import NEVER_US
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
-from sim.protocol.replica.partition_fetch import FETCHING
+from sim.protocol.replica.partition_fetch_state import FETCHING
 from tests.verification.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.replica.partition_fetch import FETCHING
+from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.conversation import BrokenLog, Conversation, LeaderLogs, UncutReplica, make_replica

@@ -34,7 +34,7 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.replica.fetcher import Fetcher
-from sim.protocol.replica.partition_fetch import FETCHES, TRUNCATING, ReplicaState
+from sim.protocol.replica.partition_fetch_state import FETCHES, TRUNCATING, ReplicaState
 from sim.protocol.replica.replica import Replica
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
