@@ -120,7 +120,7 @@ class Rules:
         Literal["first-fetch", "every-fetch"],
         RuleSpec(
             "Which fetches of a fetch session carry the leader epoch: the first, full one, or every one.",
-            "FetchSession.CachedPartition to 2.4.0; KAFKA-9338 (2.4.1, 2.5)",
+            "FetchSessionHandler.CachedPartition to 2.4.0; KAFKA-9338 (2.4.1, 2.5)",
             FENCES_FETCHES,
         ),
     ]

@@ -38,7 +38,7 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.probes import branch
-from sim.protocol.replica.fetch_session import FetchSession
+from sim.protocol.replica.fetch_session_handler import FetchSessionHandler
 from sim.protocol.replica.partition_fetch_state import (
     AWAITING,
     COMPARING,
@@ -147,7 +147,7 @@ class Fetcher:
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
-        self.session = FetchSession(rules)
+        self.session = FetchSessionHandler(rules)
         self._truncates_to_hw = rules.follower_truncation == "high-watermark"
         self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
         self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"

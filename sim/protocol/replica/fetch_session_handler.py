@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 
-class FetchSession:
+class FetchSessionHandler:
     """A follower's fetch session with one leader.
 
     Args:
