@@ -1,6 +1,6 @@
 """A broker's requests to leaders: its fetchers, what they ask, and until when they wait for answers.
 
-All protocol decisions are made in `sim.protocol.replica.fetcher`. Kafka classes: ReplicaFetcherManager,
+All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`. Kafka classes: ReplicaFetcherManager,
 AbstractFetcherThread, ReplicaFetcherBlockingSend.
 """
 
@@ -27,10 +27,10 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.probes import branch
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.rules import Rules
 
 
@@ -63,7 +63,7 @@ class Following(Serving):
         self.rules = rules
         self.reached = recorder.coverage.reached
         self._recorder = recorder
-        self._fetchers: dict[int, Fetcher] = {}
+        self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._sent_us: dict[int, int] = {}
         self._fetches_again = False
         """While an answer is taken that had nothing: what is sent then may be left out (`sim.environment.elision`)."""
@@ -123,8 +123,8 @@ class Following(Serving):
         """See `FetcherHost.halt`."""
         raise NotImplementedError
 
-    def _new_fetcher(self, leader: int) -> Fetcher:
-        return Fetcher(
+    def _new_fetcher(self, leader: int) -> ReplicaFetcherThread:
+        return ReplicaFetcherThread(
             leader,
             self.rules,
             self,
@@ -144,7 +144,9 @@ class Following(Serving):
 
     # Requests to a leader, and its answers.
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
         leader = fetcher.leader
         node = self.node
@@ -158,7 +160,7 @@ class Following(Serving):
         return request
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = OffsetsForLeaderEpochRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
@@ -170,7 +172,7 @@ class Following(Serving):
             self._send_epoch_end((fetcher, request))
         return request
 
-    def _send_epoch_end(self, entry: tuple[Fetcher, OffsetsForLeaderEpochRequest]) -> None:
+    def _send_epoch_end(self, entry: tuple[ReplicaFetcherThread, OffsetsForLeaderEpochRequest]) -> None:
         fetcher, request = entry
         channel: Channel[Server] | None = self.reach(fetcher.leader)
         if channel is not None and fetcher.in_flight in (None, request):
@@ -178,7 +180,9 @@ class Following(Serving):
             channel.send(channel.target.on_epoch_end, request)
             self._watch(fetcher)
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         """See `FetcherHost.send_list_offsets`."""
         request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
         channel: Channel[Server] | None = self.reach(fetcher.leader)
@@ -218,11 +222,11 @@ class Following(Serving):
 
     # Back-off and timeouts.
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
         self.kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
 
-    def _step_fetcher(self, fetcher: Fetcher) -> None:
+    def _step_fetcher(self, fetcher: ReplicaFetcherThread) -> None:
         """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
         if self._fetchers.get(fetcher.leader) is not fetcher:
             return  # It has lost its partition, and is shut down.
@@ -234,7 +238,7 @@ class Following(Serving):
     def _fetch_backoff_us(self) -> int:
         return self.settings.fetch_backoff_us
 
-    def _watch(self, fetcher: Fetcher) -> None:
+    def _watch(self, fetcher: ReplicaFetcherThread) -> None:
         """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
         self._watch_from(fetcher.leader, self.kernel.now_us)
 

@@ -21,8 +21,8 @@ from sim.protocol.replica.partition import Partition
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
     from sim.protocol.messages import Ask, Position
-    from sim.protocol.replica.fetcher import Fetcher
     from sim.protocol.replica.replica import Replica
+    from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
     from sim.protocol.rules import Rules
 
 HW = MODES["hw"].rules
@@ -83,21 +83,25 @@ class Recorder:
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         self.calls.append(("answer", request.first_id, error, base_offset))
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         self.sent.append(FetchRequest(1, fetcher.leader, 1, 1, positions, leader_epochs))
         return self.sent[-1]  # type: ignore[no-any-return]
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         self.sent.append(OffsetsForLeaderEpochRequest(1, asks, leader_epochs, with_epoch=with_epoch))
         return self.sent[-1]  # type: ignore[no-any-return]
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         self.sent.append(ListOffsetsRequest(1, 1, name, timestamp, leader_epoch))
         return self.sent[-1]  # type: ignore[no-any-return]
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         self.calls.append(("wake", at_us))
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:

@@ -27,10 +27,10 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_fetch_state import PartitionFetchState, ReplicaState
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.rules import Rules
 from tests.plain import StandsIn
 from tests.verification.conformance.world import LEADER, Entry, RecordingHost, make_cache, make_log, shown
@@ -181,7 +181,7 @@ class Conversation:
         self.truncating = truncating
         self.host = host or RecordingHost()
         self.leader = leader
-        self.fetcher = Fetcher(LEADER, rules, self.host, backoff_us=BACKOFF_US)
+        self.fetcher = ReplicaFetcherThread(LEADER, rules, self.host, backoff_us=BACKOFF_US)
         self.replicas: dict[str, Replica] = {}
         self.now_us = 0
         self.slept_us = 0

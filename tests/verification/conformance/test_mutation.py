@@ -26,10 +26,10 @@ from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochFileC
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
 from sim.protocol.replica.fencing import LeaderEpochFencing
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import Followers
 from sim.protocol.replica.isr import IsrMembership
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.rules import Rules
 from tests.plain import needs_sources
 from tests.verification.conformance.cases import BUNDLED, Case, read_cases
@@ -62,7 +62,7 @@ LEADING: Final[dict[str, list[tuple[type, str, object]]]] = {
 ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
     "find-divergence": [(Partition, "_check_divergence", NONE)],
     "name-divergence": [(Partition, "diverging", UNDEFINED)],
-    "truncate-on-fetch": [(Fetcher, "_truncate_on_fetch", None)],
+    "truncate-on-fetch": [(ReplicaFetcherThread, "_truncate_on_fetch", None)],
     "compare-registrations": [(Partition, "is_stale", False), (IsrMembership, "_is_registered", True)],
 }
 """What leaders and followers do with the epochs in fetches, for the two tables about replication."""

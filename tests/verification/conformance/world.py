@@ -21,10 +21,10 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.rules import Rules
 from tests.verification.conformance.cases import TableError
 
@@ -197,21 +197,25 @@ class RecordingHost:
         """See `PartitionHost`."""
         self.answers.append((error, base_offset))
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         """See `FetcherHost`."""
         return FetchRequest(FOLLOWER, LEADER, FOLLOWER, 1, positions, leader_epochs)
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost`."""
         return OffsetsForLeaderEpochRequest(FOLLOWER, asks, leader_epochs, with_epoch=with_epoch)
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         """See `FetcherHost`."""
         return ListOffsetsRequest(FOLLOWER, FOLLOWER, name, timestamp, leader_epoch)
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """See `FetcherHost`; drivers read the back-off from the fetch states."""
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:

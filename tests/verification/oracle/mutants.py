@@ -41,7 +41,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "partition": ("replica/partition.py", "replica/followers.py", "replica/isr.py"),
     "log": ("log/log.py", "log/producer_state_manager.py", "replica/replica.py", "../environment/storage.py:recover"),
-    "follower": ("replica/fetcher.py", "replica/truncation.py"),
+    "follower": ("replica/replica_fetcher_thread.py", "replica/truncation.py"),
     "producer": ("client/sender.py", "client/producer_sequences.py"),
     "zk-election": tuple(
         f"zookeeper/election.py:{name}" for name in ("offline", "preferred", "reassigned", "controlled_shutdown")

@@ -28,11 +28,11 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.become_follower import restarts_fetcher
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import NEVER_US
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
@@ -90,24 +90,28 @@ class Host:
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self.isr = isr
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         request = FetchRequest(0, fetcher.leader, 0, -1, positions, leader_epochs)
         self.requests.append((fetcher.leader, request))
         return request
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         request = OffsetsForLeaderEpochRequest(0, asks, leader_epochs, with_epoch=with_epoch)
         self.requests.append((fetcher.leader, request))
         return request
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         request = ListOffsetsRequest(0, 0, name, timestamp, leader_epoch)
         self.requests.append((fetcher.leader, request))
         return request
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         raise AssertionError("no fetcher backs off where time stands still")
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
@@ -126,7 +130,7 @@ class Broker:
 
     host: Host
     partition: Partition
-    fetchers: dict[int, Fetcher]
+    fetchers: dict[int, ReplicaFetcherThread]
 
 
 class View(NamedTuple):
@@ -348,7 +352,7 @@ class Machine:
             return
         host.settled_epoch = UNSETTLED
         if fetcher is None:
-            fetcher = Fetcher(decision.leader, self.rules, host, backoff_us=0)
+            fetcher = ReplicaFetcherThread(decision.leader, self.rules, host, backoff_us=0)
         broker.fetchers = {decision.leader: fetcher}
         fetcher.remove(NAME)
         fetcher.add(partition, decision.leader_epoch, NOW_US)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim.protocol.messages import FetchRequest, LeaderAndIsr
 from sim.protocol.replica.become_follower import restarts_fetcher
-from sim.protocol.replica.fetcher import Fetcher
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Seen
 from tests.verification.conformance.kinds.leader_reply_to_fetch import LeaderOfOne
@@ -117,7 +117,7 @@ class Replaying:
         self.partition: Partition = make_partition(
             make_log(batches), make_cache(entries_of(batches)), rules, host=self.host, broker=FOLLOWER
         )
-        self.fetcher = Fetcher(LEADER, rules, self.host, backoff_us=0)
+        self.fetcher = ReplicaFetcherThread(LEADER, rules, self.host, backoff_us=0)
 
     def replay(self, leader_epoch: int, partition_epoch: int, *, lands: int = 0) -> bool:
         """Take the partition's next state.

@@ -20,9 +20,9 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.followers import NEVER_US, FollowerState
 from sim.protocol.replica.partition import NO_LEADER
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen
 from tests.verification.conformance.world import (
@@ -360,7 +360,7 @@ class ShuttingDown:
         self.rules = rules
         self.host = RecordingHost()
         self.partitions: dict[str, Partition] = {}
-        self.fetchers: dict[int, Fetcher] = {}
+        self.fetchers: dict[int, ReplicaFetcherThread] = {}
         partitions = given["partitions"]
         for name in partitions:
             self._add(name, partitions[name])
@@ -378,7 +378,9 @@ class ShuttingDown:
             leader = int(role.removeprefix("follower of ")) + 1
             isr = (leader, self.broker) if membership == "in ISR" else (leader,)
             partition.become_follower(LeaderAndIsr(name, leader, 0, isr, 0, (leader, self.broker)))
-            fetcher = self.fetchers.setdefault(leader, Fetcher(leader, self.rules, self.host, backoff_us=0))
+            fetcher = self.fetchers.setdefault(
+                leader, ReplicaFetcherThread(leader, self.rules, self.host, backoff_us=0)
+            )
             fetcher.add(partition, 0, START_US)
         else:
             raise TableError(f"a replica that is {said!r} is not understood")

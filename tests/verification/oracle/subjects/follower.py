@@ -1,4 +1,4 @@
-"""A follower: Kafka's AbstractFetcherThread over a log against `Fetcher`, each with a leader that is a whole partition.
+"""A follower: Kafka's AbstractFetcherThread over a log against `ReplicaFetcherThread`, each with a leader that is a whole partition.
 
 Broker 1 leads, broker 2 follows. Operations: ``lead epoch in-sync`` (whether the follower is in the ISR), ``resign
 epoch`` (another one leads), ``append count`` (the leader's clients), ``relay count epoch`` (broker 1 copies from
@@ -33,9 +33,9 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.partition_fetch_state import FETCHES, TRUNCATING, ReplicaState
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 from tests.verification.oracle.subjects import partition
@@ -62,7 +62,7 @@ class Driver:
         log = Log(check_first_offset=rules.append_check == "first-offset")
         epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election")
         self._replica = Replica("t", log, epochs, 0, rules, self)
-        self._fetcher = Fetcher(1, rules, self, backoff_us=0)
+        self._fetcher = ReplicaFetcherThread(1, rules, self, backoff_us=0)
         self._died = self._halted = False
         self._requests: list[list[Any]] = []
         self._before: Case = []
@@ -93,20 +93,24 @@ class Driver:
         """See `FetcherHost`."""
         self._halted = self._died = True
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """See `FetcherHost`."""
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         """See `FetcherHost`."""
         return FetchRequest(LOCAL, 1, LOCAL, 1, positions, leader_epochs)
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost`."""
         return OffsetsForLeaderEpochRequest(LOCAL, asks, leader_epochs, with_epoch=with_epoch)
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         """See `FetcherHost`."""
         return ListOffsetsRequest(LOCAL, LOCAL, name, timestamp, leader_epoch)
 

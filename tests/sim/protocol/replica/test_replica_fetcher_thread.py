@@ -31,8 +31,8 @@ from sim.protocol.messages import (
 )
 from sim.protocol.modes import MODES
 from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
-from sim.protocol.replica.fetcher import Fetcher
 from sim.protocol.replica.replica import Replica
+from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.replica.truncation import truncation_state
 from tests.sim.protocol.recording import HW, KIP101, Recorder, decision, filled
 
@@ -52,7 +52,7 @@ class Follower:
         self.host = Recorder()
         self.replica: Partition = filled(self.host, epochs, rules, hw=hw)
         self.now_us = 10
-        self.fetcher = Fetcher(2, rules, self.host, backoff_us=BACKOFF_US, unclean_election=unclean)
+        self.fetcher = ReplicaFetcherThread(2, rules, self.host, backoff_us=BACKOFF_US, unclean_election=unclean)
 
     def follow(self, epoch: int = 5) -> Follower:
         self.fetcher.add(self.replica, epoch, 0)
@@ -604,7 +604,7 @@ def test_a_follower_ends_with_its_leaders_log_and_loses_nothing_that_both_have(
     lead.is_leader, lead.leader_epoch = True, history.epoch
     host = Recorder()
     replica.host = replica.process = host
-    fetcher = Fetcher(2, ON_FETCH, host, backoff_us=BACKOFF_US)
+    fetcher = ReplicaFetcherThread(2, ON_FETCH, host, backoff_us=BACKOFF_US)
     fetcher.add(replica, history.epoch, 0)
     for _ in range(40):
         request = host.sent[-1]

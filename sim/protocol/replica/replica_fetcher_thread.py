@@ -64,19 +64,23 @@ FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
 class FetcherHost(Protocol):
     """What a fetcher asks of its broker."""
 
-    def send_fetch(self, fetcher: Fetcher, positions: list[Position], leader_epochs: list[int]) -> FetchRequest:
+    def send_fetch(
+        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
+    ) -> FetchRequest:
         """Send a fetch to the leader broker."""
 
     def send_epoch_end(
-        self, fetcher: Fetcher, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """Send OffsetsForLeaderEpoch to the leader broker."""
 
-    def send_list_offsets(self, fetcher: Fetcher, name: str, timestamp: int, leader_epoch: int) -> ListOffsetsRequest:
+    def send_list_offsets(
+        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
+    ) -> ListOffsetsRequest:
         """Send ListOffsets to the leader broker."""
 
-    def wake_fetcher(self, fetcher: Fetcher, at_us: int) -> None:
-        """Call `Fetcher.step` at that time."""
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
+        """Call `ReplicaFetcherThread.step` at that time."""
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it.
@@ -95,7 +99,7 @@ class FetcherHost(Protocol):
         """A probe was reached (`sim.protocol.probes`)."""
 
 
-class Fetcher:
+class ReplicaFetcherThread:
     """Follows one leader broker.
 
     Args:
