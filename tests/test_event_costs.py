@@ -14,7 +14,7 @@ from sim.config import resolve
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import Gate, Handler, Kernel
 from sim.kernel.streams import Streams
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import mode as mode_named
 
 WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_ping", "on_ping", "_check_session")
@@ -63,7 +63,7 @@ def table() -> dict[str, int]:
 @pytest.mark.parametrize("mode", ["hw", "kip101", "kip279", "kip320"])
 def test_counts_are_those_of_the_table(mode: str) -> None:
     cluster, kernel = running_cluster(mode)
-    cluster.producer.send(Send(0, 3, -1, kernel.now_us))
+    cluster.producer.send(ProducerBatch(0, 3, -1, kernel.now_us))
     kernel.run_until(kernel.now_us + 100_000)
     assert len(cluster.recorder.history.clients.acks) == 1
     batch = kernel.count.total()

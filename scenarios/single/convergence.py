@@ -21,7 +21,7 @@ from sim.history.steps import Converged
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.batch import Batch
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 
 RETRY_US: Final = 5_000_000
 """A validation that did not lead to equal logs is repeated after this time."""
@@ -67,7 +67,7 @@ class Convergence:
             record = self._next_id
             self._next_id += 1
             kernel = self._cluster.kernel
-            self._cluster.producer.send(Send(record, 1, -1, kernel.now_us, partial(self._written, record)))
+            self._cluster.producer.send(ProducerBatch(record, 1, -1, kernel.now_us, partial(self._written, record)))
             kernel.call_at(kernel.now_us + ATTEMPT_US, ALWAYS, self._give_up, record)
 
     def _give_up(self, record: int) -> None:

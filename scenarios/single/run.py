@@ -44,7 +44,7 @@ from sim.hosts.cluster import Cluster
 from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
 
@@ -241,7 +241,7 @@ class _Run:
         self.story = Story(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
-        self.sends: list[Send] = []
+        self.sends: list[ProducerBatch] = []
         self.waited = Waiting()
         self.hidden_us = 0
         self.warmup_elections = 0
@@ -344,7 +344,7 @@ class _Run:
         batches = None if recorded is None else recorded.sends
         if batches is None:
             self.plan, batches = self._drawn()
-        self.sends = [Send(*batch) for batch in batches]
+        self.sends = [ProducerBatch(*batch) for batch in batches]
         if recorded is not None:
             self.plan = recorded.plan
             if recorded.continued is not None:

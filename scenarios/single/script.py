@@ -21,7 +21,7 @@ from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.settings import acks_number
 from sim.kernel.scheduler import Environment
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 
@@ -169,7 +169,7 @@ class Script:
         self._seen: list[Shown] = []
         self._awaited: tuple[Pattern, Event] | None = None
         self.next_id = 0
-        self.sends: list[Send] = []
+        self.sends: list[ProducerBatch] = []
 
     def observe(self, step: Shown) -> None:
         """Look at one step: it may be what the present line waits for."""
@@ -244,7 +244,7 @@ class Script:
         records = params.get("records", 1)
         acks = acks_number(params["acks"]) if "acks" in params else self._acks
         self._batches[params["batch"]] = self.next_id
-        send = Send(self.next_id, records, acks, self._cluster.kernel.now_us)
+        send = ProducerBatch(self.next_id, records, acks, self._cluster.kernel.now_us)
         self.sends.append(send)
         self._cluster.producer.send(send)
         self.next_id += records

@@ -9,7 +9,7 @@ from scenarios.format.scenario import Bursts
 from sim.config import NEVER
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams, integer
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 
 NEAR_US: Final = (-1_000_000, 25_000_000)
 """When a burst near the begin of a fault begins: before, during, or when somebody else was elected."""
@@ -23,7 +23,7 @@ def draw_sends(
     moments: Sequence[int] = (),
     record_budget: int = NEVER,
     state_budget: int = NEVER,
-) -> list[Send]:
+) -> list[ProducerBatch]:
     """Draw all batches of a run.
 
     Args:
@@ -68,11 +68,11 @@ def draw_sends(
                 raise _too_much(record_budget)
             batches.append((at_us, count))
             at_us += 1_000 * integer(stream, bursts.gap_ms[0], slowest_ms)
-    sends: list[Send] = []
+    sends: list[ProducerBatch] = []
     next_id = 0
     for at_us, count in sorted(batches):
         rare = bursts.acks_one_every > 0 and stream.random() * bursts.acks_one_every < 1
-        sends.append(Send(next_id, count, 1 if rare else acks, at_us))
+        sends.append(ProducerBatch(next_id, count, 1 if rare else acks, at_us))
         next_id += count
     return sends
 

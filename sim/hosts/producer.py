@@ -12,7 +12,7 @@ from sim.history import steps
 from sim.hosts.client import Access, Client
 from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
-from sim.protocol.client.sender import NEVER_US, Send, Sender
+from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
 from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 from sim.protocol.probes import branch
 
@@ -29,8 +29,8 @@ class Producer(Client):
 
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node, access)
-        self._plan: list[Send] = []
-        self._requests: dict[ProduceRequest, Send] = {}
+        self._plan: list[ProducerBatch] = []
+        self._requests: dict[ProduceRequest, ProducerBatch] = {}
         self._watched_us = NEVER_US
         self._paused = False
         self._ids = count(1)
@@ -52,7 +52,7 @@ class Producer(Client):
         self.reached(branch(self.rules, "producer_recovery"))
         self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
-    def schedule(self, sends: list[Send]) -> None:
+    def schedule(self, sends: list[ProducerBatch]) -> None:
         """Hand over batches at their due times, which ascend."""
         if sends:
             self._plan = sends
@@ -65,7 +65,7 @@ class Producer(Client):
             self.kernel.call_at(plan[following].due_us, self.life, self._due, following)
         self.send(plan[position])
 
-    def send(self, send: Send) -> None:
+    def send(self, send: ProducerBatch) -> None:
         """Hand over a batch now."""
         self._sender.queue.append(send)
         self._pump()

@@ -10,7 +10,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class World:
     def write(self, count: int = 1, *, acks: int = -1, seconds: float = 1) -> int:
         """Let the producer send a batch, and time pass; the id of its first record."""
         first, self._next_id = self._next_id, self._next_id + count
-        self.cluster.producer.send(Send(first, count, acks, self.cluster.kernel.now_us))
+        self.cluster.producer.send(ProducerBatch(first, count, acks, self.cluster.kernel.now_us))
         self.run(seconds)
         return first
 

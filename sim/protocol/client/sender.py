@@ -24,7 +24,7 @@ REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 NEVER_US: Final = 1 << 60
 
 
-class Send:
+class ProducerBatch:
     """A batch that the application handed over.
 
     Attributes:
@@ -95,11 +95,11 @@ class Sender:
         self._keeps_order = keeps_order
         self._delivery_timeout_us = delivery_timeout_us
         self.sequences = sequences
-        self.queue: deque[Send] = deque()
-        self.in_flight: list[Send] = []
+        self.queue: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
         self._muted = False
 
-    def run_once(self, now_us: int, *, ready: bool) -> Send | None:
+    def run_once(self, now_us: int, *, ready: bool) -> ProducerBatch | None:
         """One round (Sender.runOnce): take a batch from the queue, then fail what is overdue.
 
         Args:
@@ -140,7 +140,7 @@ class Sender:
 
     def _expire(self, latest_us: int) -> None:
         """Batches due until then fail, from the head on, up to the first that is not overdue (expiredBatches)."""
-        expired: list[Send] = []
+        expired: list[ProducerBatch] = []
         while self.queue and self.queue[0].due_us <= latest_us:
             expired.append(self.queue.popleft())
         while self.in_flight and self.in_flight[0].due_us <= latest_us:
@@ -150,7 +150,7 @@ class Sender:
             if self.sequences is not None and send.sequence != NO_SEQUENCE:
                 self.sequences.expired(send)
 
-    def completed(self, send: Send, base_offset: int) -> bool:
+    def completed(self, send: ProducerBatch, base_offset: int) -> bool:
         """A leader has a batch (Sender.completeBatch); whether the application is told so.
 
         Args:
@@ -166,7 +166,7 @@ class Sender:
         self.in_flight.remove(send)
         return True
 
-    def refused(self, send: Send, error: str, log_start: int, now_us: int) -> bool:
+    def refused(self, send: ProducerBatch, error: str, log_start: int, now_us: int) -> bool:
         """A batch met an error (Sender.completeBatch); whether it is sent again.
 
         Args:
@@ -195,12 +195,12 @@ class Sender:
             self.in_flight.remove(send)
         return False
 
-    def connection_lost(self, sends: Sequence[Send], now_us: int) -> None:
+    def connection_lost(self, sends: Sequence[ProducerBatch], now_us: int) -> None:
         """Batches that were sent over a connection, in this order, will not be answered (InFlightRequests.clearAll)."""
         for send in reversed(sends) if self._newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 
-    def _enqueue_again(self, send: Send) -> None:
+    def _enqueue_again(self, send: ProducerBatch) -> None:
         """To the head of the queue, or by its sequence (RecordAccumulator.reenqueue)."""
         send.is_retry = True
         place = 0
@@ -221,6 +221,6 @@ class Sender:
         self.in_flight.clear()
         self.queue.clear()
 
-    def _end(self, send: Send, error: str) -> None:
+    def _end(self, send: ProducerBatch, error: str) -> None:
         send.is_done = True
         send.error = error

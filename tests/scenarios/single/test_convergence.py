@@ -7,7 +7,7 @@ from sim.config import Value
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
@@ -181,5 +181,5 @@ def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_write_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Producer, "_time_out", lambda *_: None)
     world = quorum()
-    world.cluster.producer._requests[ProduceRequest(1001, "highwater-0", 1, 1, -1)] = Send(1, 1, -1, 0)
+    world.cluster.producer._requests[ProduceRequest(1001, "highwater-0", 1, 1, -1)] = ProducerBatch(1, 1, -1, 0)
     assert detail(world, validate(world)) == "no-progress: at the deadline after healing, writes are not answered"

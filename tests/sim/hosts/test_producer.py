@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from tests.sim.world import SECOND_US, World
@@ -11,7 +11,7 @@ from tests.sim.world import SECOND_US, World
 def test_batches_are_sent_at_their_times_and_in_order() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
-    world.cluster.producer.schedule([Send(number, 1, -1, now_us + number * SECOND_US) for number in range(3)])
+    world.cluster.producer.schedule([ProducerBatch(number, 1, -1, now_us + number * SECOND_US) for number in range(3)])
     world.run(1.5)
     assert [step["record"] for step in world.of("ack")] == [0, 1]
     world.run(1)

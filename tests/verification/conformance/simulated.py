@@ -15,7 +15,7 @@ from sim.hosts.zk_messages import Decision
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
-from sim.protocol.client.sender import Send
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.messages import (
     AGREES,
     NONE,
@@ -121,7 +121,7 @@ class RunningCluster:
         self.until(self._led)
         cluster = self.cluster
         for _ in range(batches):
-            cluster.producer.send(Send(self.written, size, self.acks, cluster.kernel.now_us))
+            cluster.producer.send(ProducerBatch(self.written, size, self.acks, cluster.kernel.now_us))
             self.written += size
         self.until(self._written)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.protocol.client.producer_sequences import ProducerSequences
-from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, REQUEST_TIMED_OUT, Send, Sender
+from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, REQUEST_TIMED_OUT, ProducerBatch, Sender
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NOT_LEADER_OR_FOLLOWER,
@@ -36,37 +36,39 @@ class Driver:
         self.now_us = 0
         self.added = 0
 
-    def add(self, *counts: int, acks: int = -1) -> list[Send]:
-        sends = [Send(10 * (self.added + place), count, acks, self.now_us) for place, count in enumerate(counts)]
+    def add(self, *counts: int, acks: int = -1) -> list[ProducerBatch]:
+        sends = [
+            ProducerBatch(10 * (self.added + place), count, acks, self.now_us) for place, count in enumerate(counts)
+        ]
         self.added += len(sends)
         self.sender.queue.extend(sends)
         return sends
 
-    def run(self, *, ready: bool = True) -> list[Send]:
+    def run(self, *, ready: bool = True) -> list[ProducerBatch]:
         """All that can be sent now."""
-        sent: list[Send] = []
+        sent: list[ProducerBatch] = []
         while (send := self.sender.run_once(self.now_us, ready=ready)) is not None:
             sent.append(send)
         return sent
 
-    def send(self, *counts: int) -> list[Send]:
+    def send(self, *counts: int) -> list[ProducerBatch]:
         sends = self.add(*counts)
         assert self.run() == sends
         return sends
 
-    def refuse(self, *sends: Send, error: str = NOT_LEADER_OR_FOLLOWER, log_start: int = -1) -> list[bool]:
+    def refuse(self, *sends: ProducerBatch, error: str = NOT_LEADER_OR_FOLLOWER, log_start: int = -1) -> list[bool]:
         return [self.sender.refused(send, error, log_start, self.now_us) for send in sends]
 
-    def wait(self, us: int) -> list[Send]:
+    def wait(self, us: int) -> list[ProducerBatch]:
         self.now_us += us
         return self.run()
 
     @property
-    def queued(self) -> list[Send]:
+    def queued(self) -> list[ProducerBatch]:
         return list(self.sender.queue)
 
 
-def sequences_of(*sends: Send) -> list[Sequence]:
+def sequences_of(*sends: ProducerBatch) -> list[Sequence]:
     return [send.sequence for send in sends]
 
 
@@ -274,7 +276,7 @@ def test_a_second_answer_about_the_former_sequence_says_nothing() -> None:
     assert driver.changes == [(7, 1)]
 
 
-def fenced(mode: str) -> tuple[Driver, Send, Send]:
+def fenced(mode: str) -> tuple[Driver, ProducerBatch, ProducerBatch]:
     driver = Driver(mode)
     one, two = driver.send(1, 1)
     assert driver.refuse(one, error=INVALID_PRODUCER_EPOCH) == [False]
@@ -299,7 +301,7 @@ def test_a_fenced_producer_goes_on_with_the_next_epoch_since_kip_588() -> None:
     assert sequences_of(two, new) == [(7, 1, 0), (7, 1, 1)]
 
 
-def overdue(mode: str) -> tuple[Driver, Send, Send, Send]:
+def overdue(mode: str) -> tuple[Driver, ProducerBatch, ProducerBatch, ProducerBatch]:
     """The first of three batches has been given up on its second try; the others are in flight."""
     driver = Driver(mode)
     (one,) = driver.send(1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.client.producer_sequences import ProducerSequences
-from sim.protocol.client.sender import NEVER_US, Send, Sender
+from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NONE,
@@ -76,9 +76,9 @@ class Driver:
         self._most = most
         self._now = 0
         self._leader = 1
-        self._requests: dict[int, list[Send]] = {broker: [] for broker in BROKERS}
+        self._requests: dict[int, list[ProducerBatch]] = {broker: [] for broker in BROKERS}
         self._handed_over = 0
-        self._pending: list[Send] = []
+        self._pending: list[ProducerBatch] = []
         self._told: list[Any] = []
         self._sent: list[Any] = []
 
@@ -86,7 +86,7 @@ class Driver:
         """Do one operation."""
         match name:
             case "send":
-                send = Send(self._handed_over, values[0], -1, self._now)
+                send = ProducerBatch(self._handed_over, values[0], -1, self._now)
                 self._handed_over += 1
                 self._pending.append(send)
                 self._sender.queue.append(send)
@@ -122,7 +122,7 @@ class Driver:
         else:
             self._sender.refused(send, error, offset if error == UNKNOWN_PRODUCER_ID else -1, self._now)
 
-    def _shown(self, send: Send) -> list[int]:
+    def _shown(self, send: ProducerBatch) -> list[int]:
         return [send.first_id, *send.sequence] if self._sequences is not None else [send.first_id]
 
     def shown(self) -> list[Any]:
@@ -147,7 +147,7 @@ class Driver:
         return seen
 
 
-def _ids(sends: Collection[Send]) -> list[int]:
+def _ids(sends: Collection[ProducerBatch]) -> list[int]:
     return [send.first_id for send in sends]
 
 
