@@ -28,8 +28,8 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.rules import Rules
-from sim.protocol.zookeeper.coordination import Operation
 from sim.protocol.zookeeper.kafka_controller import KafkaController
+from sim.protocol.zookeeper.kafka_zk_client import Operation
 
 RETRY_US: Final = 100_000
 """RequestSendThread waits so long before it tries again."""

@@ -36,8 +36,8 @@ from sim.protocol.messages import (
     LeaderAndIsr,
 )
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.zookeeper.coordination import ControllerMovedError, Decide
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
+from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
 
 LOST_US: Final = 1_000_000
 """A notice that was not heard of after this time was lost on its way."""

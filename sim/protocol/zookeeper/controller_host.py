@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.zookeeper.coordination import Operation
+from sim.protocol.zookeeper.kafka_zk_client import Operation
 
 
 class ControllerHost(Protocol):

@@ -15,13 +15,13 @@ from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH
 from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
-from sim.protocol.zookeeper.context import ControllerContext
+from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
+from sim.protocol.zookeeper.controller_context import ControllerContext
+from sim.protocol.zookeeper.controller_event_manager import ControllerEventManager
 from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.coordination import Steps
-from sim.protocol.zookeeper.event_manager import ControllerEventManager
+from sim.protocol.zookeeper.kafka_zk_client import Steps
 from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
 from sim.protocol.zookeeper.replica_state_machine import ReplicaStateMachine
-from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
 
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 

@@ -10,11 +10,11 @@ from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.probes import branch
 from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
-from sim.protocol.zookeeper.context import ControllerContext
+from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
+from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.coordination import Change, Steps
+from sim.protocol.zookeeper.kafka_zk_client import Change, Steps
 from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
-from sim.protocol.zookeeper.request_batch import ControllerBrokerRequestBatch
 
 
 class ReplicaStateMachine:

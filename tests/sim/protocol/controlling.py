@@ -7,9 +7,9 @@ from typing import Any
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
-from sim.protocol.zookeeper.coordination import ControllerMovedError, Decide, Operation
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
+from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide, Operation
 
 
 class Store:

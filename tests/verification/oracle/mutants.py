@@ -50,7 +50,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
         "zookeeper/kafka_controller.py",
         "zookeeper/partition_state_machine.py",
         "zookeeper/replica_state_machine.py",
-        "zookeeper/context.py",
+        "zookeeper/controller_context.py",
         "zookeeper/election.py",
     ),
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from sim.protocol.rules import Rules
-    from sim.protocol.zookeeper.coordination import Decide, Operation, Steps
+    from sim.protocol.zookeeper.kafka_zk_client import Decide, Operation, Steps
 
 BROKERS: Final = (1, 2, 3, 4, 5)
 

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.coordination import Steps
+from sim.protocol.zookeeper.kafka_zk_client import Steps
 
 
 class ControllerEventManager:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sim.protocol.zookeeper.context import ControllerContext
+from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
 
 
