@@ -14,8 +14,8 @@ from sim.config import Value
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
+from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
-from sim.hosts.heartbeat_sessions import HeartbeatSessions
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.peers import Heartbeating
@@ -69,7 +69,7 @@ class ControllerQuorum(ControlPlane):
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
-        self.sessions = HeartbeatSessions(
+        self.sessions = BrokerHeartbeatTracker(
             self, self.session_us, setup.kernel, keeps_fenced=setup.rules.fenced_session == "kept"
         )
         self._failing_over = False
@@ -319,7 +319,7 @@ class ControllerQuorum(ControlPlane):
         )
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """See `HeartbeatSessions.outlasts`."""
+        """See `BrokerHeartbeatTracker.outlasts`."""
         return self.sessions.outlasts(broker, arrives_us, interval_us)
 
     def answer_us(self, broker: int) -> int:

@@ -12,9 +12,9 @@ import pytest
 from sim import hosts
 from sim.environment.elision import LOOKS, Fetch, Pings
 from sim.environment.network import Network, Node
+from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.hosts.consumer import Consumer
 from sim.hosts.controller_quorum import ControllerQuorum
-from sim.hosts.heartbeat_sessions import HeartbeatSessions
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
@@ -186,7 +186,7 @@ WHOSE = {
     "_age": "Client",
     "_announce_isr": "ZooKeeperBroker",
     "_balance": "ControllerModule",
-    "_check": "HeartbeatSessions",
+    "_check": "BrokerHeartbeatTracker",
     "_check_session": "ZooKeeper",
     "_communicate": "KRaftBroker",
     "_expire_fetch": "Serving",
@@ -249,5 +249,5 @@ def test_what_does_not_end_shows_in_histories(
 
 def test_what_only_looks_is_a_handler_of_a_host() -> None:
     hosts = (Consumer, KRaftBroker, ZooKeeperBroker, ControllerQuorum, ZooKeeper)
-    parts = (ControllerModule, HeartbeatSessions, IsrExpiration, MetadataLog)
+    parts = (ControllerModule, BrokerHeartbeatTracker, IsrExpiration, MetadataLog)
     assert {name for host in (*hosts, *parts) for name in dir(host)} >= LOOKS

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.hosts.broker_heartbeat_tracker import AGAIN_US, LOOKS
 from sim.hosts.consumer import Consumer
-from sim.hosts.heartbeat_sessions import AGAIN_US, LOOKS
 from sim.kernel.scheduler import SHIFT
 from tests.sim.world import World
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sim.hosts.heartbeat_sessions import HeartbeatSessions
+from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
@@ -48,7 +48,7 @@ class Host:
         self._incarnation = 100
         self._kernel = Kernel()
         self.life = ALWAYS
-        self._sessions = HeartbeatSessions(
+        self._sessions = BrokerHeartbeatTracker(
             cast("ControllerQuorum", self),
             SESSION_MS * MS,
             self._kernel,

@@ -23,7 +23,7 @@ AGAIN_US: Final = 10_000
 """After a broker was fenced sessions are looked at again so much later (PeriodicTask.DEFAULT_IMMEDIATE_PERIOD_NS)."""
 
 
-class HeartbeatSessions:
+class BrokerHeartbeatTracker:
     """When each broker was heard of last.
 
     Args:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from sim.hosts.heartbeat_sessions import HeartbeatSessions
+from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import Gate, Kernel
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Quorum:
 def test_a_session_is_valid_at_exactly_its_timeout(keeps_fenced: bool, fenced_us: int) -> None:
     kernel = Kernel()
     quorum = Quorum(kernel)
-    sessions = HeartbeatSessions(cast("ControllerQuorum", quorum), SESSION_US, kernel, keeps_fenced=keeps_fenced)
+    sessions = BrokerHeartbeatTracker(cast("ControllerQuorum", quorum), SESSION_US, kernel, keeps_fenced=keeps_fenced)
     sessions.begin()
     sessions.registered(1)
     sessions.unfenced.add(1)
