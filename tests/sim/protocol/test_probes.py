@@ -19,7 +19,7 @@ from sim.protocol.probes import PROBES, TRANSITIONS
 from sim.protocol.rules import RULES
 from tests.sim.protocol.controlling import Store, World
 from tests.sim.protocol.recording import HW, KIP101, LAG_US, Recorder, decision, filled, partition, produce
-from tests.sim.protocol.replica.test_fetcher import Follower, out_of_range
+from tests.sim.protocol.replica.test_replica_fetcher_thread import Follower, out_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

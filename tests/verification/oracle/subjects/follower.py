@@ -1,4 +1,4 @@
-"""A follower: Kafka's AbstractFetcherThread over a log against `ReplicaFetcherThread`, each with a leader that is a whole partition.
+"""A follower: Kafka's AbstractFetcherThread over a log against `ReplicaFetcherThread`, led by a whole partition.
 
 Broker 1 leads, broker 2 follows. Operations: ``lead epoch in-sync`` (whether the follower is in the ISR), ``resign
 epoch`` (another one leads), ``append count`` (the leader's clients), ``relay count epoch`` (broker 1 copies from
