@@ -1,12 +1,11 @@
 """Kafka's text forms: checkpoint files, ``kafka-dump-log`` and ``kafka-topics --describe``.
 
 Checkpoint files are byte for byte Kafka's. The other two keep Kafka's labels and separators and leave out fields
-that are not modelled (crc, position, producer ids, topic ids). Every form can be read back.
+that are not modelled (crc, position, producer ids, topic ids).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,28 +18,10 @@ VERSION: Final = "0"
 DumpedBatch = tuple[int, int, int, int]
 """Base offset, last offset, partition leader epoch, id of the first record."""
 
-_BATCH: Final = re.compile(r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) partitionLeaderEpoch: (-?\d+)")
-_RECORD: Final = re.compile(r"\| offset: (\d+) payload: (\d+)")
-_START: Final = "Log starting offset: "
-_EPOCHS: Final = {
-    "LeaderEpoch": "leader_epoch",
-    "PartitionEpoch": "partition_epoch",
-    "ControllerEpoch": "controller_epoch",
-}
-
 
 def leader_epoch_checkpoint(entries: Iterable[tuple[int, int]]) -> str:
     """``leader-epoch-checkpoint``: (leader epoch, start offset) pairs."""
     return _checkpoint(f"{epoch} {start}" for epoch, start in entries)
-
-
-def read_leader_epoch_checkpoint(text: str) -> list[tuple[int, int]]:
-    """Undo `leader_epoch_checkpoint`.
-
-    Raises:
-        ValueError: not such a file.
-    """
-    return [(int(epoch), int(start)) for epoch, start in _checkpoint_lines(text, 2)]
 
 
 def offset_checkpoint(offsets: Mapping[tuple[str, int], int]) -> str:
@@ -48,28 +29,9 @@ def offset_checkpoint(offsets: Mapping[tuple[str, int], int]) -> str:
     return _checkpoint(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
-def read_offset_checkpoint(text: str) -> dict[tuple[str, int], int]:
-    """Undo `offset_checkpoint`.
-
-    Raises:
-        ValueError: not such a file.
-    """
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in _checkpoint_lines(text, 3)}
-
-
 def _checkpoint(lines: Iterable[str]) -> str:
     entries = list(lines)
     return "\n".join([VERSION, str(len(entries)), *entries]) + "\n"
-
-
-def _checkpoint_lines(text: str, words: int) -> list[list[str]]:
-    version, count, *lines = text.splitlines() if text.count("\n") > 1 else ("", "")
-    if version != VERSION:
-        raise ValueError(f"checkpoint has version {version!r}; this version reads {VERSION!r}")
-    entries = [line.split(" ") for line in lines]
-    if len(entries) != int(count) or any(len(entry) != words for entry in entries):
-        raise ValueError(f"checkpoint should have {count} lines of {words} words")
-    return entries
 
 
 def dump_log(path: str, log_start: int, batches: Sequence[DumpedBatch]) -> str:
@@ -80,38 +42,12 @@ def dump_log(path: str, log_start: int, batches: Sequence[DumpedBatch]) -> str:
         log_start: log start offset.
         batches: the log's batches in order.
     """
-    lines = [f"Dumping {path}", f"{_START}{log_start}"]
+    lines = [f"Dumping {path}", f"Log starting offset: {log_start}"]
     for base, last, epoch, record in batches:
         count = last - base + 1
         lines.append(f"baseOffset: {base} lastOffset: {last} count: {count} partitionLeaderEpoch: {epoch}")
         lines.extend(f"| offset: {base + index} payload: {record + index}" for index in range(count))
     return "\n".join(lines) + "\n"
-
-
-def read_dump_log(text: str) -> tuple[int, list[DumpedBatch]]:
-    """Undo `dump_log`.
-
-    Returns:
-        Log start offset and batches.
-
-    Raises:
-        ValueError: a line is of another form.
-    """
-    _, start, *lines = text.splitlines()
-    batches: list[DumpedBatch] = []
-    rest = iter(lines)
-    for line in rest:
-        base, last, count, epoch = (int(word) for word in _match(_BATCH, line))
-        records = [int(_match(_RECORD, next(rest, ""))[1]) for _ in range(count)]
-        batches.append((base, last, epoch, records[0]))
-    return int(start.removeprefix(_START)), batches
-
-
-def _match(form: re.Pattern[str], line: str) -> tuple[str, ...]:
-    match = form.fullmatch(line)
-    if match is None:
-        raise ValueError(f"not a line of a dumped log: {line!r}")
-    return match.groups()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,32 +94,11 @@ def describe(topic: Topic) -> str:
         "Isr": ",".join(map(str, topic.isr)),
         "Elr": _known(topic.elr),
         "LastKnownElr": _known(topic.last_known_elr),
-        **{label: getattr(topic, name) for label, name in _EPOCHS.items()},
+        "LeaderEpoch": topic.leader_epoch,
+        "PartitionEpoch": topic.partition_epoch,
+        "ControllerEpoch": topic.controller_epoch,
     }
     return f"{_fields(head)}\n\t{_fields(partition)}\n"
-
-
-def read_describe(text: str) -> Topic:
-    """Undo `describe`.
-
-    Raises:
-        ValueError: a field is missing or is not ``Name: value``.
-    """
-    head, partition = (_read_fields(line.removeprefix("\t")) for line in text.splitlines())
-    try:
-        leader = partition["Leader"]
-        return Topic(
-            name=head["Topic"],
-            leader=None if leader == "none" else int(leader),
-            replicas=_brokers(partition["Replicas"]),
-            isr=_brokers(partition["Isr"]),
-            configs=dict(_pair(pair) for pair in head["Configs"].split(",") if pair),
-            **{name: int(partition[label]) for label, name in _EPOCHS.items()},
-            elr=None if partition["Elr"] == "N/A" else _brokers(partition["Elr"]),
-            last_known_elr=None if partition["LastKnownElr"] == "N/A" else _brokers(partition["LastKnownElr"]),
-        )
-    except KeyError as error:
-        raise ValueError(f"description has no field {error}") from error
 
 
 def _known(brokers: tuple[int, ...] | None) -> str:
@@ -192,18 +107,3 @@ def _known(brokers: tuple[int, ...] | None) -> str:
 
 def _fields(fields: Mapping[str, object]) -> str:
     return "\t".join(f"{name}: {value}" for name, value in fields.items())
-
-
-def _read_fields(line: str) -> dict[str, str]:
-    return dict(_pair(part, ": ") for part in line.split("\t"))
-
-
-def _pair(text: str, separator: str = "=") -> tuple[str, str]:
-    name, found, value = text.partition(separator)
-    if not found:
-        raise ValueError(f"{text!r} is not of the form name{separator}value")
-    return name, value
-
-
-def _brokers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(",") if word)

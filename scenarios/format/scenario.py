@@ -22,15 +22,6 @@ PlannedSend = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedBatch:
-    """A batch that a script sends. `name` (``m1``) is how script and story call it."""
-
-    name: str
-    records: int = 1
-    acks: str = "all"
-
-
-@dataclass(frozen=True, slots=True)
 class Bursts:
     """A drawn workload: bursts of batches until the faults end. Pairs are inclusive bounds, drawn per use; of gaps and
     records each burst draws an upper bound of its own first.

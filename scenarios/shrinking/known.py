@@ -67,13 +67,3 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
 def known(rule: str, value: str) -> KnownBug | None:
     """The bug that a rule's value repairs, if it has a name here."""
     return KNOWN.get((rule, value))
-
-
-def repair_of(ticket: str) -> dict[str, str]:
-    """The rule that repairs a known bug, with its value.
-
-    Args:
-        ticket: of the bug, as `KNOWN` has it.
-    """
-    ((rule, value),) = (repair for repair, bug in KNOWN.items() if bug.ticket == ticket)
-    return {rule: value}

@@ -420,10 +420,3 @@ class Store:
             runs, asked = self.sweep.count(missing.pieces()), self.sweep.count(self.asked.pieces())
             found.append(f"{self.folder.shown} is not complete: {runs:,} of {asked:,} runs are missing")
         return found
-
-
-def read_rows(
-    place: Folder | Path | str, columns: Sequence[str] | None = None, scenario: str | None = None
-) -> dict[str, list[Any]]:
-    """The rows of a sweep as far as it got: `Store.rows`."""
-    return Store(place).rows(columns, scenario)

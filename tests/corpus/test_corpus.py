@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from scenarios.format.fields import VIOLATIONS
-from scenarios.shrinking.known import repair_of
 from scenarios.single import recording
 from tests.named import run_row
 
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).parent
 REPAIRS: Final = {
-    "committed-loss-hw": repair_of("KAFKA-1211, KIP-101"),
-    "committed-loss-kip279": repair_of("KAFKA-7128"),
-    "committed-loss-kip320": repair_of("KAFKA-1120"),
-    "consumer-skip-kip279": repair_of("KAFKA-7747, KIP-320"),
-    "divergence-hw": repair_of("KAFKA-1211, KIP-101"),
-    "divergence-kip101": repair_of("KAFKA-7415"),
-    "divergence-kip320": repair_of("KIP-101"),
-    "exposed-loss-kip320": repair_of("KAFKA-1120"),
-    "hw-regression-kip279": repair_of("KAFKA-2334, KIP-207"),
-    "stuck-replica-hw": repair_of("KAFKA-3410, KAFKA-7414"),
+    "committed-loss-hw": {"follower_truncation": "leader-epoch"},
+    "committed-loss-kip279": {"isr_join": "leader-epoch-start"},
+    "committed-loss-kip320": {"missed_bounce": "noticed"},
+    "consumer-skip-kip279": {"consumer_validation": "yes"},
+    "divergence-hw": {"follower_truncation": "leader-epoch"},
+    "divergence-kip101": {"epoch_recorded_at": "election"},
+    "divergence-kip320": {"registration_epoch": "bumped"},
+    "exposed-loss-kip320": {"missed_bounce": "noticed"},
+    "hw-regression-kip279": {"list_offsets_guard": "yes"},
+    "stuck-replica-hw": {"out_of_range": "truncates"},
     "stuck-replica-kip320": {"broker_metadata": "last-sent"},
 }
 """Name of a file -> the rule that keeps its run from being violated inside the promise."""

@@ -88,7 +88,7 @@ def objects(s3: pafs.S3FileSystem) -> set[str]:
 def expected(highwater: Callable[..., Call], tmp_path: Path, seeds: str) -> dict[str, list[Any]]:
     output = tmp_path / "expected"
     assert highwater("sweep", "power", "--modes", "hw", "--seeds", seeds, "--output", output, "--local", 2).code == 0
-    return store.read_rows(output)
+    return store.Store(output).rows()
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
@@ -100,7 +100,7 @@ def test_processes_write_and_everything_reads(
     sweep = ["sweep", "power", "--modes", "hw", "--output", place, "--local", 2]
     assert highwater(*sweep, "--seeds", "0..40").code == 0
     assert highwater(*sweep, "--seeds", "0..60").code == 0
-    assert store.read_rows(place) == expected(highwater, tmp_path, "0..60")
+    assert store.Store(place).rows() == expected(highwater, tmp_path, "0..60")
     assert highwater("compare", place).code == highwater("coverage", place).code == highwater("doctor", place).code == 0
     replayed = highwater("replay", place, "--seed", 7, "--mode", "hw", "--json")
     assert not replayed.json["replays"][0]["digest"]["differs"]
@@ -114,7 +114,7 @@ def test_spark_writes_by_s3a(
     words = ["sweep", "power", "--modes", "hw", "--output", place, "--master", "local[2]", *conf(endpoint)]
     call = highwater(*words, "--seeds", "0..60")
     assert call.code == 0, call.err
-    assert store.read_rows(place) == expected(highwater, tmp_path, "0..60")
+    assert store.Store(place).rows() == expected(highwater, tmp_path, "0..60")
     assert highwater("doctor", place).code == 0
     for name in objects(s3):
         assert SECRET.encode() not in s3.open_input_file(name).read()
@@ -124,14 +124,14 @@ def test_spark_writes_by_s3a(
 def test_damage_is_found_and_repaired(highwater: Callable[..., Call], s3: pafs.S3FileSystem) -> None:
     place = "s3://bucket/damaged"
     assert highwater("sweep", "canary", "--seeds", "0..20", "--output", place, "--local", 1).code == 0
-    before = store.read_rows(place)
+    before = store.Store(place).rows()
     part = next(name for name in objects(s3) if "part-" in name)
     s3.delete_file(part)
     found = highwater("doctor", place)
     assert (found.code, f"{part.removeprefix('bucket/damaged/')} is missing" in found.out) == (1, True)
     assert highwater("compare", place).code == 2  # Nothing is left to compare.
     assert highwater("doctor", place, "--repair", "--local", 1).code == 0
-    assert store.read_rows(place) == before
+    assert store.Store(place).rows() == before
 
 
 def test_what_cannot_be_written_is_refused_at_once(highwater: Callable[..., Call], s3: pafs.S3FileSystem) -> None:

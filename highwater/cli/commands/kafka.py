@@ -55,7 +55,7 @@ def fetch(ui: Ui, release: tuple[str, ...]) -> int:
     for name in release:
         releases.check_release(name)
     for name in release:
-        jars = [releases.logging(), *releases.class_path(name)]
+        jars = [releases.tool("logging"), *releases.class_path(name)]
         ui.line(f"Kafka {name}: {len(jars)} jars, {_size(jars) / 1e6:.0f} MB")
     return 0
 

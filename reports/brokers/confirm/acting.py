@@ -87,7 +87,6 @@ class Acted:
     Attributes:
         steps: as a trace shows them.
         met: for each line of the story, whether it can be seen, and when it came true.
-        script_end: how many steps there were when the script was over.
         states: of the partition until then.
         after_script: the brokers' disks then.
         final: the brokers' disks when all was healed.
@@ -103,7 +102,6 @@ class Acted:
 
     steps: list[Shown] = field(default_factory=list)
     met: list[tuple[bool, int | None]] = field(default_factory=list)
-    script_end: int = 0
     states: list[State] = field(default_factory=list)
     after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
     final: dict[int, ReplicaFiles] = field(default_factory=dict)
@@ -587,7 +585,6 @@ class Actor:
     def _after_script(self) -> None:
         acted = self.acted
         acted.steps = self.observer.steps
-        acted.script_end = len(self.observer.steps)
         acted.states = list(self.cluster.history.states)
         acted.after_script = self._disks()
         acted.shown = list(self.clients.shown)

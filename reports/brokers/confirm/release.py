@@ -71,7 +71,7 @@ def find(word: str) -> Release:
     if "/" in word or (folder.is_dir() and word not in releases.releases()):
         return _in_folder(folder)
     releases.check_release(word)
-    return Release(word, (releases.logging(), *releases.class_path(word)))
+    return Release(word, (releases.tool("logging"), *releases.class_path(word)))
 
 
 def _in_folder(folder: Path) -> Release:
@@ -90,7 +90,7 @@ def _in_folder(folder: Path) -> Release:
     version = next((line.partition("=")[2] for line in text.splitlines() if line.startswith("version=")), "")
     if not re.match(r"\d+\.\d+", version):
         raise InputError(f"--kafka {folder}: {clients[0].name} does not say its version")
-    return Release(version, (releases.logging(), *found), source=str(folder))
+    return Release(version, (releases.tool("logging"), *found), source=str(folder))
 
 
 def mode_of(release: Release) -> tuple[Mode, bool]:

@@ -8,7 +8,6 @@ import warnings
 from importlib import import_module
 from typing import Any, Final
 
-LEADERLESS: Final = -1
 CLIENT: Final = "highwater"
 _SIZE: Final = struct.Struct(">i")
 RETRIABLE: Final = (OSError, EOFError)

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 SETTINGS: Final = "HIGHWATER_IVY_SETTINGS"
 TRUST: Final = "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/etc/ssl/certs/java/cacerts"
 FETCH_SECONDS: Final = 900
+TOOLS: Final = {"logging": "what Kafka logs with", "compiler": "the Java compiler"}
+"""Name of a jar that every release needs, here to write its log and to have harnesses compiled -> what it is."""
 _PINS: Final = Path(__file__).with_name("releases.json")
 _SCHEMA_VERSION: Final = 1
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
-_COMPILER: Final = "compiler"
-_LOGGING: Final = "logging"
 _OFFLINE: Final = re.compile(
     r"Host \S+ not found|UnknownHostException|Network is unreachable|Connection refused|timed out"
 )
@@ -96,24 +96,14 @@ def is_fetched(release: str) -> bool:
     return all((jar_folder() / jar.file_name).is_file() for jar in _jars(_pins()["releases"][release]))
 
 
-def compiler() -> Path:
-    """The compiler of Eclipse, a jar that runs on a Java without one.
+def tool(name: str) -> Path:
+    """A jar that goes with every release: one of `TOOLS`.
 
     Raises:
         InputError: its content is not the one that was listed.
         UnavailableError: there is no Java, no Ivy or no network.
     """
-    return _present("the Java compiler", _jars(_pins()["tools"][_COMPILER]))[0]
-
-
-def logging() -> Path:
-    """What lets a broker of any release write its log, a jar.
-
-    Raises:
-        InputError: its content is not the one that was listed.
-        UnavailableError: there is no Java, no Ivy or no network.
-    """
-    return _present("what Kafka logs with", _jars(_pins()["tools"][_LOGGING]))[0]
+    return _present(TOOLS[name], _jars(_pins()["tools"][name]))[0]
 
 
 def java_command() -> Path:

@@ -220,11 +220,6 @@ class ReplicationControlManager:
             return PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ELIGIBLE_LEADERS_NOT_AVAILABLE
         return NONE
 
-    @property
-    def is_balanced(self) -> bool:
-        """Whether every partition is led by its preferred leader."""
-        return all(state.leader == state.replicas[0] for state in self.image.partitions.values())
-
     def balance(self) -> int:
         """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``).
 

@@ -114,11 +114,6 @@ class LeaderEpochFileCache:
         index = bisect_right(self.epochs, epoch - 1) - 1
         return (self.epochs[index], self.starts[index]) if index >= 0 else None
 
-    def next_epoch(self, epoch: int) -> int | None:
-        """The smallest epoch above this one."""
-        index = bisect_right(self.epochs, epoch)
-        return self.epochs[index] if index < len(self.epochs) else None
-
     def truncate_from_end(self, offset: int) -> None:
         """Remove the entries that start at or after an offset; a negative offset does nothing."""
         if offset < 0 or not self.starts or self.starts[-1] < offset:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
 from faults import plan
+from reports.brokers.confirm import files
 from reports.evidence import kafka_text
 from scenarios.single import rows
 
@@ -66,15 +68,15 @@ def test_written_files_agree_with_the_run(highwater: Callable[..., Call], here: 
     assert metrics["integral_ms"]["UnderReplicatedPartitions"] > 0
     for replica in replay["replicas"]:
         broker = folder / f"broker-{replica['broker']}"
-        dumped = (broker / "highwater-0" / "00000000000000000000.log.txt").read_text()
+        log = broker / "highwater-0"
         batches = [tuple(batch) for batch in replica["batches"]]
-        assert kafka_text.read_dump_log(dumped) == (replica["log_start"], batches)
-        epochs = kafka_text.read_leader_epoch_checkpoint((broker / "highwater-0/leader-epoch-checkpoint").read_text())
+        dumped = kafka_text.dump_log(f"{broker.name}/{log.name}/{'0' * 20}.log", replica["log_start"], batches)
+        assert (log / f"{'0' * 20}.log.txt").read_text() == dumped
+        epochs = files.epochs_in_checkpoint(log / "leader-epoch-checkpoint")
         assert epochs == [tuple(entry) for entry in replica["leader_epoch_checkpoint"]]
         for file in ("replication-offset", "recovery-point-offset", "log-start-offset"):
-            offsets = kafka_text.read_offset_checkpoint((broker / f"{file}-checkpoint").read_text())
             known = replica[f"{file.replace('-', '_')}_checkpoint"]
-            assert offsets == ({} if known is None else {("highwater", 0): known})
+            assert files.offset_in_checkpoint(broker / f"{file}-checkpoint", "highwater") == known
 
 
 def test_the_history_tells_steps_and_violations(highwater: Callable[..., Call], here: Path) -> None:
@@ -87,12 +89,13 @@ def test_the_history_tells_steps_and_violations(highwater: Callable[..., Call], 
 
 def test_the_description_has_the_last_leader_and_isr(highwater: Callable[..., Call], here: Path) -> None:
     highwater(*CANARY)
-    topic = kafka_text.read_describe((here / "store/canary/seeds/0-hw/describe.txt").read_text())
-    assert (topic.name, topic.leader, topic.replicas, topic.isr) == ("highwater", 3, (1, 2, 3), (1, 2, 3))
-    assert topic.configs == {"min.insync.replicas": "1"}
-    assert topic.leader_epoch > 1
-    assert topic.partition_epoch >= topic.leader_epoch
-    assert topic.controller_epoch > 0
+    described = (here / "store/canary/seeds/0-hw/describe.txt").read_text()
+    fields = dict(field.split(": ", 1) for field in re.split(r"[\t\n]+", described.strip()))
+    assert [fields[name] for name in ("Topic", "Leader", "Replicas", "Isr")] == ["highwater", "3", "1,2,3", "1,2,3"]
+    assert fields["Configs"] == "min.insync.replicas=1"
+    leader_epoch, partition_epoch = int(fields["LeaderEpoch"]), int(fields["PartitionEpoch"])
+    assert 1 < leader_epoch <= partition_epoch
+    assert int(fields["ControllerEpoch"]) > 0
 
 
 def test_early_warnings_are_in_the_history_and_count_with_strict(highwater: Callable[..., Call], here: Path) -> None:

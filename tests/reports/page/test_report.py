@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.page import plots
-from scenarios.sweep.store import read_rows
+from scenarios.sweep.store import Store
 from tests.places import FIXTURES
 from tests.reports.analysis.test_compare import LOSS, compared, run
 from tests.reports.page.pages import Page
@@ -118,7 +118,7 @@ def test_the_sweep_that_it_names_is_the_one_that_was_done(
     for line in told:
         again = shlex.split(line.replace(str(first), str(second)))
         assert highwater(*again, "--local", 1, "-q").code in (0, 1, 3)
-    assert read_rows(first) == read_rows(second)
+    assert Store(first).rows() == Store(second).rows()
 
 
 def test_a_plot_draws_what_was_not_seen_as_a_bound() -> None:

@@ -150,7 +150,7 @@ def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
     # Nobody else's file goes, and it is named for as long as it is there.
     assert {one.where for one in left.findings} == {one.where for one in found.findings if one.what == checkup.FOREIGN}
     assert (left.missing, left.at_work) == (0, "")
-    assert store.read_rows(output) == store.read_rows(sound)
+    assert store.Store(output).rows() == store.Store(sound).rows()
 
 
 @pytest.mark.parametrize("name", damages())

@@ -103,7 +103,7 @@ def test_a_grid_is_every_combination_of_its_values() -> None:
 
 def test_rows_of_a_grid_hold_its_settings_and_pair(tmp_path: Path) -> None:
     run_sweep(GRID, tmp_path, Here(), chunks=2)
-    found = store.read_rows(tmp_path)
+    found = store.Store(tmp_path).rows()
     assert list(found) == [*rows.COLUMNS, *GRID.grid]
     keys = list(zip(*(found[name] for name in rows.key(GRID.grid)), strict=True))
     assert keys == sorted(set(keys))
@@ -121,7 +121,7 @@ def test_a_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     whole = run_sweep(GRID, tmp_path / "a", Here(), chunks=3)
     assert (whole["complete"], whole["runs"]) == (True, 24)
     run_sweep(GRID, tmp_path / "b", Here(), chunks=1)
-    assert store.read_rows(tmp_path / "a") == store.read_rows(tmp_path / "b")
+    assert store.Store(tmp_path / "a").rows() == store.Store(tmp_path / "b").rows()
     turned = {key: GRID.grid[key] for key in reversed(list(GRID.grid))}
     with pytest.raises(InputError, match=r'grid {"min.*} there, {"log.*} now'):
         run_sweep(replace(GRID, grid=turned), tmp_path / "a", Here(), chunks=1)
@@ -139,9 +139,9 @@ def test_rows_do_not_depend_on_processes_and_chunks(tmp_path: Path) -> None:
     run_sweep(POWER, tmp_path / "here", Here(), chunks=1)
     run_sweep(POWER, tmp_path / "chunks", Here(), chunks=3)
     run_sweep(POWER, tmp_path / "two", LocalBackend(2))
-    expected = store.read_rows(tmp_path / "here")
+    expected = store.Store(tmp_path / "here").rows()
     assert len(expected["seed"]) == 24
-    assert store.read_rows(tmp_path / "chunks") == store.read_rows(tmp_path / "two") == expected
+    assert store.Store(tmp_path / "chunks").rows() == store.Store(tmp_path / "two").rows() == expected
 
 
 def test_progress_counts_what_was_done_before(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_stopped_sweep_goes_on(tmp_path: Path, error: BaseException, code: int
     whole = run_whole_sweep(CANARY, tmp_path, rest, chunks=2, wave_units=15)
     assert [plan.chunks for plan in rest.waves] == [[((0, 20, 27),), ((0, 27, 35),)], [((0, 35, 37),), ((0, 37, 40),)]]
     assert (whole["complete"], whole["exit_code"], whole["runs"]) == (True, 0, 40)
-    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+    assert store.Store(tmp_path).rows(["seed"])["seed"] == list(range(40))
 
 
 def test_a_complete_sweep_needs_no_backend(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_more_seeds_extend_a_sweep(tmp_path: Path) -> None:
     whole = run_sweep(replace(CANARY, first_seed=100, end_seed=110), tmp_path, apart)
     assert (whole["runs"], whole["runs_asked"], whole["complete"]) == (60, 60, True)
     assert store.Store(tmp_path).run["seeds"] == [[0, 50], [100, 110]]
-    assert store.read_rows(tmp_path, ["seed"])["seed"] == [*range(50), *range(100, 110)]
+    assert store.Store(tmp_path).rows(["seed"])["seed"] == [*range(50), *range(100, 110)]
     # The first range again: nothing is left to do of it.
     assert run_sweep(CANARY, tmp_path, Here(failing_in(0, AssertionError())))["runs"] == 60
 
@@ -249,7 +249,7 @@ def test_the_last_seeds_can_be_read_again(tmp_path: Path) -> None:
     last = replace(CANARY, first_seed=2**63 - 2, end_seed=2**63 - 1)
     run_sweep(last, tmp_path, Here())
     assert run_sweep(replace(last, end_seed=2**63), tmp_path, Here())["complete"]
-    assert store.read_rows(tmp_path, ["seed"])["seed"] == [2**63 - 2, 2**63 - 1]
+    assert store.Store(tmp_path).rows(["seed"])["seed"] == [2**63 - 2, 2**63 - 1]
 
 
 def test_an_incomplete_range_beside_a_complete_one_is_not_forgotten(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_driver_whose_claim_was_taken_stops(tmp_path: Path) -> None:
 
     with pytest.raises(UnavailableError, match="another driver has taken over"):
         run_sweep(CANARY, tmp_path, Here(take))
-    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(40))
+    assert store.Store(tmp_path).rows(["seed"])["seed"] == list(range(40))
     # What the other one has written stays.
     assert (read_summary(tmp_path)["complete"], read_summary(tmp_path)["runs"]) == (True, 40)
 
@@ -324,7 +324,7 @@ def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: py
     run_sweep(CANARY, tmp_path, Here(second))
     alone = tmp_path / "alone"
     run_sweep(CANARY, alone, Here())
-    assert store.read_rows(tmp_path) == store.read_rows(alone)
+    assert store.Store(tmp_path).rows() == store.Store(alone).rows()
     assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
 
 
@@ -349,7 +349,7 @@ def test_signals_stop_between_ticks(tmp_path: Path, number: signal.Signals) -> N
         run_sweep(CANARY, tmp_path, Here(lambda wave: os.kill(os.getpid(), number) if wave == 1 else None), chunks=1)
     assert signal.getsignal(number) is before
     assert read_summary(tmp_path)["exit_code"] == 130
-    assert len(store.read_rows(tmp_path, ["seed"])["seed"]) == 10
+    assert len(store.Store(tmp_path).rows(["seed"])["seed"]) == 10
 
 
 def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_a_part_that_a_task_left_torn_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(DamageError, match="is no whole Parquet file") as raised:
         run_sweep(CANARY, tmp_path, Torn(), chunks=1)
     assert raised.value.exit_code == StorageError.exit_code
-    assert store.read_rows(tmp_path, ["seed"])["seed"] == list(range(20))
+    assert store.Store(tmp_path).rows(["seed"])["seed"] == list(range(20))
     assert run_sweep(CANARY, tmp_path, Here())["runs"] == 40
 
 

@@ -57,7 +57,7 @@ def backend(session: SparkSession) -> SparkBackend:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     output = tmp_path_factory.mktemp("local") / "sweep"
     run_sweep(POWER, output, Here(), chunks=4)
-    return store.read_rows(output)
+    return store.Store(output).rows()
 
 
 @pytest.mark.parametrize("chunks", [3, 17])
@@ -68,7 +68,7 @@ def test_rows_are_those_of_this_process(
     whole = run_sweep(POWER, tmp_path, backend, chunks=chunks, report=seen.append)
     assert whole["complete"]
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
-    assert store.read_rows(tmp_path) == expected
+    assert store.Store(tmp_path).rows() == expected
     assert len(list(tmp_path.glob("results/wave=*-00000/part-*.zstd.parquet"))) == chunks
 
 
@@ -77,7 +77,7 @@ def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session
     sweep = replace(POWER, end_seed=2, grid=grid)
     run_sweep(sweep, tmp_path / "spark", backend, chunks=3)
     run_sweep(sweep, tmp_path / "local", Here(), chunks=2)
-    assert store.read_rows(tmp_path / "spark") == store.read_rows(tmp_path / "local")
+    assert store.Store(tmp_path / "spark").rows() == store.Store(tmp_path / "local").rows()
     frame = session.read.parquet(str(tmp_path / "spark" / "results"))
     assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
 
@@ -149,7 +149,7 @@ def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp
     assert store.Store(output).missing
     assert run_sweep(sweep, output, backend, chunks=3)["complete"]
     run_sweep(sweep, tmp_path / "undisturbed", Here(), chunks=4)
-    assert store.read_rows(output) == store.read_rows(tmp_path / "undisturbed")
+    assert store.Store(output).rows() == store.Store(tmp_path / "undisturbed").rows()
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ def test_rows_come_back_sorted_whatever_the_chunks(output: Path) -> None:
     rows = rows_of(range(4))
     # A wave without a manifest does not count.
     parts.write_part(open_folder(output), "wave=00c0ffee-00000", 0, rows)
-    assert store.read_rows(output) == {name: [row[name] for row in rows] for name in COLUMNS}
-    assert list(store.read_rows(output, ["digest", "seed"])) == ["digest", "seed"]
+    assert store.Store(output).rows() == {name: [row[name] for row in rows] for name in COLUMNS}
+    assert list(store.Store(output).rows(["digest", "seed"])) == ["digest", "seed"]
 
 
 def waves_of(output: Path) -> list[Path]:
@@ -133,7 +133,7 @@ def test_waves_that_overlap_count_once(output: Path, tmp_path: Path) -> None:
     run = json.loads((output / "run.json").read_text())
     (output / "run.json").write_text(json.dumps({**run, "seeds": [[0, 6]]}))
     found = store.Store(output)
-    assert found.rows() == store.read_rows(other)
+    assert found.rows() == store.Store(other).rows()
     assert not found.missing
     # If the wave that counted is damaged, the other one takes its place.
     damaged = next(wave for wave in found.waves if not wave.beside)
@@ -141,7 +141,7 @@ def test_waves_that_overlap_count_once(output: Path, tmp_path: Path) -> None:
     again = store.Store(output)
     rows = again.rows(["seed", "digest"])
     assert set(zip(*rows.values(), strict=True)) <= set(
-        zip(*store.read_rows(other, ["seed", "digest"]).values(), strict=True)
+        zip(*store.Store(other).rows(["seed", "digest"]).values(), strict=True)
     )
     assert sorted(rows["seed"]) == [seed for seed in range(6) if again.covered.has(0, seed)]
 
@@ -154,17 +154,17 @@ def test_a_sound_double_takes_the_place_of_a_damaged_wave(output: Path, tmp_path
     part = output / "results" / damaged.name / next(iter(damaged.parts))
     part.write_bytes(part.read_bytes()[::-1])
     found = store.Store(output)
-    assert found.rows() == store.read_rows(other)
+    assert found.rows() == store.Store(other).rows()
     assert len(found.shortcomings()) == 1
 
 
 def test_rows_of_one_scenario() -> None:
     fixture = FIXTURES / "store-v3"
-    every, power = store.read_rows(fixture), store.read_rows(fixture, scenario="power")
+    every, power = store.Store(fixture).rows(), store.Store(fixture).rows(scenario="power")
     place = every["scenario"].index("power")
     assert 0 < place < len(every["seed"])
     assert power == {name: values[place:] for name, values in every.items()}
-    assert store.read_rows(fixture, ["seed"], "canary") == {"seed": every["seed"][:place]}
+    assert store.Store(fixture).rows(["seed"], "canary") == {"seed": every["seed"][:place]}
 
 
 def test_columns_are_plain(output: Path) -> None:
@@ -182,12 +182,12 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
     (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": SCHEMA_VERSION + 1}))
     with pytest.raises(InputError, match=f"run.json {words}"):
-        store.read_rows(tmp_path)
+        store.Store(tmp_path).rows()
 
 
 def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*run.json \(is .* the folder of a sweep\?\): No such file"):
-        store.read_rows(tmp_path)
+        store.Store(tmp_path).rows()
     for text, words in (("{", "is not JSON"), ("[]", "no JSON object"), ("{}", "has no schema_version")):
         (tmp_path / "run.json").write_text(text)
         with pytest.raises(InputError, match=words):
@@ -227,7 +227,7 @@ def test_every_version_stays_readable(version: int) -> None:
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
 def test_columns_that_came_later_are_filled(version: int) -> None:
     later = {name: column for name, column in COLUMNS.items() if column.since > version}
-    found = store.read_rows(FIXTURES / f"store-v{version}", list(later))
+    found = store.Store(FIXTURES / f"store-v{version}").rows(list(later))
     assert {name: set(values) for name, values in found.items()} == {
         name: {column.missing} for name, column in later.items()
     }
@@ -244,7 +244,7 @@ def test_a_version_has_the_columns_that_came_with_it_or_before(version: int) -> 
 def test_columns_of_older_versions_say_what_they_said() -> None:
     nothing: dict[str, Cell] = {"warnings": "", "coverage": ""}
     nothing |= dict.fromkeys(ROUNDS, 0) | dict.fromkeys([*AVAILABILITY, *BY_DAMAGE], UNKNOWN)
-    found = store.read_rows(FIXTURES / "store-v1", list(nothing))
+    found = store.Store(FIXTURES / "store-v1").rows(list(nothing))
     assert {name: set(values) for name, values in found.items()} == {name: {cell} for name, cell in nothing.items()}
 
 
@@ -257,7 +257,7 @@ def test_a_part_that_lacks_a_column_of_its_version_is_damaged() -> None:
 
 
 def test_version_4_tells_modes_with_elr_apart() -> None:
-    found = store.read_rows(FIXTURES / "store-v4", ["mode", *BY_DAMAGE, "last_standing"])
+    found = store.Store(FIXTURES / "store-v4").rows(["mode", *BY_DAMAGE, "last_standing"])
     for name in BY_DAMAGE:
         known = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode == "elr"]
         rest = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode != "elr"]
@@ -278,7 +278,7 @@ def test_version_5_knows_runs_that_were_given_up() -> None:
 
 
 def test_version_6_tells_what_was_drawn_and_what_struck() -> None:
-    found = store.read_rows(FIXTURES / "store-v6", ["scenario", "drawn_settings", "faults", "fault_kinds"])
+    found = store.Store(FIXTURES / "store-v6").rows(["scenario", "drawn_settings", "faults", "fault_kinds"])
     drawn = dict(zip(found["scenario"], map(json.loads, found["drawn_settings"]), strict=True))
     assert (drawn["canary"], drawn["power"].keys()) == ({}, load("power").draw_config.keys())
     assert [bool(kinds) for kinds in found["fault_kinds"]] == [number > 0 for number in found["faults"]]
@@ -286,7 +286,7 @@ def test_version_6_tells_what_was_drawn_and_what_struck() -> None:
 
 def test_version_3_has_grid_availability_and_coverage() -> None:
     fixture = FIXTURES / "store-v3"
-    found = store.read_rows(fixture)
+    found = store.Store(fixture).rows()
     assert set(found["log.flush.interval.messages"]) == {1, NEVER}
     assert min(found["window_ms"]) > 0
     assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))

@@ -114,7 +114,7 @@ def main() -> int:
     sys.stdout.write(f"seed {options.seed}; logs in {folder}\n")
     alone = folder / "alone"
     run([*HIGHWATER, *SWEEP, "--local", "2", "--output", str(alone)])
-    attack = Attack(folder, random.Random(options.seed), store.read_rows(alone))
+    attack = Attack(folder, random.Random(options.seed), store.Store(alone).rows())
     assert len(attack.expected["seed"]) == RUNS
     wrong = 0
     for place, name in enumerate(wanted):
@@ -165,7 +165,7 @@ def finished(attack: Attack, output: Path) -> list[str]:
     """What is wrong with a store once an undisturbed driver has finished it."""
     code, said = run([*HIGHWATER, *SWEEP, "--local", "2", "--output", output])
     problems = [f"the last driver: {problem}" for problem in problems_of(code, said, {0})]
-    if not problems and store.read_rows(output) != attack.expected:
+    if not problems and store.Store(output).rows() != attack.expected:
         problems.append("rows are lost, doubled or different")
     found = checkup.check(open_folder(output)).findings
     return problems + [str(one) for one in found if "has no _MANIFEST.json" not in one.what]

@@ -23,7 +23,7 @@ from reports.formatting import seconds
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.keeping import Symptom, Trials
-from scenarios.shrinking.known import repair_of
+from scenarios.shrinking.known import KNOWN
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
@@ -95,7 +95,7 @@ def _at(moment: str, after_us: int) -> Trigger:
 
 
 def _of(ticket: str) -> str:
-    ((rule, value),) = repair_of(ticket).items()
+    ((rule, value),) = (repair for repair, bug in KNOWN.items() if bug.ticket == ticket)
     return f"{rule}={value}"
 
 

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Scenario
-from scenarios.shrinking.known import repair_of
 from scenarios.single.run import prepare_process
 from scenarios.sweep import store
 from sim.config import Value
@@ -70,9 +69,9 @@ class Bug:
 
 
 BUGS: Final = (
-    Bug("A1 HW truncation, then an election", "hw", LOSS, repair_of("KAFKA-1211, KIP-101")),
-    Bug("A2 divergence after power losses", "hw", ("divergence",), repair_of("KAFKA-1211, KIP-101")),
-    Bug("A3 misaligned batches", "hw", ("stuck-replica", "divergence"), repair_of("KAFKA-3919, KAFKA-6975")),
+    Bug("A1 HW truncation, then an election", "hw", LOSS, {"follower_truncation": "leader-epoch"}),
+    Bug("A2 divergence after power losses", "hw", ("divergence",), {"follower_truncation": "leader-epoch"}),
+    Bug("A3 misaligned batches", "hw", ("stuck-replica", "divergence"), {"append_check": "first-offset"}),
     Bug(
         "A11 isolated leader, unclean election",
         "kip320",
@@ -81,13 +80,13 @@ BUGS: Final = (
         scenarios=UNCLEAN,
         settings={"unclean.leader.election.enable": False},
     ),
-    Bug("A13 returning leader keeps its epoch", "kip320", ("divergence",), repair_of("KIP-101")),
-    Bug("B1 divergence, clean elections", "kip101", ("divergence",), repair_of("KAFKA-6361, KIP-279")),
+    Bug("A13 returning leader keeps its epoch", "kip320", ("divergence",), {"registration_epoch": "bumped"}),
+    Bug("B1 divergence, clean elections", "kip101", ("divergence",), {"follower_truncation": "leader-epoch-rounds"}),
     Bug(
         "B2 divergence, unclean elections",
         "kip101",
         ("divergence",),
-        repair_of("KAFKA-6361, KIP-279"),
+        {"follower_truncation": "leader-epoch-rounds"},
         inside=False,
         scenarios=UNCLEAN,
     ),
@@ -95,25 +94,25 @@ BUGS: Final = (
         "B3 joins the ISR below the epoch's start",
         "kip279",
         (*LOSS, "divergence", "hw-regression"),
-        repair_of("KAFKA-7128"),
+        {"isr_join": "leader-epoch-start"},
     ),
-    Bug("B4 missed epoch, same leader", "kip279", (*LOSS, "divergence"), repair_of("KAFKA-7164")),
+    Bug("B4 missed epoch, same leader", "kip279", (*LOSS, "divergence"), {"fetcher_restart": "epoch-missed"}),
     Bug(
         "B5 zombie fetch",
         "kip279",
         (*LOSS, "divergence"),
-        repair_of("KAFKA-6880, KIP-320"),
-        not_by=(repair_of("KAFKA-7164"),),
+        {"fetch_fencing": "leader-epoch"},
+        not_by=({"fetcher_restart": "epoch-missed"},),
     ),
-    Bug("B10 offsets go back", "kip279", ("hw-regression",), repair_of("KAFKA-2334, KIP-207")),
-    Bug("B12 consumer's silent skip", "kip279", ("consumer-skip",), repair_of("KAFKA-7747, KIP-320")),
-    Bug("D1 fenced replica in the ISR", "kip320", LOSS, repair_of("KAFKA-13916, KIP-841")),
+    Bug("B10 offsets go back", "kip279", ("hw-regression",), {"list_offsets_guard": "yes"}),
+    Bug("B12 consumer's silent skip", "kip279", ("consumer-skip",), {"consumer_validation": "yes"}),
+    Bug("D1 fenced replica in the ISR", "kip320", LOSS, {"isr_eligibility": "alive"}),
     Bug(
         "D2 stale broker epoch",
         "kip320",
         LOSS,
-        repair_of("KAFKA-14139, KIP-903"),
-        not_by=(repair_of("KAFKA-13916, KIP-841"),),
+        {"isr_eligibility": "registered"},
+        not_by=({"isr_eligibility": "alive"},),
     ),
     Bug(
         "D6 last replica standing",
@@ -212,7 +211,7 @@ def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
 def suspects(store_of: Path, bug: Bug, name: str) -> list[int]:
     """Seeds whose rows in a sweep show a kind of the bug on its side of the promise."""
     columns = ("mode", "seed", "violations", "violations_inside", "lossy_ends")
-    rows = store.read_rows(store_of, columns, name)
+    rows = store.Store(store_of).rows(columns, name)
     entries = [dict(zip(columns, values, strict=True)) for values in zip(*(rows[key] for key in columns), strict=True)]
     return [entry["seed"] for entry in entries if entry["mode"] == bug.mode and _seen(bug, entry)]
 

@@ -94,7 +94,7 @@ class Tries:
         self._script = folder / "driver.py"
         self._script.write_text(DRIVER, encoding="utf-8")
         start(command("local", 4, folder / "undisturbed", self._script, heed=True), folder / "undisturbed.log").wait()
-        self._expected = store.read_rows(folder / "undisturbed")
+        self._expected = store.Store(folder / "undisturbed").rows()
         assert len(self._expected["seed"]) == 2 * SEEDS
 
     def one(self, number: int) -> list[str]:
@@ -125,7 +125,7 @@ class Tries:
         code = start(command("local", 7, output, self._script, heed=False), log).wait(600)
         if code:
             problems.append(f"the last driver ended with {code}")
-        if store.read_rows(output) != self._expected:
+        if store.Store(output).rows() != self._expected:
             problems.append("rows are not those of one driver")
         found = checkup.check(open_folder(output))
         # Attempts of drivers that were killed are named, and count for nothing.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from reports.analysis.statistics import interval, mcnemar, mean_difference
-from scenarios.sweep.store import read_rows
+from scenarios.sweep.store import Store
 
 LOSS: Final = "committed-loss"
 TIMES: Final = ("leaderless_ms", "hw_wait_ms")
@@ -39,7 +39,7 @@ class Run:
 def runs(folder: Path) -> dict[str, dict[int, Run]]:
     """Mode -> seed -> run, without those that failed with an error."""
     found: dict[str, dict[int, Run]] = {}
-    rows = read_rows(folder, list(COLUMNS))
+    rows = Store(folder).rows(list(COLUMNS))
     for mode, seed, verdict, kinds, kinds_inside, standing, vacuous, *times_ms in zip(
         *(rows[name] for name in COLUMNS), strict=True
     ):

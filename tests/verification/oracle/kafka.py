@@ -158,7 +158,7 @@ def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        command = [str(releases.java_command()), "-jar", str(releases.compiler()), "-17", "-nowarn", "-proc:none"]
+        command = [str(releases.java_command()), "-jar", str(releases.tool("compiler")), "-17", "-nowarn", "-proc:none"]
         command += ["-cp", ":".join(map(str, jars)), "-d", work, *map(str, files)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         if done.returncode:

@@ -265,7 +265,7 @@ def test_only_what_varied_is_compared(highwater: Callable[..., Call], swept: Pat
 
 
 def test_a_setting_that_was_drawn_is_compared(highwater: Callable[..., Call], swept: Path) -> None:
-    rows = store.read_rows(swept, ["mode", "drawn_settings"], "power")
+    rows = store.Store(swept).rows(["mode", "drawn_settings"], "power")
     drawn = [json.loads(text)["min.insync.replicas"] for text in rows["drawn_settings"]]
     call = highwater("compare", swept, "--by", "min.insync.replicas", "--json")
     assert call.code == 0
@@ -309,7 +309,7 @@ def test_a_seed_of_a_sweep_is_replayed_and_checked(highwater: Callable[..., Call
     call = highwater("replay", swept, "--scenario", "power", "--seed", 7, "--mode", "kip101", "--json")
     assert call.code == 0
     replay = call.json["replays"][0]
-    rows = store.read_rows(swept, ["scenario", "mode", "seed", "digest"])
+    rows = store.Store(swept).rows(["scenario", "mode", "seed", "digest"])
     index = list(zip(rows["scenario"], rows["mode"], rows["seed"], strict=True)).index(("power", "kip101", 7))
     assert replay["digest"] == {"expected": rows["digest"][index], "differs": False}
     assert (swept / "power" / "seeds" / "7-kip101" / "history.txt").is_file()

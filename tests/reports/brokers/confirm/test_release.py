@@ -54,7 +54,7 @@ def libraries(folder: Path, version: str = "4.5.0-SNAPSHOT") -> Path:
 
 
 def test_a_folder_of_libraries_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releases, "logging", lambda: tmp_path / "logging.jar")
+    monkeypatch.setattr(releases, "tool", lambda name: tmp_path / f"{name}.jar")
     for folder in (libraries(tmp_path / "build"), libraries(tmp_path / "kafka" / "libs").parent):
         found = release.find(str(folder))
         assert found.name == "4.5.0-SNAPSHOT"

@@ -93,7 +93,6 @@ def test_neighbours_of_an_epoch(history: list[tuple[str, int, int]], epoch: int)
     entries = cache.entries
     assert cache.entry(epoch) == next((one for one in entries if one[0] == epoch), None)
     assert cache.previous(epoch) == next((one for one in reversed(entries) if one[0] < epoch), None)
-    assert cache.next_epoch(epoch) == next((one for one in cache.epochs if one > epoch), None)
 
 
 def test_an_epoch_that_contradicts_removes_entries_only_where_the_cache_is_strict() -> None:

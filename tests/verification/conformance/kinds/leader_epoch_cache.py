@@ -72,6 +72,10 @@ def _previous_entry(state: CachedLog, epoch: int | None) -> tuple[int, int] | No
     return None if epoch is None else state.partition.epochs.previous(epoch)
 
 
+def _next_epoch_of(state: CachedLog, op: Fields) -> int | None:
+    return next((epoch for epoch in state.partition.epochs.epochs if epoch > op["epoch"]), None)
+
+
 def _previous_epoch(state: CachedLog, epoch: int | None) -> int | None:
     entry = _previous_entry(state, epoch)
     return entry[0] if entry else None
@@ -92,7 +96,7 @@ KIND = Kind(
         "previous_epoch": lambda state, _: _previous_epoch(state, state.partition.epochs.latest),
         "previous_epoch_of": lambda state, op: _previous_epoch(state, op["epoch"]),
         "previous_entry_of": lambda state, op: _previous_entry(state, op["epoch"]),
-        "next_epoch_of": lambda state, op: state.partition.epochs.next_epoch(op["epoch"]),
+        "next_epoch_of": _next_epoch_of,
         "entry": lambda state, op: state.partition.epochs.entry(op["epoch"]),
         "end_offset_for": _end_offset_for,
         "epoch_for_offset": lambda state, op: state.partition.epochs.epoch_for_offset(op["offset"]),

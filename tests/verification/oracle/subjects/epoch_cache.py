@@ -86,8 +86,8 @@ def _do(cache: LeaderEpochFileCache, name: str, values: list[int], *, names_epoc
         case "epoch-of":
             return cache.epoch_for_offset(*values)
         case "near":
-            previous = cache.previous(*values)
-            return [previous and previous[0], cache.entry(*values) is not None, cache.next_epoch(*values)]
+            previous, following = cache.previous(*values), (one for one in cache.epochs if one > values[0])
+            return [previous and previous[0], cache.entry(*values) is not None, next(following, None)]
         case _:
             raise ValueError(f"unknown operation {name!r}")
     return None
