@@ -1,6 +1,6 @@
 """How a leader's ISR changes reach the controller with rule ``isr_update=alter-partition`` (KIP-497).
 
-Kafka class: AlterPartitionManager. A broker has one request in flight at most, and each partition one change.
+A broker has one request in flight at most, and each partition one change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Proposer(Protocol):
 
 
 class Change:
-    """An ISR that a leader wants, conditional on the epochs that it knows.
+    """An ISR that a leader wants, conditional on the epochs that it knows. Kafka: AlterPartitionItem.
 
     Attributes:
         partition: who is told.
@@ -78,6 +78,8 @@ class AlterPartitionHost(Protocol):
 class AlterPartitionManager:
     """Sends ISR changes, as many as there are in one request.
 
+    Kafka: AlterPartitionManager, DefaultAlterPartitionManager.
+
     Args:
         host: the broker.
 
@@ -94,7 +96,10 @@ class AlterPartitionManager:
         self.in_flight: list[Change] | None = None
 
     def submit(self, change: Change, now_us: int) -> None:
-        """Send a change as soon as no request is in flight; refused while the partition has one that is not decided."""
+        """Send a change as soon as no request is in flight; refused while the partition has one that is not decided.
+
+        Kafka: DefaultAlterPartitionManager#submit.
+        """
         name = change.partition.name
         if name in self.pending:
             change.partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)
@@ -103,7 +108,10 @@ class AlterPartitionManager:
         self.send()
 
     def send(self) -> None:
-        """Send what is pending, unless a request is in flight."""
+        """Send what is pending, unless a request is in flight.
+
+        Kafka: DefaultAlterPartitionManager#maybePropagateIsrChanges.
+        """
         if self.pending and self.in_flight is None:
             self.in_flight = list(self.pending.values())
             self._host.send_alter_partition(self.in_flight)
@@ -112,6 +120,8 @@ class AlterPartitionManager:
         """The controller answered, or did not in time.
 
         A partition that the answer leaves out is sent again with the next request.
+        Kafka: DefaultAlterPartitionManager#handleAlterPartitionResponse,
+        DefaultAlterPartitionManager#clearInFlightRequest.
 
         Args:
             error: of the request as a whole; all changes of it stay pending then.

@@ -1,6 +1,6 @@
 """What the active controller remembers of brokers' heartbeats, and what a heartbeat makes of a broker.
 
-Kafka class: BrokerHeartbeatManager. None of it is in the log: it begins anew with every active controller.
+None of it is in the log: it begins anew with every active controller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FAR: Final = 1 << 62
 
 
 class BrokerHeartbeatReply(NamedTuple):
-    """Answer to a heartbeat.
+    """Answer to a heartbeat. Kafka: metadata.BrokerHeartbeatReply.
 
     Attributes:
         error: `NONE` or `sim.protocol.messages.STALE_BROKER_EPOCH`.
@@ -35,7 +35,7 @@ class BrokerHeartbeatReply(NamedTuple):
 
 
 class BrokerHeartbeatManager:
-    """How far brokers have read, and which of them wait to stop.
+    """How far brokers have read, and which of them wait to stop. Kafka: BrokerHeartbeatManager.
 
     Args:
         image: of the controller.
@@ -50,16 +50,19 @@ class BrokerHeartbeatManager:
         """What all others have to have read before a broker that shuts down may stop."""
 
     def registered(self, broker: int) -> None:
-        """A new incarnation: nothing is known of it."""
+        """A new incarnation: nothing is known of it. Kafka: BrokerHeartbeatManager#register."""
         self._read.pop(broker, None)
         self._shutdown_offsets.pop(broker, None)
 
     def fenced(self, broker: int) -> None:
-        """A broker is fenced: it is in no controlled shutdown any more, and may stop at once."""
+        """A broker is fenced: it is in no controlled shutdown any more, and may stop at once.
+
+        Kafka: BrokerHeartbeatManager#fence.
+        """
         self._shutdown_offsets.pop(broker, None)
 
     def state(self, known: BrokerRegistration) -> str:
-        """In which state a broker is."""
+        """In which state a broker is. Kafka: BrokerHeartbeatManager#currentBrokerState."""
         if known.broker in self._shutdown_offsets:
             return CONTROLLED_SHUTDOWN
         return FENCED if known.fenced else UNFENCED
@@ -67,7 +70,7 @@ class BrokerHeartbeatManager:
     def next_state(
         self, known: BrokerRegistration, *, caught_up: bool, leads: bool, want_fence: bool, want_shut_down: bool
     ) -> str:
-        """What a heartbeat makes of a broker (calculateNextBrokerState)."""
+        """What a heartbeat makes of a broker. Kafka: BrokerHeartbeatManager#calculateNextBrokerState."""
         state = self.state(known)
         if state == CONTROLLED_SHUTDOWN:
             waits = leads or self._shutdown_offsets[known.broker] > self._lowest_read()
@@ -86,7 +89,8 @@ class BrokerHeartbeatManager:
         """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker.
 
         How far a broker has read that was just unfenced counts from its next heartbeat on: replaying its record has
-        forgotten what this one told (BrokerHeartbeatManager.register).
+        forgotten what this one told.
+        Kafka: BrokerHeartbeatManager#touch, BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset.
         """
         self._read[broker] = NOT_TOLD if was_fenced and state == UNFENCED else metadata_offset
         if state == CONTROLLED_SHUTDOWN:
@@ -95,12 +99,18 @@ class BrokerHeartbeatManager:
             self.fenced(broker)
 
     def _lowest_read(self) -> int:
-        """How far the slowest active broker has read; a new controller does not know who waits to stop."""
+        """How far the slowest active broker has read; a new controller does not know who waits to stop.
+
+        Kafka: BrokerHeartbeatManager#lowestActiveOffset.
+        """
         brokers = self._image.brokers
         active = (one for one, known in brokers.items() if not known.fenced and one not in self._shutdown_offsets)
         return min((self._read.get(one, NOT_TOLD) for one in active), default=_FAR)
 
 
 def accepted(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
-    """The answer to a heartbeat that made a broker what it is now."""
+    """The answer to a heartbeat that made a broker what it is now.
+
+    Kafka: ReplicationControlManager#processBrokerHeartbeat.
+    """
     return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)

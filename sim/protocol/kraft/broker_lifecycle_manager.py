@@ -1,6 +1,6 @@
 """How a broker's process becomes known to the active controller, keeps its session and asks to be relieved.
 
-Kafka class: BrokerLifecycleManager. Requests follow each other: one is in flight at most.
+Requests follow each other: one is in flight at most.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ PENDING_CONTROLLED_SHUTDOWN: Final = "pending controlled shutdown"
 SHUTTING_DOWN: Final = "shutting down"
 
 FIRST_RETRY_US: Final = 100_000
-"""With rule ``lifecycle_retry=back-off``: after the first failure, then twice that and so on (resendExponentialBackoff,
-without its jitter of 2 %).
+"""After the first failure, then twice that and so on, without the jitter of 2 % (rule ``lifecycle_retry=back-off``).
+
+Kafka: BrokerLifecycleManager#resendExponentialBackoff (3.9).
 """
 _DOUBLINGS: Final = 32
 """Whatever the longest back-off is, it is reached by then."""
@@ -37,10 +38,16 @@ class LifecycleHost(Protocol):
     """What the lifecycle asks of its broker."""
 
     def send_registration(self) -> None:
-        """Send BrokerRegistration; `registered` or `failed` takes the answer."""
+        """Send BrokerRegistration; `registered` or `failed` takes the answer.
+
+        Kafka: BrokerLifecycleManager#sendBrokerRegistration.
+        """
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        """Send BrokerHeartbeat; `heartbeat_answered` or `failed` takes the answer."""
+        """Send BrokerHeartbeat; `heartbeat_answered` or `failed` takes the answer.
+
+        Kafka: BrokerLifecycleManager#sendBrokerHeartbeat.
+        """
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """Call `communicate` with the number after that time."""
@@ -49,7 +56,7 @@ class LifecycleHost(Protocol):
         """Call `registration_timed_out` after that time."""
 
     def caught_up(self) -> None:
-        """The controller has said that the broker has caught up (initialCatchUpFuture)."""
+        """The controller has said that the broker has caught up. Kafka: BrokerLifecycleManager#initialCatchUpFuture."""
 
     def shutting_down(self) -> None:
         """The process stops, in a controlled way or because it was not registered in time."""
@@ -59,7 +66,7 @@ class LifecycleHost(Protocol):
 
 
 class BrokerLifecycleManager:
-    """State of a broker's process, and what it says next to the controller.
+    """State of a broker's process, and what it says next to the controller. Kafka: BrokerLifecycleManager.
 
     Args:
         host: the broker.
@@ -104,18 +111,21 @@ class BrokerLifecycleManager:
         self._number = 0
 
     def start(self) -> None:
-        """The process begins (StartupEvent)."""
+        """The process begins. Kafka: BrokerLifecycleManager#start, BrokerLifecycleManager.StartupEvent#run."""
         self.state = STARTING
         self._host.time_out_registration_after(REGISTRATION_TIMEOUT_US)
         self._register()
 
     def set_ready_to_unfence(self) -> None:
-        """Logs are loaded, and metadata was published first."""
+        """Logs are loaded, and metadata was published first. Kafka: BrokerLifecycleManager#setReadyToUnfence."""
         self._ready_to_unfence = True
         self._communicate_after(0)
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask to be relieved; who does not run yet, or is stopping, is not asked for (BeginControlledShutdownEvent)."""
+        """Ask to be relieved; who does not run yet, or is stopping, is not asked for.
+
+        Kafka: BrokerLifecycleManager#beginControlledShutdown, BrokerLifecycleManager.BeginControlledShutdownEvent#run.
+        """
         if self.state == RUNNING:
             self.state = PENDING_CONTROLLED_SHUTDOWN
             self._communicate_after(0)
@@ -123,7 +133,10 @@ class BrokerLifecycleManager:
             self._shut_down()
 
     def communicate(self, number: int) -> None:
-        """The time has come for which `LifecycleHost.communicate_after` was called with a number."""
+        """The time has come for which `LifecycleHost.communicate_after` was called with a number.
+
+        Kafka: BrokerLifecycleManager.CommunicationEvent#run.
+        """
         if number != self._number or self.state == SHUTTING_DOWN:
             return
         if self.in_flight:
@@ -137,7 +150,7 @@ class BrokerLifecycleManager:
             self._register()
 
     def registered(self) -> None:
-        """The registration was taken."""
+        """The registration was taken. Kafka: BrokerLifecycleManager.BrokerRegistrationResponseEvent#run."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -146,7 +159,10 @@ class BrokerLifecycleManager:
         self._communicate_after(0)
 
     def failed(self) -> None:
-        """A request was answered with an error, or not in time."""
+        """A request was answered with an error, or not in time.
+
+        Kafka: BrokerLifecycleManager#scheduleNextCommunicationAfterFailure.
+        """
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -160,7 +176,7 @@ class BrokerLifecycleManager:
         self._communicate_after(wait_us)
 
     def heartbeat_answered(self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
-        """A heartbeat was answered without an error."""
+        """A heartbeat was answered without an error. Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -193,16 +209,20 @@ class BrokerLifecycleManager:
         self._communicate_after(after_us)
 
     def registration_timed_out(self) -> None:
-        """`REGISTRATION_TIMEOUT_US` are over."""
+        """`REGISTRATION_TIMEOUT_US` are over. Kafka: BrokerLifecycleManager.RegistrationTimeoutEvent#run."""
         if not self._is_registered:
             self._shut_down()
 
     def _register(self) -> None:
+        """Kafka: BrokerLifecycleManager#sendBrokerRegistration."""
         self.in_flight = True
         self._host.send_registration()
 
     def _communicate_after(self, after_us: int) -> None:
-        """Of several times the one that was asked for last counts (scheduleNextCommunication)."""
+        """Of several times the one that was asked for last counts.
+
+        Kafka: BrokerLifecycleManager#scheduleNextCommunication.
+        """
         wait_us = 0 if self._next_at_once else after_us
         self._next_at_once = False
         self._number += 1
@@ -212,6 +232,7 @@ class BrokerLifecycleManager:
             self.communicate(self._number)
 
     def _shut_down(self) -> None:
+        """Kafka: BrokerLifecycleManager#beginShutdown."""
         if self.state != SHUTTING_DOWN:
             self.state = SHUTTING_DOWN
             self._host.shutting_down()

@@ -1,6 +1,6 @@
 """Which ISR changes of leaders the controller refuses.
 
-Kafka: ReplicationControlManager.validateAlterPartitionData, in its order of checks.
+Checks are in Kafka's order.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class IsrValidation:
         """Why an ISR that a broker wants is refused, `NONE` if it is not.
 
         A sender that knows newer epochs than the controller does has heard of another controller.
+        Kafka: ReplicationControlManager#validateAlterPartitionData.
         """
         state = self._image.partitions.get(wanted.partition.name)
         if state is None:
@@ -58,7 +59,10 @@ class IsrValidation:
         return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
 
     def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
-        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay."""
+        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay.
+
+        Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
+        """
         if self._holds_isr and member in state.isr:
             return True
         epoch = wanted.broker_epochs.get(member, -1)

@@ -1,9 +1,9 @@
 """The metadata that a KRaft quorum has committed: records in order, and what they add up to.
 
-Kafka classes: the records of metadata/src/main/resources/common/metadata, MetadataImage, PartitionRegistration,
-BrokerRegistration. The quorum itself is not modelled: a record that stands in the log is committed. Brokers replay the
-log in order, each with its own lag; what they have replayed is their image. A record of a partition holds its whole
-state, so that several changes which arrive at once are the last of them.
+Records are those of Kafka's metadata/src/main/resources/common/metadata. The quorum itself is not modelled: a record
+that stands in the log is committed. Brokers replay the log in order, each with its own lag; what they have replayed is
+their image. A record of a partition holds its whole state, so that several changes which arrive at once are the last of
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALL_FIRST: Final[Mapping[int, int]] = {}
 
 
 class PartitionRegistration(LeaderAndIsr):
-    """A partition's state; never changed after it was made.
+    """A partition's state; never changed after it was made. Kafka: PartitionRegistration.
 
     Attributes:
         elr: eligible leader replicas: not in the ISR, and with everything below the HW (KIP-966).
@@ -67,13 +67,19 @@ class PartitionRegistration(LeaderAndIsr):
         self.clears_elr = clears_elr
 
     def cleared(self) -> PartitionRegistration:
-        """The partition after a ClearElrRecord (KAFKA-16540)."""
+        """The partition after a ClearElrRecord (KAFKA-16540).
+
+        Kafka: ReplicationControlManager#removeTopicElrs (4.1-4.3).
+        """
         after = self.relisted(self.isr, (), ())
         after.clears_elr = True
         return after
 
     def repeated(self, before: PartitionRegistration) -> PartitionRegistration:
-        """The partition when the PartitionChangeRecord that made it of `before` is replayed once more."""
+        """The partition when the PartitionChangeRecord that made it of `before` is replayed once more.
+
+        Kafka: PartitionRegistration#merge.
+        """
         after = self.relisted(self.isr, self.elr, self.last_known_elr)
         after.leader_epoch += self.leader_epoch - before.leader_epoch
         return after
@@ -100,7 +106,7 @@ class PartitionRegistration(LeaderAndIsr):
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class BrokerRegistration:
-    """A broker as the quorum knows it.
+    """A broker as the quorum knows it. Kafka: BrokerRegistration.
 
     Attributes:
         broker: its id.
@@ -155,7 +161,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """A dynamic configuration value, or a feature's level."""
+    """A dynamic configuration value, or a feature's level. Kafka: ConfigRecord, FeatureLevelRecord."""
 
     key: str
     value: Value
@@ -165,7 +171,7 @@ Record = PartitionRegistration | BrokerRegistration | ConfigRecord
 
 
 class MetadataImage:
-    """What a reader of the log has replayed.
+    """What a reader of the log has replayed. Kafka: MetadataImage.
 
     Attributes:
         offset: how many records.
@@ -186,7 +192,7 @@ class MetadataImage:
         self.settings: dict[str, Value] = {}
 
     def replay(self, record: Record) -> None:
-        """Take the next record."""
+        """Take the next record. Kafka: ReplicationControlManager#replay, ClusterControlManager#replay."""
         self.offset += 1
         if isinstance(record, PartitionRegistration):
             if record.clears_elr:
@@ -198,11 +204,14 @@ class MetadataImage:
             self.settings[record.key] = record.value
 
     def is_active(self, broker: int) -> bool:
-        """Whether a broker is registered, not fenced and not shutting down."""
+        """Whether a broker is registered, not fenced and not shutting down. Kafka: ClusterControlManager#isActive."""
         entry = self.brokers.get(broker)
         return entry is not None and not entry.fenced and not entry.shutting_down
 
     def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
-        """Whether a replica is where the metadata says: in a directory that its broker has (hasOnlineDir)."""
+        """Whether a replica is where the metadata says: in a directory that its broker has.
+
+        Kafka: ClusterControlManager#hasOnlineDir.
+        """
         entry = self.brokers.get(broker)
         return entry is not None and entry.directory == state.directories.get(broker, FIRST_DIRECTORY)

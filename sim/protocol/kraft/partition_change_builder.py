@@ -1,7 +1,7 @@
 """One change of a partition's registration: reassignment, ELR, election, epochs, in the order of Kafka's code.
 
-Kafka classes: PartitionChangeBuilder, PartitionReassignmentReplicas. What is to become of the partition is said by the
-attributes of a `PartitionChangeBuilder`; `PartitionChangeBuilder.build` says what does become of it.
+What is to become of the partition is said by the attributes of a `PartitionChangeBuilder`;
+`PartitionChangeBuilder.build` says what does become of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Replicas = tuple[int, ...]
 
 
 class ElectionResult(NamedTuple):
-    """Outcome of an election: the leader (0: none), whether it may lack committed records, and the probe for that."""
+    """Outcome of an election: the leader (0: none), whether it may lack committed records, and the probe for that.
+
+    Kafka: PartitionChangeBuilder.ElectionResult.
+    """
 
     leader: int
     unclean: bool
@@ -83,7 +86,7 @@ class PartitionChangeRules:
 
 
 class PartitionChangeBuilder:
-    """A change that is being put together.
+    """A change that is being put together. Kafka: PartitionChangeBuilder.
 
     Args:
         state: the partition as it stands.
@@ -130,6 +133,7 @@ class PartitionChangeBuilder:
 
         Every change raises the partition epoch. The leader epoch is raised with a change of leader, when a replica
         leaves the assignment and, as rule ``isr_shrink_epoch`` says, when one leaves the ISR.
+        Kafka: PartitionChangeBuilder#build.
         """
         state = self.state
         self._complete_reassignment()
@@ -156,7 +160,9 @@ class PartitionChangeBuilder:
         return self._changed(leader, bumps=bumps)
 
     def _complete_reassignment(self) -> None:
-        """PartitionReassignmentReplicas.maybeCompleteReassignment."""
+        """Kafka: PartitionChangeBuilder#completeReassignmentIfNeeded,
+        PartitionReassignmentReplicas#maybeCompleteReassignment.
+        """
         if not self.removing and not self.adding:
             return
         replicas = without(self.replicas, self.removing)
@@ -182,7 +188,10 @@ class PartitionChangeBuilder:
             change_rules.reached(probes.REASSIGNMENT_WAITS)
 
     def _populate_elr(self) -> None:
-        """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable."""
+        """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable.
+
+        Kafka: PartitionChangeBuilder#maybePopulateTargetElr.
+        """
         change_rules = self._change_rules
         if (
             len(self.isr) < self._min_isr
@@ -208,7 +217,11 @@ class PartitionChangeBuilder:
             change_rules.decides("last_known_elr")
 
     def elect(self) -> ElectionResult:
-        """Who would lead (PartitionChangeBuilder.electLeader)."""
+        """Who would lead.
+
+        Kafka: PartitionChangeBuilder#electLeader, PartitionChangeBuilder#electPreferredLeader,
+        PartitionChangeBuilder#electAnyLeader.
+        """
         if self.election == DESIGNATED and not self._is_valid(self.designated):
             return ElectionResult(self.designated, unclean=True, probe=probes.ELECTED_DESIGNATED)
         if self.election == PREFERRED and self._is_valid(self.replicas[0]):
@@ -229,11 +242,17 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
-        """Whether its election would be clean; an ELR from before the feature was switched off still counts."""
+        """Whether its election would be clean; an ELR from before the feature was switched off still counts.
+
+        Kafka: PartitionChangeBuilder#isValidNewLeader.
+        """
         return broker in (self.isr or self.elr) and self._acceptable(broker)
 
     def _is_last_known_elected(self) -> bool:
-        """Whether the last leader may lead again since neither ISR nor ELR has a member."""
+        """Whether the last leader may lead again since neither ISR nor ELR has a member.
+
+        Kafka: PartitionChangeBuilder#canElectLastKnownLeader.
+        """
         change_rules, known = self._change_rules, self.state.last_known_elr
         if not change_rules.elr or not change_rules.elects_last_known or self.isr or self.elr or len(known) != 1:
             return False
@@ -243,11 +262,17 @@ class PartitionChangeBuilder:
         return acceptable or not change_rules.last_known_must_live
 
     def drops_replica(self) -> bool:
-        """Whether a replica leaves the assignment, which raises the leader epoch."""
+        """Whether a replica leaves the assignment, which raises the leader epoch.
+
+        Kafka: PartitionChangeBuilder#triggerLeaderEpochBumpForReplicaReassignmentIfNeeded.
+        """
         return not set(self.state.replicas) <= set(self.replicas)
 
     def shrink_bumps(self) -> bool:
-        """Whether a member leaves the ISR, and that raises the leader epoch (KAFKA-15021)."""
+        """Whether a member leaves the ISR, and that raises the leader epoch (KAFKA-15021).
+
+        Kafka: PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded.
+        """
         shrinks = not set(self.state.isr) <= set(self.isr)
         if shrinks:
             self._change_rules.decides("isr_shrink_epoch")
@@ -273,9 +298,10 @@ class PartitionChangeBuilder:
             self.elr = self.last_known_elr = ()
 
     def _remember_last_leader(self, leader: int, *, bumps: bool) -> None:
-        """PartitionChangeBuilder.maybeUpdateLastKnownLeader; with ejected members it is one of them.
+        """Keep the last leader as last known ELR; with ejected members it is one of them.
 
         What was remembered when the feature was switched off stays.
+        Kafka: PartitionChangeBuilder#maybeUpdateLastKnownLeader.
         """
         state, change_rules = self.state, self._change_rules
         if change_rules.remembers_ejected:

@@ -1,10 +1,9 @@
 """The active controller of a KRaft quorum: what each event makes of the committed metadata.
 
-Kafka classes: QuorumController, ClusterControlManager; for partitions see `ReplicationControlManager`.
-Each public method is one event: it decides on the image as it stands, commits what it has decided as one transaction
-(`append` of its host), and returns its reply. There is neither time nor a quorum here: the host says whose session is
-over, and a record that is appended is committed. The image is all that survives a change of the active controller; the
-rest (how far brokers have read, recoveries under way) begins anew.
+For partitions see `ReplicationControlManager`. Each public method is one event: it decides on the image as it stands,
+commits what it has decided as one transaction (`append` of its host), and returns its reply. There is neither time nor
+a quorum here: the host says whose session is over, and a record that is appended is committed. The image is all that
+survives a change of the active controller; the rest (how far brokers have read, recoveries under way) begins anew.
 """
 
 from __future__ import annotations
@@ -44,11 +43,12 @@ class QuorumControllerHost(ReplicationHost, Protocol):
         """Whether the last heartbeat of a broker's present incarnation is younger than ``broker.session.timeout.ms``.
 
         A controller that became active takes unfenced brokers as heard of at that time, and fenced ones as never.
+        Kafka: BrokerHeartbeatManager#hasValidSession.
         """
 
 
 class BrokerRegistrationReply(NamedTuple):
-    """Answer to a registration.
+    """Answer to a registration. Kafka: metadata.BrokerRegistrationReply.
 
     Attributes:
         error: `NONE` or `DUPLICATE_BROKER_REGISTRATION`.
@@ -66,6 +66,7 @@ class QuorumController(ReplicationControlManager):
 
     Offsets of records count from 1, so that a reader's `MetadataImage.offset` is the offset of the last
     record that it has.
+    Kafka: QuorumController, ClusterControlManager.
 
     Args:
         image: all that is committed; the controller goes on replaying what it commits into it.
@@ -89,12 +90,13 @@ class QuorumController(ReplicationControlManager):
     def register(
         self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int = FIRST_DIRECTORY
     ) -> BrokerRegistrationReply:
-        """A broker's process wants to take part (ClusterControlManager.registerBroker).
+        """A broker's process wants to take part.
 
         It is fenced at first. The same incarnation again gets the same answer, leaves its controlled shutdown, and has
         to read another record of its registration. Another one is refused while the
         session of the former is valid, be it shutting down or not; whether a fenced broker has one is rule
         ``fenced_session``.
+        Kafka: ClusterControlManager#registerBroker.
 
         Args:
             broker: its id.
@@ -123,10 +125,12 @@ class QuorumController(ReplicationControlManager):
         return self._registered(broker, incarnation, directory, records, unclean=not clean)
 
     def _returns(self, broker: int, *, clean: bool) -> list[Record]:
-        """What a new incarnation changes before it is registered (handleBrokerShutdown).
+        """What a new incarnation changes before it is registered.
 
         An unclean one changes each partition once for its ISR and once for each time that Kafka counts the broker into
         its ELR, all of these from the same state.
+        Kafka: ReplicationControlManager#handleBrokerShutdown (4.1-4.3),
+        ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
         records: list[Record] = []
         for state in self.image.partitions.values():
@@ -183,7 +187,7 @@ class QuorumController(ReplicationControlManager):
         want_fence: bool = False,
         want_shut_down: bool = False,
     ) -> BrokerHeartbeatReply:
-        """A broker shows that it lives, and what it wants (BrokerHeartbeatManager.calculateNextBrokerState).
+        """A broker shows that it lives, and what it wants. Kafka: ReplicationControlManager#processBrokerHeartbeat.
 
         Args:
             broker: its id.
@@ -227,9 +231,10 @@ class QuorumController(ReplicationControlManager):
         self._heartbeats.has_read(broker, metadata_offset)
 
     def fence(self, broker: int) -> None:
-        """A broker's session is over (maybeFenceOneStaleBroker): it leads no more and leaves every ISR.
+        """A broker's session is over: it leads no more and leaves every ISR.
 
         Where fenced brokers have sessions, one that is fenced already is fenced once more.
+        Kafka: ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         known = self.image.brokers.get(broker)
         if known is not None and (not known.fenced or self._keeps_fenced_sessions):
@@ -237,10 +242,12 @@ class QuorumController(ReplicationControlManager):
             self._commit(self._fenced(known))
 
     def _fenced(self, known: BrokerRegistration) -> list[Record]:
+        """Kafka: ReplicationControlManager#handleBrokerFenced."""
         self._host.reached(probes.BROKER_FENCED)
         return [*self._removed(known.broker), known.in_state(fenced=True, shutting_down=known.shutting_down)]
 
     def _unfenced(self, known: BrokerRegistration) -> list[Record]:
+        """Kafka: ReplicationControlManager#handleBrokerUnfenced."""
         self._host.reached(probes.BROKER_UNFENCED)
         records: list[Record] = [known.in_state(fenced=False, shutting_down=known.shutting_down)]
         for state in self.image.partitions.values():
@@ -250,14 +257,20 @@ class QuorumController(ReplicationControlManager):
         return records
 
     def _relieved(self, known: BrokerRegistration) -> list[Record]:
-        """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it."""
+        """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it.
+
+        Kafka: ReplicationControlManager#handleBrokerInControlledShutdown.
+        """
         self._host.reached(probes.BROKER_RELIEVED)
         if not self._shows_shutdown:
             return self._removed(known.broker)
         return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removed(known.broker)]
 
     def _removed(self, broker: int) -> list[Record]:
-        """Changes of the partitions that have a broker in their ISR (generateLeaderAndIsrUpdates)."""
+        """Changes of the partitions that have a broker in their ISR.
+
+        Kafka: ReplicationControlManager#generateLeaderAndIsrUpdates.
+        """
         records: list[Record] = []
         for state in self.image.partitions.values():
             if broker in state.isr:

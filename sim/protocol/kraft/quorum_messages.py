@@ -24,7 +24,7 @@ ASSIGN_REPLICAS_TO_DIRS: Final = 39 << KIND
 
 
 class BrokerRegistrationRequest(Message):
-    """A broker's process wants to be known.
+    """A broker's process wants to be known. Kafka: requests.BrokerRegistrationRequest.
 
     Attributes:
         broker: its id.
@@ -47,7 +47,7 @@ class BrokerRegistrationRequest(Message):
 
 
 class BrokerRegistrationResponse(Message):
-    """Answer to that: an error, or the broker epoch."""
+    """Answer to that: an error, or the broker epoch. Kafka: requests.BrokerRegistrationResponse."""
 
     __slots__ = ("broker_epoch", "error", "request")
 
@@ -62,7 +62,7 @@ class BrokerRegistrationResponse(Message):
 
 
 class BrokerHeartbeatRequest(Message):
-    """A sign of life.
+    """A sign of life. Kafka: requests.BrokerHeartbeatRequest.
 
     Attributes:
         broker: whose.
@@ -89,7 +89,10 @@ class BrokerHeartbeatRequest(Message):
 
 
 class BrokerHeartbeatResponse(Message):
-    """Answer to that: an error, or whether the broker has caught up, is fenced, and may stop."""
+    """Answer to that: an error, or whether the broker has caught up, is fenced, and may stop.
+
+    Kafka: requests.BrokerHeartbeatResponse.
+    """
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
 
@@ -140,7 +143,10 @@ class MetadataRecords(Message):
 
 
 class AssignReplicasToDirsRequest(Message):
-    """A broker's replica is in another log directory than the metadata says (KIP-858)."""
+    """A broker's replica is in another log directory than the metadata says (KIP-858).
+
+    Kafka: requests.AssignReplicasToDirsRequest.
+    """
 
     __slots__ = ("broker", "broker_epoch", "directory", "name")
 
@@ -156,7 +162,7 @@ class AssignReplicasToDirsRequest(Message):
 
 
 class AlterPartitionRequest(Message):
-    """ISR changes that a broker's leaders want (KIP-497)."""
+    """ISR changes that a broker's leaders want (KIP-497). Kafka: requests.AlterPartitionRequest."""
 
     __slots__ = ("broker", "broker_epoch", "changes")
 
@@ -172,7 +178,10 @@ class AlterPartitionRequest(Message):
 
 
 class AlterPartitionResponse(Message):
-    """Answer to that: an error of the request as a whole, or what became of each partition."""
+    """Answer to that: an error of the request as a whole, or what became of each partition.
+
+    Kafka: requests.AlterPartitionResponse.
+    """
 
     __slots__ = ("error", "request", "results")
 

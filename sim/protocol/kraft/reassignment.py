@@ -1,7 +1,4 @@
-"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change_builder` completes it.
-
-Kafka classes: PartitionReassignmentReplicas, PartitionReassignmentRevert.
-"""
+"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change_builder` completes it."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 
 
 def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: PartitionChangeRules) -> None:
-    """Add the replicas of another assignment, and mark those that are to go (changePartitionReassignment).
+    """Add the replicas of another assignment, and mark those that are to go.
 
     What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka, or as
     rule ``resubmitted_reassignment`` says.
+    Kafka: ReplicationControlManager#changePartitionReassignment, PartitionReassignmentReplicas.
     """
     state = change.state
     adding = tuple(sorted(set(replicas) - set(state.replicas)))
@@ -32,6 +30,7 @@ def revert(change: PartitionChangeBuilder, *, unclean: bool) -> str:
     """Go back to the former assignment; returns an error.
 
     An ISR of replicas that were added can only be given up uncleanly: then the first of the others leads.
+    Kafka: PartitionReassignmentRevert.
     """
     change.replicas = without(change.replicas, change.adding)
     change.isr = without(change.isr, change.adding)

@@ -1,7 +1,6 @@
 """Partitions under a KRaft controller: creation, ISR changes, elections, reassignments, settings.
 
-Kafka class: ReplicationControlManager. What brokers do is dealt with by `sim.protocol.kraft.quorum_controller`, which
-is what a node hosts.
+What brokers do is dealt with by `sim.protocol.kraft.quorum_controller`, which is what a node hosts.
 """
 
 from __future__ import annotations
@@ -63,10 +62,11 @@ LONGEST_LOG: Final = {
 
 
 class NotAssignedError(Exception):
-    """An event looked for the log directory of a broker that is no replica (PartitionRegistration.directory).
+    """An event looked for the log directory of a broker that is no replica.
 
     Kafka throws an IllegalArgumentException there: nothing of the event is committed, who asked is answered
-    `UNKNOWN_SERVER_ERROR`, and the controller resigns (EventHandlerExceptionInfo).
+    `UNKNOWN_SERVER_ERROR`, and the controller resigns.
+    Kafka: PartitionRegistration#directory, EventHandlerExceptionInfo.
     """
 
 
@@ -81,7 +81,7 @@ class ReplicationHost(RecoveryHost, Protocol):
 
 
 class ReplicationControlManager:
-    """Decides about partitions.
+    """Decides about partitions. Kafka: ReplicationControlManager.
 
     Args:
         image: all that is committed; what is committed here is replayed into it.
@@ -122,26 +122,41 @@ class ReplicationControlManager:
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off."""
+        """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off.
+
+        Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.3).
+        """
         return self._has_elr and bool(self.value(ELR_FEATURE, 1))
 
     @property
     def unclean_enabled(self) -> bool:
-        """``unclean.leader.election.enable``."""
+        """``unclean.leader.election.enable``.
+
+        Kafka: ConfigurationControlManager#uncleanLeaderElectionEnabledForTopic.
+        """
         return bool(self.value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
-        """Effective ``min.insync.replicas``: no more than there are replicas."""
+        """Effective ``min.insync.replicas``: no more than there are replicas.
+
+        Kafka: ReplicationControlManager#getTopicEffectiveMinIsr.
+        """
         return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
 
     def value(self, key: str, default: Value) -> Value:
-        """A configuration value: the one that was set last, or that of the configuration."""
+        """A configuration value: the one that was set last, or that of the configuration.
+
+        Kafka: ConfigurationControlManager#getTopicConfig.
+        """
         return self.image.settings.get(key, self._config.get(key, default))
 
     # Partitions.
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> str:
-        """A new partition: the replicas on active brokers are in sync, the first of them leads. Returns an error."""
+        """A new partition: the replicas on active brokers are in sync, the first of them leads. Returns an error.
+
+        Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#buildPartitionRegistration.
+        """
         if name in self.image.partitions:
             return TOPIC_ALREADY_EXISTS
         isr = tuple(broker for broker in replicas if self.image.is_active(broker))
@@ -155,7 +170,7 @@ class ReplicationControlManager:
     def alter_partition(
         self, broker: int, broker_epoch: int, changes: Iterable[Change]
     ) -> tuple[str, dict[str, Result]]:
-        """A leader wants other ISRs (KIP-497).
+        """A leader wants other ISRs (KIP-497). Kafka: ReplicationControlManager#alterPartition.
 
         Returns:
             The error of the request as a whole, and the results by partition, as `AlterPartitionManager.on_reply`
@@ -190,7 +205,7 @@ class ReplicationControlManager:
         return NONE, results
 
     def elect(self, name: str, kind: str, designated: int = NO_LEADER) -> str:
-        """An administrator wants an election; returns an error.
+        """An administrator wants an election; returns an error. Kafka: ReplicationControlManager#electLeader.
 
         Args:
             name: the partition.
@@ -223,6 +238,8 @@ class ReplicationControlManager:
     def balance(self) -> int:
         """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``).
 
+        Kafka: ReplicationControlManager#maybeBalancePartitionLeaders.
+
         Returns:
             How many partitions changed.
         """
@@ -231,6 +248,8 @@ class ReplicationControlManager:
 
     def check_unclean(self) -> int:
         """Unclean elections where nobody leads (every ``unclean.leader.election.interval.ms``), if they are allowed.
+
+        Kafka: ReplicationControlManager#maybeElectUncleanLeaders.
 
         Returns:
             How many partitions changed.
@@ -252,10 +271,11 @@ class ReplicationControlManager:
     # Reassignment.
 
     def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
-        """An administrator wants another assignment (changePartitionReassignment); returns an error.
+        """An administrator wants another assignment; returns an error.
 
         Kafka looks up the log directory of whom it would elect in the old assignment, and refuses this if a member of
         the ELR comes back to it that way (LeaderAcceptor).
+        Kafka: ReplicationControlManager#changePartitionReassignment.
         """
         state = self.image.partitions.get(name)
         if state is None:
@@ -276,7 +296,10 @@ class ReplicationControlManager:
         return NONE
 
     def cancel_reassignment(self, name: str) -> str:
-        """An administrator wants the former assignment back (PartitionReassignmentRevert); returns an error."""
+        """An administrator wants the former assignment back; returns an error.
+
+        Kafka: ReplicationControlManager#cancelPartitionReassignment.
+        """
         state = self.image.partitions.get(name)
         if state is None:
             return UNKNOWN_TOPIC_OR_PARTITION
@@ -298,14 +321,16 @@ class ReplicationControlManager:
         return error
 
     def _is_assignment(self, replicas: tuple[int, ...]) -> bool:
+        """Kafka: ReplicationControlManager#validateManualPartitionAssignment."""
         return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= self.image.brokers.keys()
 
     # Log directories.
 
     def assign_directory(self, name: str, broker: int, broker_epoch: int, directory: int) -> str:
-        """A broker's replica is in another log directory (handleAssignReplicasToDirs); returns an error.
+        """A broker's replica is in another log directory; returns an error.
 
         Who would lead is looked up by the directories from before, so that the broker itself is not elected by it.
+        Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
@@ -331,7 +356,10 @@ class ReplicationControlManager:
         return PartitionChangeRules(self._rules, self._host.reached, elr=elr)
 
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
-        """Where brokers put new replicas: into the only directory that they have (DefaultDirProvider)."""
+        """Where brokers put new replicas: into the only directory that they have.
+
+        Kafka: ClusterControlManager#defaultDir.
+        """
         brokers = self.image.brokers
         return {one: brokers[one].directory for one in replicas if brokers[one].directory != FIRST_DIRECTORY}
 
@@ -371,6 +399,8 @@ class ReplicationControlManager:
         What is set already is not set again. Nothing is elected: a leaderless partition waits for the next event, or
         for `check_unclean`. Partitions whose ELR is out of date get a new one with their next change, except as rule
         ``min_isr_change`` says while the feature is on.
+        Kafka: ConfigurationControlManager#incrementalAlterConfig,
+        ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.3), FeatureControlManager#updateFeature.
 
         Returns:
             `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.
@@ -412,6 +442,7 @@ class ReplicationControlManager:
         return lambda broker: acceptable(broker) and self._has_directory(state, broker)
 
     def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:
+        """Kafka: ClusterControlManager#hasOnlineDir, PartitionRegistration#directory."""
         if broker not in state.replicas:
             raise NotAssignedError
         return self.image.has_online_directory(state, broker)

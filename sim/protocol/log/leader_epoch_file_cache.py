@@ -1,6 +1,6 @@
 """The leader-epoch cache: which epoch began at which offset, and the file that keeps it.
 
-Kafka class: LeaderEpochFileCache. It was made strict when epochs came to be recorded at elections (KAFKA-7415).
+It was made strict when epochs came to be recorded at elections (KAFKA-7415).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ Entry = tuple[int, int]
 class LeaderEpochCheckpointFile:
     """The file ``leader-epoch-checkpoint``: written and fsynced as a whole, so it survives every crash.
 
+    Kafka: LeaderEpochCheckpointFile (1.1-4.3).
+
     Attributes:
         entries: (epoch, start offset), ascending.
     """
@@ -28,12 +30,12 @@ class LeaderEpochCheckpointFile:
         self.entries: list[Entry] = []
 
     def write(self, entries: list[Entry]) -> None:
-        """Replace the content."""
+        """Replace the content. Kafka: LeaderEpochCheckpointFile#write (1.1-4.3)."""
         self.entries = entries
 
 
 class LeaderEpochFileCache:
-    """Leader epochs of a log, ascending in epoch and in start offset.
+    """Leader epochs of a log, ascending in epoch and in start offset. Kafka: LeaderEpochFileCache (1.1-4.3).
 
     Args:
         checkpoint: where every change is written before it counts; its content is loaded first.
@@ -51,16 +53,18 @@ class LeaderEpochFileCache:
 
     @property
     def entries(self) -> list[Entry]:
-        """(epoch, start offset), ascending."""
+        """(epoch, start offset), ascending. Kafka: LeaderEpochFileCache#epochEntries (1.1-4.3)."""
         return list(zip(self.epochs, self.starts, strict=True))
 
     @property
     def latest(self) -> int | None:
-        """The latest epoch, None when empty."""
+        """The latest epoch, None when empty. Kafka: LeaderEpochFileCache#latestEpoch (1.1-4.3)."""
         return self.epochs[-1] if self.epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that an epoch begins at an offset; known epochs change nothing.
+
+        Kafka: LeaderEpochFileCache#assign (1.1-4.3).
 
         Raises:
             ValueError: negative epoch or offset.
@@ -80,7 +84,7 @@ class LeaderEpochFileCache:
         self._flush()
 
     def end_offset_for(self, epoch: int, leo: int) -> Entry:
-        """Where an epoch ended in this log.
+        """Where an epoch ended in this log. Kafka: LeaderEpochFileCache#endOffsetFor (1.1-4.3).
 
         Args:
             epoch: the epoch asked for.
@@ -100,22 +104,28 @@ class LeaderEpochFileCache:
         return self.epochs[higher - 1], self.starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch that an offset belongs to, None below the first."""
+        """The epoch that an offset belongs to, None below the first.
+
+        Kafka: LeaderEpochFileCache#epochForOffset (3.9-4.3).
+        """
         index = bisect_right(self.starts, offset)
         return self.epochs[index - 1] if index else None
 
     def entry(self, epoch: int) -> Entry | None:
-        """The entry of exactly this epoch."""
+        """The entry of exactly this epoch. Kafka: LeaderEpochFileCache#epochEntry (3.9-4.3)."""
         index = bisect_right(self.epochs, epoch) - 1
         return (epoch, self.starts[index]) if index >= 0 and self.epochs[index] == epoch else None
 
     def previous(self, epoch: int) -> Entry | None:
-        """The entry of the largest epoch below this one."""
+        """The entry of the largest epoch below this one. Kafka: LeaderEpochFileCache#previousEntry (3.9-4.3)."""
         index = bisect_right(self.epochs, epoch - 1) - 1
         return (self.epochs[index], self.starts[index]) if index >= 0 else None
 
     def truncate_from_end(self, offset: int) -> None:
-        """Remove the entries that start at or after an offset; a negative offset does nothing."""
+        """Remove the entries that start at or after an offset; a negative offset does nothing.
+
+        Kafka: LeaderEpochFileCache#truncateFromEnd (2.6-4.3), LeaderEpochFileCache#clearAndFlushLatest (1.1-2.0).
+        """
         if offset < 0 or not self.starts or self.starts[-1] < offset:
             return
         while self.starts and self.starts[-1] >= offset:
@@ -127,6 +137,7 @@ class LeaderEpochFileCache:
         """Move the beginning up: entries below an offset go; the last of them comes back at it unless one is there.
 
         The cache that is not strict may have several entries at one offset, and keeps them.
+        Kafka: LeaderEpochFileCache#truncateFromStart (2.6-4.3), LeaderEpochFileCache#clearAndFlushEarliest (1.1-2.0).
         """
         gone = bisect_left(self.starts, offset)
         if gone == 0:
@@ -138,10 +149,11 @@ class LeaderEpochFileCache:
         self._flush()
 
     def clear(self) -> None:
-        """Forget everything (full truncation)."""
+        """Forget everything (full truncation). Kafka: LeaderEpochFileCache#clearAndFlush (1.1-4.3)."""
         self.epochs.clear()
         self.starts.clear()
         self._flush()
 
     def _flush(self) -> None:
+        """Kafka: LeaderEpochFileCache#writeToFile (3.9-4.3), LeaderEpochFileCache#flush (1.1-2.6)."""
         self._checkpoint.write(self.entries)

@@ -1,7 +1,7 @@
 """A partition's log: batches between the log start and the log end offset (LEO).
 
-Kafka classes: LocalLog, UnifiedLog, LogSegment. The log knows nothing of disks: what of it survives a crash is decided
-in `sim.environment.storage`, which holds the same lists.
+The log knows nothing of disks: what of it survives a crash is decided in `sim.environment.storage`, which holds the
+same lists.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ NO_OFFSET: Final = -1
 
 
 class UnexpectedAppendOffsetError(Exception):
-    """A fetched batch begins (or, by the older check, ends) below the LEO."""
+    """A fetched batch begins (or, by the older check, ends) below the LEO.
+
+    Kafka: UnexpectedAppendOffsetException (1.1-4.3).
+    """
 
 
 class Log:
-    """Batches in offset order.
+    """Batches in offset order. Kafka: LocalLog (3.9-4.3), Log (0.10.2-2.6).
 
     Attributes:
         batches: the batches, oldest first.
@@ -54,6 +57,8 @@ class Log:
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append as leader: records get the next offsets.
 
+        Kafka: UnifiedLog#appendAsLeader (3.9-4.3), Log#appendAsLeader (1.1-2.6).
+
         Returns:
             The new batch.
         """
@@ -68,6 +73,8 @@ class Log:
     def check(self, batch: Batch) -> None:
         """Refuse a fetched batch that lies below the LEO, as rule ``append_check`` sees it.
 
+        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
+
         Raises:
             UnexpectedAppendOffsetError: it does.
         """
@@ -79,6 +86,8 @@ class Log:
 
     def append(self, batch: Batch) -> None:
         """Append a fetched batch as follower.
+
+        Kafka: UnifiedLog#appendAsFollower (3.9-4.3), Log#appendAsFollower (1.1-2.6).
 
         Raises:
             UnexpectedAppendOffsetError: see `check`.
@@ -93,8 +102,9 @@ class Log:
         """Remove everything at and after an offset.
 
         The whole batch that contains the offset goes, yet the LEO becomes the offset itself: data may end before the
-        LEO (LogSegment.truncateTo, LocalLog.truncateTo). Nothing happens when the offset is at or beyond the LEO. Below
-        the first segment the log begins anew there (UnifiedLog.truncateTo).
+        LEO. Nothing happens when the offset is at or beyond the LEO. Below the first segment the log begins anew there.
+        Kafka: LogSegment#truncateTo, LocalLog#truncateTo (3.9-4.3), UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo
+        (0.10.2-2.6).
 
         Returns:
             The removed batches, oldest first.
@@ -118,7 +128,9 @@ class Log:
         return removed
 
     def truncate_fully(self, offset: int) -> list[Batch]:
-        """Drop all batches and start at an offset (UnifiedLog.truncateFullyAndStartAt).
+        """Drop all batches and start at an offset.
+
+        Kafka: LocalLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
 
         Returns:
             The removed batches, oldest first.
@@ -133,13 +145,19 @@ class Log:
         return removed
 
     def roll(self, base_offset: int) -> None:
-        """Begin a segment; an active one that begins there is empty, and is replaced (UnifiedLog.roll)."""
+        """Begin a segment; an active one that begins there is empty, and is replaced.
+
+        Kafka: LocalLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
+        """
         if self.segments[-1] != base_offset:
             self.segments.append(base_offset)
         self.producers.take_snapshot(base_offset)
 
     def advance_start(self, offset: int) -> None:
-        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more."""
+        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more.
+
+        Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3), Log#maybeIncrementLogStartOffset (1.1-2.6).
+        """
         if offset <= self.log_start:
             return
         self.log_start = offset
@@ -156,7 +174,11 @@ class Log:
             insort(self.segments, offset)
 
     def delete_segments(self) -> None:
-        """Delete segments that lie below the log start (UnifiedLog.deleteLogStartOffsetBreachedSegments)."""
+        """Delete segments that lie below the log start.
+
+        Kafka: UnifiedLog#deleteLogStartOffsetBreachedSegments (3.9-4.3), Log#deleteLogStartOffsetBreachedSegments
+        (1.1-2.6).
+        """
         segments = self.segments
         while len(segments) > 1 and segments[1] <= self.log_start:
             del segments[0]
@@ -167,7 +189,10 @@ class Log:
         return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
     def read(self, offset: int) -> list[Batch]:
-        """Whole batches from the one that contains `offset` (or the next after a gap) to the end."""
+        """Whole batches from the one that contains `offset` (or the next after a gap) to the end.
+
+        Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6).
+        """
         return self.batches[bisect_left(self.lasts, offset) :]
 
     def between(self, offset: int, end: int) -> list[Batch]:
@@ -240,8 +265,8 @@ class Log:
         """Where recovery meets a batch that begins no later than the one before it.
 
         That is what the offset index refuses, in which each batch of a segment is but the first, if it is larger than
-        ``index.interval.bytes`` (LogSegment.recover, OffsetIndex.append 0.10). Segments below the one that holds the
-        recovery point are not looked at.
+        ``index.interval.bytes``. Segments below the one that holds the recovery point are not looked at.
+        Kafka: LogSegment#recover, OffsetIndex#append.
 
         Returns:
             The place of the first segment with such a batch, -1 if there is none.

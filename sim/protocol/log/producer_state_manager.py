@@ -2,8 +2,9 @@
 
 Kafka keeps the last five batches of each producer id beside the log, rebuilds them from it after a load or a
 truncation, and lets followers build them from what they replicate. So the state is a function of the log, and is read
-off its end when a batch with a producer id arrives; kept here is only what a snapshot leaves out. Kafka classes:
-ProducerStateManager, ProducerStateEntry, ProducerAppendInfo; UnifiedLog.rebuildProducerState.
+off its end when a batch with a producer id arrives; kept here is only what a snapshot leaves out.
+Kafka: ProducerStateEntry (1.1-4.3), ProducerAppendInfo (1.1-4.3), UnifiedLog#rebuildProducerState (3.9-4.3),
+Log#rebuildProducerState (2.0-2.6).
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from sim.protocol.log.log import Log
 
 RETAINED: Final = 5
-"""Batches of a producer that a repetition is compared with (ProducerStateEntry.NumBatchesToRetain)."""
+"""Batches of a producer that a repetition is compared with.
+
+Kafka: ProducerStateEntry#NUM_BATCHES_TO_RETAIN (3.9-4.3), ProducerStateEntry#NumBatchesToRetain (1.1-2.6).
+"""
 
 
 class ProducerStateManager:
     """How much of a log is known of its producers: a snapshot has the last batch of each.
+
+    Kafka: ProducerStateManager (1.1-4.3).
 
     Args:
         log_start: where the log begins.
@@ -58,7 +64,10 @@ class ProducerStateManager:
         self.snapshots_reloads = True
 
     def take_snapshot(self, offset: int) -> None:
-        """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end."""
+        """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end.
+
+        Kafka: ProducerStateManager#takeSnapshot (1.1-4.3).
+        """
         if offset > self._last_snapshot:
             self.snapshots.append(offset)
             self._log_starts[offset] = self.log_start
@@ -66,6 +75,8 @@ class ProducerStateManager:
 
     def reload(self, log_start: int, end: int) -> None:
         """Read anew what is to be known up to an offset: from the last snapshot in range, then from the log.
+
+        Kafka: ProducerStateManager#truncateAndReload (1.1-4.3).
 
         Args:
             log_start: snapshots at or below are removed.
@@ -76,7 +87,10 @@ class ProducerStateManager:
             self.take_snapshot(end)
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
-        """Remove the snapshots that are out of range, and load the last of the others."""
+        """Remove the snapshots that are out of range, and load the last of the others.
+
+        Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.3).
+        """
         snapshots = self.snapshots
         self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
         if self.snapshots:
@@ -86,7 +100,9 @@ class ProducerStateManager:
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
 
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
-        """A segment is scanned after an unclean end, with what lies below the log start (LogLoader.recoverSegment).
+        """A segment is scanned after an unclean end, with what lies below the log start.
+
+        Kafka: LogLoader#recoverSegment (3.9-4.3), Log#recoverSegment (1.1-2.6).
 
         Args:
             log_start: where the log begins by its checkpoint, below the first segment perhaps.
@@ -103,12 +119,15 @@ class ProducerStateManager:
     def load(self, log_start: int, leo: int, segments: list[int], *, keeps_all: bool) -> None:
         """A process loads the log.
 
+        Kafka: ProducerStateManager#removeStraySnapshots (3.9-4.3), UnifiedLog#loadProducerState (3.9-4.3),
+        Log#loadProducerState (1.1-2.6).
+
         Args:
             log_start: where it begins.
             leo: where it ends.
             segments: base offsets of its segments.
             keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise, of snapshots where no segment
-                begins, the last stays (removeStraySnapshots).
+                begins, the last stays.
         """
         if not keeps_all:
             begins = frozenset(segments)
@@ -122,6 +141,8 @@ class ProducerStateManager:
 
 def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False) -> list[Batch]:
     """The last known batches of a producer's latest epoch, newest first and at most `RETAINED` of them.
+
+    Kafka: ProducerStateManager#lastEntry (1.1-4.3).
 
     Args:
         log: whose batches.
@@ -149,8 +170,9 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
 def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) -> tuple[str, Batch | None]:
     """Judge a batch of an idempotent producer before it is appended.
 
-    A repetition is looked for first (ProducerStateEntry.findDuplicateBatch), then epoch and sequence are checked
-    (ProducerAppendInfo.checkProducerEpoch, checkSequence).
+    A repetition is looked for first, then epoch and sequence are checked.
+    Kafka: ProducerStateEntry#findDuplicateBatch (1.1-4.3), ProducerAppendInfo#checkProducerEpoch (1.1-4.3),
+    ProducerAppendInfo#checkSequence (1.1-4.3).
 
     Args:
         log: the leader's.

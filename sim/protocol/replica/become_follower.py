@@ -1,7 +1,4 @@
-"""What becomes of a follower's fetcher when a LeaderAndIsr, or a change of the metadata, names another leader.
-
-Kafka: Partition.makeFollower, ReplicaManager.makeFollowers and applyLocalFollowersDelta.
-"""
+"""What becomes of a follower's fetcher when a LeaderAndIsr, or a change of the metadata, names another leader."""
 
 from __future__ import annotations
 
@@ -13,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
-    """Whether a LeaderAndIsr makes a follower truncate and fetch anew (Partition.makeFollower).
+    """Whether a LeaderAndIsr makes a follower truncate and fetch anew.
+
+    Kafka: Partition#makeFollower, ReplicaManager#makeFollowers (0.10.2-4.1), ReplicaManager#applyLocalFollowersDelta
+    (3.9-4.3).
 
     Args:
         rules: its rules, of which ``fetcher_restart`` decides.
@@ -31,7 +31,7 @@ def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: Lea
 def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
     """Whether a follower that replays another state of its partition stops fetching (in KRaft).
 
-    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it
-    (ReplicaManager.applyLocalFollowersDelta).
+    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it.
+    Kafka: ReplicaManager#applyLocalFollowersDelta (3.9-4.3).
     """
     return decision.leader == 0 or (shutting_down and broker not in decision.isr)

@@ -1,7 +1,4 @@
-"""Writes with acks=all that wait for the high watermark.
-
-Kafka classes: DelayedProduce, DelayedOperationPurgatory, cluster.DelayedOperations.
-"""
+"""Writes with acks=all that wait for the high watermark."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class ProduceHost(Protocol):
 
 
 class DelayedProduces:
-    """The writes of one partition that wait for its HW.
+    """The writes of one partition that wait for its HW. Kafka: DelayedOperationPurgatory, DelayedProduce.
 
     Args:
         host: the broker.
@@ -43,7 +40,10 @@ class DelayedProduces:
         self.waiting: list[tuple[int, ProduceRequest, int]] = []
 
     def add(self, hw: int, request: ProduceRequest, base_offset: int) -> None:
-        """Answer a write once the HW is there. Repetitions of a batch may need a lower one than writes before them."""
+        """Answer a write once the HW is there. Repetitions of a batch may need a lower one than writes before them.
+
+        Kafka: DelayedOperationPurgatory#tryCompleteElseWatch.
+        """
         waiting = self.waiting
         if waiting and waiting[-1][0] > hw:
             insort(waiting, (hw, request, base_offset), key=itemgetter(0))
@@ -51,12 +51,11 @@ class DelayedProduces:
             waiting.append((hw, request, base_offset))
 
     def complete(self, hw: int, *, enough: bool) -> None:
-        """Answer all writes below the HW (DelayedProduce.tryComplete).
+        """Answer all writes below the HW. Kafka: DelayedProduce#tryComplete, Partition#checkEnoughReplicasReachOffset.
 
         Args:
             hw: the HW.
-            enough: whether the ISR has ``min.insync.replicas`` members now
-                (Partition.checkEnoughReplicasReachOffset).
+            enough: whether the ISR has ``min.insync.replicas`` members now.
         """
         waiting = self.waiting
         while waiting and waiting[0][0] <= hw:

@@ -1,7 +1,4 @@
-"""Which requests a partition refuses because of the leader epoch that they carry (KIP-320).
-
-Kafka: Partition.checkCurrentLeaderEpoch, called by getLocalLog for Fetch, ListOffsets and OffsetsForLeaderEpoch.
-"""
+"""Which requests a partition refuses because of the leader epoch that they carry (KIP-320)."""
 
 from __future__ import annotations
 
@@ -38,21 +35,27 @@ class LeaderEpochFencing:
         self.truncation = rules.truncation_fencing == "yes"
 
     def check(self, current_leader_epoch: int, leader_epoch: int, *, client: bool) -> str:
-        """Compare the epoch in a Fetch or a ListOffsets with the partition's, if such are fenced."""
+        """Compare the epoch in a Fetch or a ListOffsets with the partition's, if such are fenced.
+
+        Kafka: Partition#getLocalLog (2.6-4.3).
+        """
         if current_leader_epoch in (NO_EPOCH, leader_epoch) or not (self.clients if client else self.fetches):
             return NONE
         self._host.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
         return self.compare(current_leader_epoch, leader_epoch)
 
     def check_epoch_end(self, current_leader_epoch: int, leader_epoch: int) -> str:
-        """Compare the epoch in an OffsetsForLeaderEpoch with the partition's, if such are fenced."""
+        """Compare the epoch in an OffsetsForLeaderEpoch with the partition's, if such are fenced.
+
+        Kafka: Partition#getLocalLog (2.6-4.3).
+        """
         return self.compare(current_leader_epoch, leader_epoch) if self.truncation else NONE
 
     @staticmethod
     def compare(current_leader_epoch: int, leader_epoch: int) -> str:
         """Compare the epoch in a request with the partition's; `NO_EPOCH` always passes.
 
-        Partition.checkCurrentLeaderEpoch.
+        Kafka: Partition#checkCurrentLeaderEpoch (2.6-4.3).
         """
         if current_leader_epoch in (NO_EPOCH, leader_epoch):
             return NONE

@@ -1,7 +1,4 @@
-"""What a follower's fetch says of a partition, and the session that its leader keeps of that (KIP-227).
-
-Kafka: FetchSessionHandler; ReplicaFetcherThread.buildFetch, since 3.5 RemoteLeaderEndPoint.buildFetch.
-"""
+"""What a follower's fetch says of a partition, and the session that its leader keeps of that (KIP-227)."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FetchSessionHandler:
-    """A follower's fetch session with one leader.
+    """A follower's fetch session with one leader. Kafka: FetchSessionHandler (1.1-4.3).
 
     Args:
         rules: the follower's, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` decide.
@@ -46,6 +43,8 @@ class FetchSessionHandler:
         Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
         fetches are as good as without one. With rule ``follower_truncation=on-fetch`` a fetch names the latest epoch of
         the follower's log (lastFetchedEpoch, KIP-595).
+        Kafka: RemoteLeaderEndPoint#buildFetch (3.9-4.3), ReplicaFetcherThread#buildFetch (2.6),
+        ReplicaFetcherThread#buildFetchRequest (0.10.2-2.0).
         """
         log = fetch.replica.log
         if fetch.state is AWAITING:

@@ -1,7 +1,4 @@
-"""What a leader knows of its followers: how far their logs reach, whether they lag, and whether the HW waits for them.
-
-Kafka classes: cluster.Replica, cluster.ReplicaState; Partition.remoteReplicasMap.
-"""
+"""What a leader knows of its followers: how far their logs reach, whether they lag, and whom the HW waits for."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ NEVER_US: Final = -(1 << 62)
 
 
 class FollowerState:
-    """What a leader knows of a follower (cluster.Replica).
+    """What a leader knows of a follower. Kafka: Replica, cluster.ReplicaState (3.9), replica.ReplicaState (4.1-4.3).
 
     Attributes:
         broker: its id.
@@ -55,9 +52,11 @@ class FollowerState:
         self.in_isr = in_isr
 
     def fetched(self, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
-        """It fetches at an offset, so it has everything below (Replica.updateFetchStateOrThrow).
+        """It fetches at an offset, so it has everything below.
 
         A fetch that reaches the leader's LEO of the fetch before shows that it had caught up at that time (KIP-16).
+        Kafka: Replica#updateFetchStateOrThrow (3.9-4.3), Replica#updateFetchState (2.6), Replica#updateLogReadResult
+        (0.10.2-2.0).
         """
         if offset >= leader_leo:
             self.caught_up_us = now_us
@@ -74,17 +73,23 @@ class FollowerState:
         self.leader_leo_at_fetch = self.leo
 
     def forget_fetch(self) -> None:
-        """Its last fetch was refused (Replica.updateLogReadResult with an unknown offset)."""
+        """Its last fetch was refused. Kafka: Replica#updateLogReadResult (0.10.2-2.0)."""
         self.leo = self.leader_leo_at_fetch = UNKNOWN_LEO
         self.fetch_us = NEVER_US
 
     def is_caught_up(self, leader_leo: int, now_us: int, lag_us: int) -> bool:
-        """Whether it has everything, or had it not too long ago (ReplicaState.isCaughtUp)."""
+        """Whether it has everything, or had it not too long ago.
+
+        Kafka: ReplicaState#isCaughtUp (3.9-4.3), Partition#isFollowerOutOfSync (2.6-4.3).
+        """
         return self.leo == leader_leo or now_us - self.caught_up_us <= lag_us
 
 
 class Followers:
     """The other replicas of a partition, as its leader knows them; none where the broker does not lead.
+
+    Kafka: Partition#remoteReplicasMap (2.6-4.3), Partition#assignedReplicaMap (0.10.2), Partition#allReplicasMap
+    (1.1-2.0).
 
     Args:
         lag_us: ``replica.lag.time.max.ms`` in us.
@@ -104,10 +109,11 @@ class Followers:
         self._fetched_at_reelection = rules.lag_at_reelection == "fetched"
 
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
-        """A leader epoch begins, with the leader's LEO (Replica.resetReplicaState).
+        """A leader epoch begins, with the leader's LEO.
 
         Of followers that are known, as they are where this broker led before, LEO and broker epoch are kept; with rule
         ``lag_at_reelection=fetched`` all others count as having fetched now, too.
+        Kafka: Replica#resetReplicaState (3.9-4.3), Replica#resetLastCaughtUpTime (0.10.2-2.6).
         """
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
@@ -122,7 +128,7 @@ class Followers:
                 follower.broker_epoch = state.broker_epoch
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
-        """The assignment changes under the same leader epoch (Partition.updateAssignmentAndIsr)."""
+        """The assignment changes under the same leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
         known = self.states
         self.states = {broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in brokers}
 
@@ -131,7 +137,10 @@ class Followers:
         self.states = {}
 
     def note_isr(self, state: PartitionState) -> None:
-        """Note whom the HW waits for: with a change pending, the members of both ISRs (PartitionState.maximalIsr)."""
+        """Note whom the HW waits for: with a change pending, the members of both ISRs.
+
+        Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.3).
+        """
         isr, pending = state.isr, state.pending
         for broker, follower in self.states.items():
             follower.in_isr = broker in isr
@@ -140,8 +149,9 @@ class Followers:
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that miss something, and have missed something for longer than the lag allows.
 
-        Partition.getOutOfSyncReplicas; judged by the time at which they were last caught up (KIP-16). With rule
-        ``isr_lag=time`` by that time alone.
+        They are judged by the time at which they were last caught up (KIP-16). With rule ``isr_lag=time`` by that time
+        alone.
+        Kafka: Partition#getOutOfSyncReplicas.
         """
         return tuple(
             state.broker
@@ -157,5 +167,6 @@ class Followers:
         """Broker epochs of the followers in a proposed ISR, as an AlterPartition names them (KIP-903).
 
         That of each one's last fetch, -1 of those that have not fetched from this leader.
+        Kafka: Partition#addBrokerEpochToIsr (3.9-4.3).
         """
         return {broker: state.broker_epoch for broker, state in self.states.items() if broker in isr}

@@ -1,8 +1,4 @@
-"""The ISR: what of it is persisted, the change of it that is pending, and who may join it or has to leave.
-
-Kafka: cluster.PartitionState with CommittedPartitionState and PendingPartitionChange (PendingExpandIsr,
-PendingShrinkIsr); Partition.isReplicaIsrEligible, canAddReplicaToIsr and isFollowerInSync.
-"""
+"""The ISR: what of it is persisted, the change of it that is pending, and who may join it or has to leave."""
 
 from __future__ import annotations
 
@@ -38,22 +34,29 @@ AWAIT_METADATA: Final = frozenset(
         NEW_LEADER_ELECTED,
     }
 )
-"""What becomes of an AlterPartition that met these errors (Partition.handleAlterPartitionError); others are retried."""
+"""What becomes of an AlterPartition that met these errors; others are retried.
+
+Kafka: Partition#handleAlterPartitionError (3.9-4.3).
+"""
 
 
 class MetadataCache(Protocol):
-    """What a leader asks of its broker's metadata (KRaftMetadataCache, ZkMetadataCache)."""
+    """What a leader asks of its broker's metadata.
+
+    Kafka: server.MetadataCache (0.10.2-3.9), metadata.MetadataCache (4.1-4.3).
+    """
 
     def is_alive(self, broker: int) -> bool:
         """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
 
         In KRaft that is one that is neither fenced nor shutting down (KIP-841).
+        Kafka: MetadataCache#hasAliveBroker (3.9-4.3), MetadataCache#isBrokerAlive (1.1-2.0).
         """
 
     def registered_epoch(self, broker: int) -> int:
         """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is not there, or fenced.
 
-        KRaftMetadataCache.getAliveBrokerEpoch (KIP-903).
+        KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.3).
         """
 
     def reached(self, probe: int) -> None:
@@ -61,14 +64,16 @@ class MetadataCache(Protocol):
 
 
 class PartitionState:
-    """The ISR, and the change of it that is pending (cluster.PartitionState).
+    """The ISR, and the change of it that is pending.
+
+    Kafka: CommittedPartitionState (3.9-4.3), PendingPartitionChange (3.9-4.3), cluster.PartitionState (3.9-4.1),
+    partition.PartitionState (4.2-4.3).
 
     Attributes:
-        isr: the ISR that was last persisted, as far as this broker knows (CommittedPartitionState).
-        pending: the ISR that it proposed and that is neither persisted nor given up, () without one
-            (PendingPartitionChange).
+        isr: the ISR that was last persisted, as far as this broker knows.
+        pending: the ISR that it proposed and that is neither persisted nor given up, () without one.
         locked: a write of the ISR to ZooKeeper is under way, and nothing of the partition may move
-            (leaderIsrUpdateLock).
+            (the leaderIsrUpdateLock).
         advances_hw: whether the HW is looked at when that write is done with, however it ended.
         broker_epochs: of the members of `pending` that follow, as their last fetches named them when it was proposed.
     """
@@ -117,13 +122,19 @@ class IsrMembership:
         self._holds_isr = rules.isr_floor == "min-isr"
 
     def is_eligible(self, follower: FollowerState) -> bool:
-        """Whether a follower's broker may be in an ISR (Partition.isReplicaIsrEligible; KIP-841, KIP-903)."""
+        """Whether a follower's broker may be in an ISR (KIP-841, KIP-903).
+
+        Kafka: Partition#isReplicaIsrEligible (3.9-4.3).
+        """
         if not self._checks_alive:
             return True
         return self._host.is_alive(follower.broker) and self._is_registered(follower)
 
     def _is_registered(self, follower: FollowerState) -> bool:
-        """Whether the registration that fetched is the one in the leader's metadata (KIP-903)."""
+        """Whether the registration that fetched is the one in the leader's metadata (KIP-903).
+
+        Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.3).
+        """
         if not self._checks_registration:
             return True
         if follower.leo == UNKNOWN_LEO:
@@ -133,9 +144,9 @@ class IsrMembership:
     def may_join(self, follower: FollowerState, epoch_start: int) -> bool:
         """Whether a follower that has reached the HW is far enough, and eligible.
 
-        Partition.canAddReplicaToIsr, isFollowerInSync. With rule ``isr_join=leader-epoch-start`` far enough is the
-        offset at which the leader epoch began (KAFKA-7128): a new leader's HW may lie below it, and committed records
-        above that HW.
+        With rule ``isr_join=leader-epoch-start`` far enough is the offset at which the leader epoch began (KAFKA-7128):
+        a new leader's HW may lie below it, and committed records above that HW.
+        Kafka: Partition#canAddReplicaToIsr (3.9-4.3), Partition#isFollowerInSync (2.6-4.3).
         """
         reached = self._host.reached
         if follower.leo < epoch_start:

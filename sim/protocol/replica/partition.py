@@ -1,6 +1,6 @@
 """A partition on one broker: leading or following, writes, what followers' fetches teach, and the high watermark.
 
-Kafka class: cluster.Partition. Sources of the rules are in `sim.protocol.rules`.
+Sources of the rules are in `sim.protocol.rules`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PartitionHost(ReplicaHost, MetadataCache, ProduceHost, Protocol):
 
 
 class Partition(ReadableReplica):
-    """Replica state and leadership of one partition on one broker.
+    """Replica state and leadership of one partition on one broker. Kafka: cluster.Partition.
 
     Args:
         broker: id of the broker.
@@ -136,12 +136,13 @@ class Partition(ReadableReplica):
     # Leadership.
 
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
-        """Take a LeaderAndIsr that names this broker (Partition.makeLeader).
+        """Take a LeaderAndIsr that names this broker.
 
-        A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before
-        (Replica.resetReplicaState), so that a new leader's HW is frozen until every ISR member has fetched from it.
-        The local HW stays as it is, however far it lies below what the former leader exposed. Under an equal leader
-        epoch, which ZooKeeper's controller never sends, only ISR and assignment are taken, unless they are outdated.
+        A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before,
+        so that a new leader's HW is frozen until every ISR member has fetched from it. The local HW stays as it is,
+        however far it lies below what the former leader exposed. Under an equal leader epoch, which ZooKeeper's
+        controller never sends, only ISR and assignment are taken, unless they are outdated.
+        Kafka: Partition#makeLeader.
         """
         if self._is_outdated(decision):
             return
@@ -163,9 +164,10 @@ class Partition(ReadableReplica):
         self.advance_hw(now_us)
 
     def become_follower(self, decision: LeaderAndIsr) -> None:
-        """Take a LeaderAndIsr that names another leader, or none (Partition.makeFollower).
+        """Take a LeaderAndIsr that names another leader, or none.
 
         Waiting writes are refused: whether their records survive is open. Truncation is the fetcher's business.
+        Kafka: Partition#makeFollower.
         """
         if self._is_outdated(decision):
             return
@@ -174,9 +176,10 @@ class Partition(ReadableReplica):
         self._resign()
 
     def stop(self) -> None:
-        """Take a StopReplica that deletes the partition here (Partition.delete); the log is the host's to delete.
+        """Take a StopReplica that deletes the partition here; the log is the host's to delete.
 
         One that deletes nothing only stops the fetcher.
+        Kafka: Partition#delete.
         """
         self.leader = NO_LEADER
         self.state.commit(())
@@ -203,7 +206,7 @@ class Partition(ReadableReplica):
         self.partition_epoch = decision.partition_epoch
 
     def _cap_min_isr(self) -> None:
-        """Partition.effectiveMinIsr."""
+        """Kafka: Partition#effectiveMinIsr (3.9-4.3)."""
         value = self._configured_min_isr
         if len(self.replicas) < value:
             self.process.reached(branch(self.rules, "min_isr_cap"))
@@ -213,10 +216,11 @@ class Partition(ReadableReplica):
     # Writes.
 
     def produce(self, request: ProduceRequest, now_us: int) -> None:
-        """Append a client's batch and answer it now or when the HW has passed it (Partition.appendRecordsToLeader).
+        """Append a client's batch and answer it now or when the HW has passed it.
 
         acks=all is refused before the append while the ISR is below ``min.insync.replicas``. Of an idempotent producer
         what the log holds already is not appended again, and what leaves a gap is refused (KIP-98).
+        Kafka: Partition#appendRecordsToLeader.
         """
         if not self.is_leader:
             self.process.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
@@ -247,7 +251,10 @@ class Partition(ReadableReplica):
         self.advance_hw(now_us)
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
-        """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW."""
+        """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW.
+
+        Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.3).
+        """
         reached = self.process.reached
         reached(branch(self.rules, "producer_dedup"))
         if known is None:
@@ -264,9 +271,10 @@ class Partition(ReadableReplica):
             self.process.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
-        """The HW may have passed writes that wait (Partition.checkEnoughReplicasReachOffset).
+        """The HW may have passed writes that wait.
 
         An ISR that is proposed counts as well as the persisted one (maximal ISR, KIP-497).
+        Kafka: Partition#checkEnoughReplicasReachOffset.
         """
         needed, state = self.min_insync_replicas, self.state
         enough = len(state.isr) >= needed or len(state.pending) >= needed
@@ -280,8 +288,9 @@ class Partition(ReadableReplica):
     def is_stale(self, follower: int, broker_epoch: int) -> bool:
         """Whether a follower's fetch is of an earlier registration than the leader's metadata shows.
 
-        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (Replica.updateFetchStateOrThrow,
-        KAFKA-15221); asked only with rule ``stale_fetch=refused``, after `check_fetch`.
+        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (KAFKA-15221); asked only with rule
+        ``stale_fetch=refused``, after `check_fetch`.
+        Kafka: Replica#updateFetchStateOrThrow (3.9-4.3).
         """
         if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
             return False
@@ -291,8 +300,9 @@ class Partition(ReadableReplica):
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
 
-        Its state, then ISR expansion, then the HW (Partition.updateFollowerFetchState), which rule ``hw_at_fetch`` may
-        leave out. With rule ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
+        Its state, then ISR expansion, then the HW, which rule ``hw_at_fetch`` may leave out. With rule
+        ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
+        Kafka: Partition#updateFollowerFetchState (2.6-4.3), Partition#updateReplicaLogReadResult (0.10.2-2.0).
         """
         state = self.followers.states.get(follower)
         if state is None or (leader_epoch != self.leader_epoch and self._ignores_other_epoch()):
@@ -311,7 +321,8 @@ class Partition(ReadableReplica):
     def check_unassigned(self, offset: int, current_leader_epoch: int, last_epoch: int) -> str:
         """Whether the fetch of a broker that is no follower, as far as this one knows, is refused.
 
-        Partition.followerReplicaOrThrow, before anything is read. One that is not refused is answered without records.
+        This is asked before anything is read. One that is not refused is answered without records.
+        Kafka: Partition#followerReplicaOrThrow (3.9-4.3).
         """
         if not self.is_leader or not self._refuses_unassigned:
             error = self.check_fetch(offset, current_leader_epoch, last_epoch)
@@ -325,7 +336,7 @@ class Partition(ReadableReplica):
         return NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else UNKNOWN_LEADER_EPOCH
 
     def fetch_refused(self, follower: int) -> None:
-        """A follower's fetch was refused (ReplicaManager.updateFollowerLogReadResults)."""
+        """A follower's fetch was refused. Kafka: ReplicaManager#updateFollowerLogReadResults (0.10.2-2.0)."""
         state = self.followers.states.get(follower)
         if state is not None:
             self.process.reached(branch(self.rules, "refused_fetch"))
@@ -354,9 +365,9 @@ class Partition(ReadableReplica):
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
-        Partition.maybeIncrementLeaderHW. It never lowers the HW. Of followers that are catching up, only those count
-        that may join the ISR. With rule ``hw_needs_min_isr`` an ISR below ``min.insync.replicas`` moves nothing
-        (KIP-966).
+        It never lowers the HW. Of followers that are catching up, only those count that may join the ISR. With rule
+        ``hw_needs_min_isr`` an ISR below ``min.insync.replicas`` moves nothing (KIP-966).
+        Kafka: Partition#maybeIncrementLeaderHW.
         """
         if self._hw_needs_min_isr and len(self.state.isr) < self.min_insync_replicas:
             self.process.reached(branch(self.rules, "hw_needs_min_isr"))
@@ -372,7 +383,10 @@ class Partition(ReadableReplica):
             self._complete_writes()
 
     def min_isr_changed(self, value: int) -> None:
-        """``min.insync.replicas`` has another value; nobody looks at the HW for that (UnifiedLog.updateConfig)."""
+        """``min.insync.replicas`` has another value; nobody looks at the HW for that.
+
+        Kafka: UnifiedLog#updateConfig (3.9-4.3), Log#updateConfig (1.1-2.6).
+        """
         self._configured_min_isr = value
         self._cap_min_isr()
 
@@ -384,7 +398,7 @@ class Partition(ReadableReplica):
         return bool(self.state.pending) or self.followers.member_lacks(self.log.leo)
 
     def shrink_isr(self, now_us: int) -> None:
-        """Propose an ISR without members that lag (Partition.maybeShrinkIsr); called every half lag time."""
+        """Propose an ISR without members that lag; called every half lag time. Kafka: Partition#maybeShrinkIsr."""
         state = self.state
         if state.pending:
             return
@@ -396,7 +410,7 @@ class Partition(ReadableReplica):
                 self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 
     def _maybe_expand(self, follower: FollowerState, *, advances_hw: bool) -> bool:
-        """Propose an ISR with a follower that has reached the HW and may join (Partition.maybeExpandIsr).
+        """Propose an ISR with a follower that has reached the HW and may join. Kafka: Partition#maybeExpandIsr.
 
         Args:
             follower: who may join.
@@ -413,7 +427,8 @@ class Partition(ReadableReplica):
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
         """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR, KIP-497).
 
-        Partition.submitAlterPartition; with ZooKeeper, ZkPartitionStateStore.expandIsr and shrinkIsr.
+        Kafka: Partition#submitAlterPartition (3.9-4.3), ZkPartitionStateStore#expandIsr (2.6),
+        ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
         epochs = self.followers.broker_epochs(isr)
         self.state.propose(isr, epochs, locks=not self._asks_controller, advances_hw=advances_hw)
@@ -428,8 +443,8 @@ class Partition(ReadableReplica):
         """The proposed ISR is persisted: it counts from now on, and may let the HW move (KAFKA-13091).
 
         Ignored if something newer came first: other metadata, a newer partition epoch or, where the answer of a
-        controller names one, another leader epoch (Partition.handleAlterPartitionUpdate). An equal partition epoch is
-        that of a change which changed nothing.
+        controller names one, another leader epoch. An equal partition epoch is that of a change which changed nothing.
+        Kafka: Partition#handleAlterPartitionUpdate (3.9-4.3).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
             return
@@ -441,12 +456,13 @@ class Partition(ReadableReplica):
             self.advance_hw(now_us)
 
     def isr_refused(self, error: str, now_us: int) -> None:
-        """The proposed ISR is not persisted (Partition.handleAlterPartitionError).
+        """The proposed ISR is not persisted.
 
         A failed ZooKeeper write leaves everything as it was ("skip updating ISR"), but for the HW; with a stale
         partition epoch it will fail again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some
         undo the proposal, most leave it pending until newer metadata comes, and unknown ones have it sent again
         (KIP-497).
+        Kafka: Partition#handleAlterPartitionError (3.9-4.3).
         """
         state = self.state
         if not state.pending:

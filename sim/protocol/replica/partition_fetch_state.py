@@ -1,7 +1,4 @@
-"""Where a follower stands with one partition that it fetches.
-
-Kafka classes: PartitionFetchState, ReplicaState (Truncating, Fetching).
-"""
+"""Where a follower stands with one partition that it fetches."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaState(IntEnum):
-    """What a partition of a fetcher is doing."""
+    """What a partition of a fetcher is doing. Kafka: server.ReplicaState (2.6-4.3)."""
 
     TRUNCATING = 0
     FETCHING = 1
@@ -36,13 +33,13 @@ FETCHES: Final = (FETCHING, AWAITING, COMPARING)
 
 
 class PartitionFetchState:
-    """Fetch state of one partition.
+    """Fetch state of one partition. Kafka: PartitionFetchState.
 
     Attributes:
         replica: the local replica.
         leader_epoch: the epoch under which the fetcher was started.
         fetch_offset: where it falls back to when the leader has no answer: the HW when it was added, then where the
-            round before truncated to (PartitionFetchState.fetchOffset; KIP-279 has the HW in every round).
+            round before truncated to (KIP-279 has the HW in every round).
         state: what comes next.
         delayed_until_us: back-off after an error.
         rounds: questions for an epoch's end that were answered since truncation began.

@@ -1,7 +1,4 @@
-"""What a replica answers about epochs and offsets: fetches, questions for an epoch's end, ListOffsets.
-
-Kafka: Partition.fetchRecords and readRecords, lastOffsetForLeaderEpoch, fetchOffsetForTimestamp.
-"""
+"""What a replica answers about epochs and offsets: fetches, questions for an epoch's end, ListOffsets."""
 
 from __future__ import annotations
 
@@ -76,9 +73,10 @@ class ReadableReplica(Replica):
     ) -> str:
         """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record.
 
+        Kafka: Partition#fetchRecords (3.9-4.3), Partition#readRecords (2.6-4.3), Partition#readFromLocalLog (3.9-4.3).
+
         Returns:
-            An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing
-            (Partition.readRecords).
+            An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=client)
@@ -102,6 +100,7 @@ class ReadableReplica(Replica):
         """Compare the epoch of the last record below a fetch offset with this log (KIP-595).
 
         A fetch from below the log start is out of range, diverging or not; one from beyond the LEO diverges.
+        Kafka: Partition#readRecords (2.6-4.3).
         """
         log = self.log
         epochs = self.epochs.epochs
@@ -120,21 +119,25 @@ class ReadableReplica(Replica):
         return self.epochs.end_offset_for(last_epoch, self.log.leo)
 
     def read_uncommitted(self, offset: int) -> list[Batch]:
-        """All batches from the one that contains an offset on, for a follower (FetchIsolation.LOG_END)."""
+        """All batches from the one that contains an offset on, for a follower.
+
+        Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6).
+        """
         return self.log.read(offset) if offset < self.log.leo else []
 
     def read_committed(self, offset: int) -> list[Batch]:
         """The batches that lie below the HW, from the one that contains an offset on, for a consumer.
 
-        FetchIsolation.HIGH_WATERMARK.
+        Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6).
         """
         return self.log.read_below(offset, self.hw)
 
     def end_offset_for(self, current_leader_epoch: int, epoch: int, *, with_epoch: bool) -> tuple[str, int, int]:
         """Answer OffsetsForLeaderEpoch: (error, epoch, end offset), -1 where undefined.
 
-        Partition.lastOffsetForLeaderEpoch. Version 0 (KIP-101) names no epoch, nor does a leader that does not know
-        version 1 (KIP-279). The epoch check comes before the leadership check.
+        Version 0 (KIP-101) names no epoch, nor does a leader that does not know version 1 (KIP-279). The epoch check
+        comes before the leadership check.
+        Kafka: Partition#lastOffsetForLeaderEpoch (1.1-4.3).
         """
         error = self.fencing.check_epoch_end(current_leader_epoch, self.leader_epoch)
         if not error and not self.is_leader:
@@ -149,8 +152,8 @@ class ReadableReplica(Replica):
     def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
         """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
 
-        Partition.fetchOffsetForTimestamp. A time is a record's id: the offset is that of the first record from it on
-        that a client may read, or -1.
+        A time is a record's id: the offset is that of the first record from it on that a client may read, or -1.
+        Kafka: Partition#fetchOffsetForTimestamp (2.6-4.3).
         """
         error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)
         if not error and not self.is_leader:

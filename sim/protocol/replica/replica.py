@@ -1,6 +1,6 @@
 """One replica's data: log, leader-epoch cache and high watermark kept together.
 
-Kafka class: UnifiedLog. `sim.protocol.replica.partition` adds leadership on top of it.
+`sim.protocol.replica.partition` adds leadership on top of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReplicaHost(Protocol):
 
 
 class Replica:
-    """Log, epoch cache and HW of one partition on one broker.
+    """Log, epoch cache and HW of one partition on one broker. Kafka: UnifiedLog (3.9-4.3), Log (0.10.2-2.6).
 
     Args:
         name: the partition's name.
@@ -59,7 +59,9 @@ class Replica:
         self._drops_epochs_at_leo = rules.truncate_at_leo == "drops-epochs"
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
-        """Append records as leader; the epoch is noted in the cache first (UnifiedLog.append).
+        """Append records as leader; the epoch is noted in the cache first.
+
+        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
 
         Returns:
             The new batch.
@@ -70,7 +72,11 @@ class Replica:
         return batch
 
     def note_epoch(self, leader_epoch: int) -> None:
-        """Note that a leader epoch begins here, unless it has begun; of a batch that is then refused, too."""
+        """Note that a leader epoch begins here, unless it has begun; of a batch that is then refused, too.
+
+        Kafka: UnifiedLog#assignEpochStartOffset (4.1-4.3), UnifiedLog#maybeAssignEpochStartOffset (3.9),
+        Log#maybeAssignEpochStartOffset (2.6).
+        """
         epochs = self.epochs.epochs
         if not epochs or epochs[-1] != leader_epoch:
             self.epochs.assign(leader_epoch, self.log.leo)
@@ -79,7 +85,8 @@ class Replica:
         """Append a fetched batch; its epoch is noted in the cache once its offset is found right.
 
         A batch that begins below the end of an empty log, and ends above it, starts the log anew at its first offset
-        (Partition.appendRecordsToFollowerOrFutureReplica, KAFKA-6975).
+        (KAFKA-6975).
+        Kafka: Partition#appendRecordsToFollowerOrFutureReplica (1.1-4.3).
 
         Raises:
             UnexpectedAppendOffsetError: see `Log.append`.
@@ -97,7 +104,10 @@ class Replica:
         self.host.appended(self, batch)
 
     def truncate_to(self, offset: int) -> None:
-        """Truncate log and cache; the HW follows the LEO down. Nothing protects what lies below the HW."""
+        """Truncate log and cache; the HW follows the LEO down. Nothing protects what lies below the HW.
+
+        Kafka: UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo (0.10.2-2.6).
+        """
         log = self.log
         if offset < log.leo:
             removed = log.truncate_to(offset)
@@ -113,7 +123,10 @@ class Replica:
             self.set_hw(log.leo)
 
     def truncate_fully(self, offset: int) -> None:
-        """Drop all data and start anew at an offset; the HW becomes that offset (KAFKA-9491)."""
+        """Drop all data and start anew at an offset; the HW becomes that offset (KAFKA-9491).
+
+        Kafka: UnifiedLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
+        """
         removed = self.log.truncate_fully(offset)
         self.epochs.clear()
         self.host.truncated(self, removed)
@@ -121,6 +134,8 @@ class Replica:
 
     def set_hw(self, hw: int) -> bool:
         """Set the HW within [log start, LEO]. Not monotonic: a lower HW of a leader is adopted.
+
+        Kafka: UnifiedLog#updateHighWatermark (3.9-4.3), Log#updateHighWatermark (2.6).
 
         Returns:
             Whether it changed.
@@ -132,14 +147,19 @@ class Replica:
         return True
 
     def advance_log_start(self, offset: int) -> None:
-        """Move the log start up, as far as the HW (retention, DeleteRecords)."""
+        """Move the log start up, as far as the HW (retention, DeleteRecords).
+
+        Kafka: Partition#deleteRecordsOnLeader (1.1-4.3), UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3),
+        Log#maybeIncrementLogStartOffset (1.1-2.6).
+        """
         self.take(self.hw, offset)
 
     def take(self, hw: int, log_start: int) -> None:
-        """Take HW and log start of one answer of the leader, in this order (ReplicaFetcherThread.processPartitionData).
+        """Take HW and log start of one answer of the leader, in this order.
 
         The host hears of them when both are taken: nobody sees a follower in between, with records below its HW that
         the leader has deleted.
+        Kafka: ReplicaFetcherThread#processPartitionData.
         """
         log = self.log
         previous, self.hw = self.hw, hw if log.log_start <= hw <= log.leo else self._within_log(hw)

@@ -1,8 +1,7 @@
 """A follower's fetcher: truncation and fetching, for all partitions that follow one leader broker.
 
-Kafka classes: AbstractFetcherThread, ReplicaFetcherThread. One request is in flight at a time. Each partition is in
-one of a few states; whatever goes wrong with one delays or fails that one, where the rules do not say that the whole
-thread dies.
+One request is in flight at a time. Each partition is in one of a few states; whatever goes wrong with one delays or
+fails that one, where the rules do not say that the whole thread dies.
 
 With rule ``follower_truncation=on-fetch`` there is no phase of truncation: a follower whose log has an epoch fetches
 at its LEO at once, and each fetch names the latest epoch of its log. A leader that finds another end for that epoch
@@ -100,7 +99,7 @@ class FetcherHost(Protocol):
 
 
 class ReplicaFetcherThread:
-    """Follows one leader broker.
+    """Follows one leader broker. Kafka: ReplicaFetcherThread, AbstractFetcherThread.
 
     Args:
         leader: id of the leader broker.
@@ -167,6 +166,7 @@ class ReplicaFetcherThread:
 
         0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1. A request under way stays under
         way, and its answer may come under the newer epoch.
+        Kafka: AbstractFetcherThread#addPartitions.
         """
         present = self.partitions.get(replica.name)
         if present is not None and present.leader_epoch == leader_epoch:
@@ -186,11 +186,18 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def remove(self, name: str) -> None:
-        """Stop following with a partition; replies under way no longer concern it."""
+        """Stop following with a partition; replies under way no longer concern it.
+
+        Kafka: AbstractFetcherThread#removePartitions.
+        """
         self.partitions.pop(name, None)
 
     def step(self, now_us: int) -> None:
-        """Send what comes next, unless a request is in flight (AbstractFetcherThread.doWork)."""
+        """Send what comes next, unless a request is in flight.
+
+        Kafka: AbstractFetcherThread#doWork, AbstractFetcherThread#maybeTruncate (1.1-4.3),
+        AbstractFetcherThread#maybeFetch (2.6-4.3).
+        """
         if self.in_flight is not None or self.dead:
             return
         positions: list[Position] = []
@@ -249,6 +256,7 @@ class ReplicaFetcherThread:
         """The connection broke or the request timed out: retry after the back-off, in a new session.
 
         It is no reason to truncate, but with rule ``epoch_request_error=high-watermark``.
+        Kafka: AbstractFetcherThread#handlePartitionsWithErrors.
         """
         if request is not self.in_flight:
             return
@@ -267,6 +275,9 @@ class ReplicaFetcherThread:
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse, now_us: int) -> None:
         """Truncate as the leader's answers say.
+
+        Kafka: AbstractFetcherThread#maybeTruncateToEpochEndOffsets (2.6-4.3),
+        AbstractFetcherThread#truncateToEpochEndOffsets (2.6-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
         Raises:
             ValueError: the reply names a partition that was not asked for.
@@ -313,13 +324,19 @@ class ReplicaFetcherThread:
         return drops
 
     def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
-        """Truncate to the HW, or stay where the round before truncated to: nobody can say where an epoch ended."""
+        """Truncate to the HW, or stay where the round before truncated to: nobody can say where an epoch ended.
+
+        Kafka: AbstractFetcherThread#truncateToHighWatermark (2.6-4.3).
+        """
         if offset < fetch.replica.log.leo:
             self._host.reached(probes.FALLS_BACK)
         return self._truncate(fetch, offset, complete=True)
 
     def _truncate(self, fetch: PartitionFetchState, offset: int, *, complete: bool) -> bool:
-        """Truncate, unless the disk fails (AbstractFetcherThread.doTruncate)."""
+        """Truncate, unless the disk fails.
+
+        Kafka: AbstractFetcherThread#doTruncate (2.6-4.3), AbstractFetcherThread#truncate (2.6-4.3).
+        """
         try:
             fetch.replica.truncate_to(offset)
         except OSError:
@@ -330,7 +347,11 @@ class ReplicaFetcherThread:
         return True
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
-        """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own."""
+        """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own.
+
+        Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.3),
+        AbstractFetcherThread#markTruncationCompleteAndUpdateFetchOffset (1.1).
+        """
         fetch.state = FETCHING
         rounds, fetch.rounds = fetch.rounds, 0
         self._host.settled(fetch.replica, fetch.leader_epoch, rounds)
@@ -338,7 +359,10 @@ class ReplicaFetcherThread:
     # Fetching.
 
     def on_fetch_reply(self, reply: FetchResponse, now_us: int) -> None:
-        """Append what came, adopt the leader's HW and log start, and fetch on."""
+        """Append what came, adopt the leader's HW and log start, and fetch on.
+
+        Kafka: AbstractFetcherThread#processFetchRequest.
+        """
         request = reply.request
         if request is not self.in_flight:
             return
@@ -387,11 +411,12 @@ class ReplicaFetcherThread:
     def _truncate_on_fetch(
         self, fetch: PartitionFetchState, position: Position, diverging: Diverging, now_us: int
     ) -> None:
-        """Truncate as the leader's answer to a fetch says (AbstractFetcherThread.truncateOnFetchResponse).
+        """Truncate as the leader's answer to a fetch says.
 
         Whether that was enough, the next fetch tells. If it changed nothing, as when entries of the epoch cache stay
         that have no data (rule ``truncate_at_leo=keeps-epochs``), the same would go on at the speed of the network: the
         back-off is observed.
+        Kafka: AbstractFetcherThread#truncateOnFetchResponse (3.9-4.3).
         """
         assert diverging
         self._host.reached(probes.FETCH_DIVERGES)
@@ -405,6 +430,7 @@ class ReplicaFetcherThread:
                 self._delay(fetch, now_us)
 
     def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
+        """Kafka: ReplicaFetcherThread#processPartitionData."""
         try:
             for batch in batches:
                 replica.append_fetched(batch)
@@ -440,7 +466,10 @@ class ReplicaFetcherThread:
             self._delay(fetch, now_us)
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
-        """The leader knows a newer epoch, and this broker does not yet (AbstractFetcherThread.onPartitionFenced)."""
+        """The leader knows a newer epoch, and this broker does not yet.
+
+        Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3).
+        """
         rule = self.rules.fenced_fetcher
         self._host.reached(branch(self.rules, "fenced_fetcher"))
         if rule == "retries":
@@ -451,20 +480,24 @@ class ReplicaFetcherThread:
             self.remove(name)
 
     def _fail(self, name: str) -> None:
+        """Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3)."""
         self._host.reached(probes.PARTITION_FAILS)
         self.remove(name)
         self.failed.add(name)
 
     def _delay(self, fetch: PartitionFetchState, now_us: int) -> None:
+        """Kafka: AbstractFetcherThread#delayPartitions."""
         fetch.delayed_until_us = now_us + self._backoff_us
 
     # Out of range.
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse, now_us: int) -> None:
-        """Go on after OFFSET_OUT_OF_RANGE (AbstractFetcherThread.fetchOffsetAndTruncate).
+        """Go on after OFFSET_OUT_OF_RANGE.
 
         The leader ends earlier: halt, or truncate to its LEO without comparing epochs. It begins later: drop
         everything and start there. Otherwise fetch on from the own LEO.
+        Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        (0.10.2-2.0).
         """
         request = reply.request
         if request is not self.in_flight:

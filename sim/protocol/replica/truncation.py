@@ -1,7 +1,4 @@
-"""How far a follower truncates by what its leader says of an epoch's end (KIP-101, KIP-279).
-
-Kafka: AbstractFetcherThread.getOffsetTruncationState.
-"""
+"""How far a follower truncates by what its leader says of an epoch's end (KIP-101, KIP-279)."""
 
 from __future__ import annotations
 
@@ -16,7 +13,9 @@ if TYPE_CHECKING:
 def truncation_state(
     epochs: LeaderEpochFileCache, leo: int, fetch_offset: int, reply_epoch: int, reply_end: int
 ) -> tuple[int, bool]:
-    """What a reply to OffsetsForLeaderEpoch means (AbstractFetcherThread.getOffsetTruncationState).
+    """What a reply to OffsetsForLeaderEpoch means.
+
+    Kafka: AbstractFetcherThread#getOffsetTruncationState (2.0-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
     Args:
         epochs: the follower's own cache.
