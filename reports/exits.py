@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios.single.rows import UNTOLD
+from scenarios.single.rows import STORY_ERROR
 from sim.errors import InputError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def of_row(row: Mapping[str, Any]) -> int:
     """The code of a single run."""
-    if row["verdict"] == "error" and not row["error"].startswith(UNTOLD):
+    if row["verdict"] == "error" and not row["error"].startswith(STORY_ERROR):
         return INTERNAL
     if not row["expected"]:
         return UNEXPECTED

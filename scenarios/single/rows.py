@@ -1,9 +1,9 @@
-"""The row that a run leaves behind: one per (scenario, mode, seed), the same from every executor.
+"""The row of a run: one per (scenario, mode, seed), the same from every executor.
 
-Rows hold no clock time and nothing of the machine, so that sorted rows are equal however a sweep was run.
+Rows contain no wall-clock times or machine details, so sorted rows are equal however a sweep was run.
 
-`COLUMNS` declares each column once. Rows, Spark's and Arrow's schemas, the reading of older stores, what summaries and
-comparisons count, ``highwater columns`` and the table in README.md beside this file derive from it.
+`COLUMNS` declares each column once. Rows, the schemas of Spark and Arrow, the reading of older stores, summaries,
+comparisons, ``highwater columns`` and the table in README.md beside this file derive from it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.format.grid import sql_type
@@ -19,44 +20,57 @@ if TYPE_CHECKING:
     from scenarios.single.run import EndedRun
 
 SCHEMA_VERSION: Final = 6
-"""Of rows, and of the stores that hold them. `Column.since` says which columns came with a version. Besides, grids of
-settings came with version 3, manifests and the verdict `exhausted` with version 5: such runs were an `error` before.
+"""Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
+verdict `exhausted`, which was `error` before.
 """
 
 UNKNOWN: Final = -1
-"""Stands in a column of numbers of which an older row says nothing, which is not the same as 0, or a mode has none."""
-UNTOLD: Final = "not as told: "
-"""The error of a run whose script or story did not happen begins so: it is the scenario's, not the program's."""
+"""Value of a numeric column that an older row lacks or that the mode does not have; not the same as 0."""
+STORY_ERROR: Final = "not as told: "
+"""Prefix of `error` if a script or story step did not occur: the scenario's error, not the program's."""
 
 Cell = bool | int | str
 Row = dict[str, Any]
 
 
+class Group(Enum):
+    """Columns that are treated alike."""
+
+    KEY = 1
+    """Identify a run."""
+    DAMAGE = 2
+    """Whether the promise covers the run, by what counts as damage."""
+    ROUNDS = 3
+    """Count completed truncations by their number of answers."""
+    AVAILABILITY = 4
+    """Measure availability; less is better."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What rows say under one name.
+    """A column of rows.
 
     Attributes:
-        name: of the column.
-        type: Spark SQL's.
-        meaning: with the unit, and what stands for none.
-        fill: its value in the row of a run; None: the attribute of that name.
-        role: of the groups of columns that are treated alike, the one that it belongs to: see `KEY` and below.
-        since: the `SCHEMA_VERSION` that it came with,
-        missing: and what rows of older versions have in its place.
+        name: the column's name.
+        type: its Spark SQL type.
+        meaning: with unit, and the value that means none.
+        fill: computes its value; None: take the run's attribute of this name.
+        group: the columns that are treated alike.
+        since: the `SCHEMA_VERSION` that introduced it.
+        missing: its value in rows of older versions.
     """
 
     name: str
     type: str
     meaning: str
     fill: Callable[[EndedRun], Cell] | None = None
-    role: str = ""
+    group: Group | None = None
     since: int = 1
     missing: Cell | None = None
 
     @property
     def before(self) -> str | None:
-        """`missing` to read; None where there is no version before."""
+        """`missing` as text; None if the column is in every version."""
         return None if self.missing is None else json.dumps(self.missing)
 
 
@@ -90,12 +104,12 @@ def _window_us(run: EndedRun) -> int:
 
 
 def _columns() -> tuple[Column, ...]:
-    # In a function: mypyc does not know the types of the recorder yet while it looks at the module itself.
+    # In a function: at module level, mypyc does not know the types of the recorder yet.
     return (
         # Key.
-        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, role="key"),
-        Column("mode", "string", "the mode that it was run in", role="key"),
-        Column("seed", "bigint", "decides all that is drawn", role="key"),
+        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, group=Group.KEY),
+        Column("mode", "string", "name of the mode", group=Group.KEY),
+        Column("seed", "bigint", "every random choice derives from it", group=Group.KEY),
         # Outcome.
         Column(
             "verdict",
@@ -105,26 +119,26 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "expected",
             "boolean",
-            "agrees with the scenario's `[expect]`; of an exhausted run, nothing that was seen breaks it",
+            "the verdict is as `[expect]` says; for an exhausted run: nothing so far contradicts it",
         ),
         Column(
             "inside",
             "boolean",
-            "all records acknowledged with acks=all are inside the mode's promise",
+            "the mode's promise covers every record acknowledged with acks=all",
         ),
         Column(
             "inside_unclean",
             "int",
-            "1 or 0: `inside`, where damage is unclean ends; -1: a mode without ELR",
-            role="damage",
+            "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR",
+            group=Group.DAMAGE,
             since=4,
             missing=UNKNOWN,
         ),
         Column(
             "inside_lossy",
             "int",
-            "as `inside_unclean`, where damage is ends that lost the record",
-            role="damage",
+            "as `inside_unclean`, if only ends that lost the record count as damage",
+            group=Group.DAMAGE,
             since=4,
             missing=UNKNOWN,
         ),
@@ -138,30 +152,30 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "warnings",
             "string",
-            "kinds of early warnings, sorted, joined by commas; among `violations` where they count",
+            "kinds of early warnings, sorted, joined by commas; those that count are also in `violations`",
             lambda run: _words([entry.kind for entry in run.recorder.history.findings.warnings]),
             since=2,
             missing="",
         ),
-        Column("vacuous", "boolean", "of a drawn scenario: too little happened to count"),
+        Column("vacuous", "boolean", "a random scenario in which too little happened to count"),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
         Column(
             "signature",
             "string",
-            "kinds of violations, and of the faults that took effect before the first one, in their order",
+            "kinds of violation, then the kinds of the faults that took effect before the first one, in order",
             _signature,
         ),
         Column(
             "error",
             "string",
-            "first lines of an exception or failed story; the budget that was used up; empty when none",
+            "first lines of an exception, or the failed story step, or the exhausted budget; empty when none",
         ),
-        Column("digest", "string", "hash of the history: equal for equal histories"),
-        # What happened.
+        Column("digest", "string", "hash of all protocol steps: equal for equal histories"),
+        # Events.
         Column(
             "drawn_settings",
             "string",
-            "the settings that the seed decided, as a JSON object with sorted keys; `{}` when none",
+            "settings drawn by `[draw]`, as a JSON object with sorted keys; `{}` when none",
             lambda run: _TO_JSON.encode(run.drawn),
             since=6,
             missing="",
@@ -169,10 +183,10 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "plan_hash",
             "string",
-            "hash of the faults as drawn: equal in every mode",
+            "hash of the planned faults: equal in every mode",
             lambda run: run.plan.plan_hash(),
         ),
-        Column("faults_hash", "string", "hash of the faults as realised", lambda run: run.injection.faults_hash()),
+        Column("faults_hash", "string", "hash of the realised faults", lambda run: run.injection.faults_hash()),
         Column("faults", "int", "faults that took effect", lambda run: run.injection.effective),
         Column(
             "fault_kinds",
@@ -187,34 +201,34 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "rounds_1",
             "int",
-            "completed truncations that took one answer about an epoch's end",
+            "truncations that completed after one answer about the end of an epoch",
             lambda run: run.recorder.counts.rounds[0],
-            role="rounds",
+            group=Group.ROUNDS,
             since=2,
             missing=0,
         ),
         Column(
             "rounds_2",
             "int",
-            "completed truncations that took two answers",
+            "truncations that completed after two answers",
             lambda run: run.recorder.counts.rounds[1],
-            role="rounds",
+            group=Group.ROUNDS,
             since=2,
             missing=0,
         ),
         Column(
             "rounds_more",
             "int",
-            "completed truncations that took more than two answers",
+            "truncations that completed after more than two answers",
             lambda run: run.recorder.counts.rounds[2],
-            role="rounds",
+            group=Group.ROUNDS,
             since=2,
             missing=0,
         ),
         Column(
             "lossy_ends",
             "int",
-            "incarnations of brokers that ended and lost records",
+            "ends of broker processes that lost records",
             lambda run: run.recorder.counts.lossy_ends,
         ),
         Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.recorder.history.clients.acks)),
@@ -227,7 +241,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "records_acked_all",
             "int",
-            "of `records_acked`, those with acks=all",
+            "records acknowledged with acks=all",
             lambda run: sum([ack.count for ack in run.recorder.history.clients.acks if ack.acks == -1]),
         ),
         Column(
@@ -241,31 +255,31 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "records_lost",
             "int",
-            "records acknowledged with acks=all and gone",
+            "lost records that were acknowledged with acks=all",
             lambda run: run.recorder.history.findings.losses.lost,
         ),
         Column(
             "acks1_lost",
             "int",
-            "records acknowledged with acks=1 and gone: no `committed-loss`",
+            "lost records that were acknowledged with acks=1; no `committed-loss`",
             lambda run: run.recorder.history.findings.losses.acks1_lost,
         ),
         Column(
             "stale_reads",
             "int",
-            "ListOffsets answers of an older leader epoch, below what a consumer had been shown",
+            "ListOffsets answers of an older leader epoch, below the end that a consumer had been shown",
             lambda run: run.recorder.history.findings.stale_reads,
         ),
         Column(
             "relocated",
             "int",
-            "records acknowledged and present at another offset only",
+            "acknowledged records that exist only at another offset",
             lambda run: run.recorder.history.findings.losses.relocated,
         ),
         Column(
             "last_standing",
             "int",
-            "of `records_lost`, those that a last replica standing lacked when it was chosen",
+            "those of `records_lost` that a last replica standing lacked when it was elected",
             since=4,
             missing=UNKNOWN,
         ),
@@ -273,7 +287,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "window_ms",
             "bigint",
-            "how long availability was observed, in ms: from the end of warm-up until healing",
+            "duration in which availability was measured, from warm-up to healing, in ms",
             lambda run: _window_us(run) // 1_000,
             since=3,
             missing=UNKNOWN,
@@ -281,45 +295,45 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "leaderless_ms",
             "bigint",
-            "time without a leader that can be written to, in ms",
+            "time without a leader that accepts writes, in ms",
             lambda run: run.recorder.availability.leaderless_us // 1_000,
-            role="availability",
+            group=Group.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
         Column(
             "batches_refused",
             "int",
-            "batches with acks=all that were told NOT_ENOUGH_REPLICAS at least once",
+            "batches with acks=all that got NOT_ENOUGH_REPLICAS at least once",
             lambda run: len(run.recorder.availability.refused),
-            role="availability",
+            group=Group.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
         Column(
             "batches_refused_after_append",
             "int",
-            "batches with acks=all that were told NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
+            "batches with acks=all that got NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
             lambda run: len(run.recorder.availability.refused_after_append),
-            role="availability",
+            group=Group.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
         Column(
             "hw_wait_ms",
             "bigint",
-            "time, from the first election or fault on, in which an acks=all write waited for the HW, in ms",
+            "time in which acks=all writes waited for the HW, from the first election or fault on, in ms",
             lambda run: run.waited.total_us // 1_000,
-            role="availability",
+            group=Group.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
         Column(
             "hw_wait_max_ms",
             "bigint",
-            "the longest stretch of `hw_wait_ms` in which the HW did not advance, in ms",
+            "longest part of `hw_wait_ms` in which the HW did not advance, in ms",
             lambda run: run.waited.longest_us // 1_000,
-            role="availability",
+            group=Group.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -328,16 +342,16 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time with an ISR smaller than min.insync.replicas, in ms",
             lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
-            role="availability",
+            group=Group.AVAILABILITY,
             since=4,
             missing=UNKNOWN,
         ),
         Column(
             "acks1_hidden_ms",
             "bigint",
-            "as `hw_wait_ms`: time in which a batch acknowledged with acks=1 could not be read yet, in ms",
+            "time in which a batch acknowledged with acks=1 could not be read yet, in ms; counted as `hw_wait_ms`",
             lambda run: run.hidden_us // 1_000,
-            role="availability",
+            group=Group.AVAILABILITY,
             since=4,
             missing=UNKNOWN,
         ),
@@ -346,15 +360,15 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "coverage",
             "string",
-            "probes and pairs that were reached, as a hexadecimal number (`highwater coverage` reads it)",
+            "reached probes and pairs as a hexadecimal number, read by `highwater coverage`",
             since=3,
             missing="",
         ),
-        # To do it again.
+        # Replay.
         Column(
             "replay",
             "string",
-            "the command line that runs it again, where it violates, stalls or is not as expected; else empty",
+            "command that repeats a run that violates, stalls or is not as expected; else empty",
         ),
     )
 
@@ -369,35 +383,32 @@ def row(run: EndedRun) -> Row:
     return {name: getattr(run, name) if fill is None else fill(run) for name, fill in _FILLS}
 
 
-def _with(role: str) -> tuple[str, ...]:
-    return tuple([column.name for column in COLUMNS.values() if column.role == role])
+def _of(group: Group) -> tuple[str, ...]:
+    return tuple([column.name for column in COLUMNS.values() if column.group is group])
 
 
-KEY: Final = _with("key")
-AVAILABILITY: Final = _with("availability")
-"""Columns that say how available a run was: less is better."""
-BY_DAMAGE: Final = _with("damage")
-"""Columns that say whether a run is inside, by what counts as damage."""
-ROUNDS: Final = _with("rounds")
-"""Columns that count completed truncations by how many answers they took."""
+KEY: Final = _of(Group.KEY)
+AVAILABILITY: Final = _of(Group.AVAILABILITY)
+BY_DAMAGE: Final = _of(Group.DAMAGE)
+ROUNDS: Final = _of(Group.ROUNDS)
 
 
 def names(grid: Iterable[str] = ()) -> list[str]:
-    """The columns of a row: `COLUMNS`, and after them the settings that vary in a grid."""
+    """The columns of a row: `COLUMNS`, then the settings that vary in a grid."""
     return [*COLUMNS, *grid]
 
 
 def type_of(name: str) -> str:
-    """Spark SQL type of a column; what is none of `COLUMNS` is a setting."""
+    """Spark SQL type of a column; any name not in `COLUMNS` is a setting."""
     return COLUMNS[name].type if name in COLUMNS else sql_type(name)
 
 
 def key(grid: Iterable[str] = ()) -> tuple[str, ...]:
-    """The columns that tell rows apart, in the order in which they sort: scenario, mode, settings, seed."""
+    """The columns that identify a row, in sort order: scenario, mode, settings, seed."""
     *first, seed = KEY
     return (*first, *grid, seed)
 
 
 def ddl(grid: Iterable[str] = ()) -> str:
-    """The schema as Spark DDL; settings have dots in their names, so names are quoted."""
+    """The schema as Spark DDL. Names are quoted, because settings contain dots."""
     return ", ".join(f"`{name}` {type_of(name)}" for name in names(grid))

@@ -27,7 +27,7 @@ from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
 from scenarios.single.drawing import draw
 from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.rows import UNKNOWN, UNTOLD, Row
+from scenarios.single.rows import UNKNOWN, STORY_ERROR, Row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError
 from scenarios.single.verdict import as_expected, is_vacuous
 from scenarios.version import check_build
@@ -587,7 +587,7 @@ def _entries(found: Sequence[Violation]) -> list[dict[str, Any]]:
 def _first_lines(error: Exception) -> str:
     """An exception in a few words, with the innermost place in our code, free of absolute paths."""
     if isinstance(error, StoryError):
-        return f"{UNTOLD}{error}"
+        return f"{STORY_ERROR}{error}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, UNKNOWN, UNTOLD
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, UNKNOWN, STORY_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,7 @@ class Summary:
         """Keep the first `FAILING_MAX`, by seed, then in the order in which they are run, whatever came when."""
         self.failing += len(rows)
         found = rows.to_pylist()
-        self._untold += sum(row["error"].startswith(UNTOLD) for row in found)
+        self._untold += sum(row["error"].startswith(STORY_ERROR) for row in found)
         self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
         self._failing.sort(key=lambda one: one[:2])
         del self._failing[FAILING_MAX:]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reports import exits
-from scenarios.single.rows import UNTOLD
+from scenarios.single.rows import STORY_ERROR
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_a_single_run(verdict: str, expected: bool, code: int) -> None:
 
 
 def test_a_story_that_did_not_happen_is_the_scenarios_mistake() -> None:
-    assert exits.of_row({"verdict": "error", "expected": False, "error": f"{UNTOLD}story did not happen"}) == 1
+    assert exits.of_row({"verdict": "error", "expected": False, "error": f"{STORY_ERROR}story did not happen"}) == 1

@@ -1,4 +1,4 @@
-"""``python -m tests.scenarios.single.page``: write the table of columns in scenarios/single/README.md anew."""
+"""``python -m tests.scenarios.single.page``: rewrite the table of columns in scenarios/single/README.md."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def table() -> str:
 
 
 def updated(page: str) -> str:
-    """The page with the present table."""
+    """The page with the current table."""
     return re.sub(rf"{re.escape(HEAD)}(\|.*\n)*", lambda _: table(), page)
 
 
 def main() -> int:
-    """Write it."""
+    """Rewrite the page."""
     PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, SCHEMA_VERSION, Column
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, SCHEMA_VERSION, Column, Group
 from tests.scenarios.single import page
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
@@ -42,11 +42,11 @@ def test_no_column_is_declared_twice() -> None:
     assert len(COLUMNS) == len(rows._columns())
 
 
-def test_roles_name_columns_in_the_order_of_the_row() -> None:
+def test_groups_list_columns_in_the_order_of_the_row() -> None:
     assert KEY == ("scenario", "mode", "seed")
     assert ROUNDS == ("rounds_1", "rounds_2", "rounds_more")
     assert BY_DAMAGE == ("inside_unclean", "inside_lossy")
-    assert {column.role for column in COLUMNS.values()} == {"", "key", "damage", "rounds", "availability"}
+    assert {column.group for column in COLUMNS.values()} == {None, *Group}
     assert [name for name in COLUMNS if name in AVAILABILITY] == list(AVAILABILITY)
 
 

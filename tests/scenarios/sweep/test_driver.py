@@ -489,7 +489,7 @@ LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "viol
         ("violates", [row(), row(**LOST)], 0),
         ("clean", [row(**LOST, expected=False)], 1),
         ("may-violate", [row(), row("kip101", verdict="error", expected=False, vacuous=True)], 70),
-        ("may-violate", [row(), row(verdict="error", expected=False, error=f"{rows.UNTOLD}no step")], 1),
+        ("may-violate", [row(), row(verdict="error", expected=False, error=f"{rows.STORY_ERROR}no step")], 1),
         ("may-violate", [row(count_all=189), row(vacuous=True, count_all=10)], 3),
         ("may-violate", [row(count_all=190), row(vacuous=True, count_all=10)], 0),
         ("violates", [row(vacuous=True)], 1),
