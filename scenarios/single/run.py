@@ -27,7 +27,7 @@ from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
 from scenarios.single.drawing import draw
 from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.rows import UNKNOWN, STORY_ERROR, Row
+from scenarios.single.rows import STORY_ERROR, UNKNOWN, Row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError
 from scenarios.single.verdict import as_expected, is_vacuous
 from scenarios.version import check_build

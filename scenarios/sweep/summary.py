@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, UNKNOWN, STORY_ERROR
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, STORY_ERROR, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
