@@ -56,6 +56,8 @@ class StorageSettings:
 class PeriodicFile:
     """A checkpoint file that a process rewrites every so often with the value of the moment.
 
+    Kafka: OffsetCheckpointFile (1.1-4.3), OffsetCheckpoint (0.10.2-3.9).
+
     Attributes:
         content: what the file says as of the last change or `catch_up`; None before the first write.
     """
@@ -156,12 +158,15 @@ class Storage:
     # While a process runs.
 
     def log_manager_started(self, now_us: int) -> None:
-        """Logs are loaded: recovery points and log starts are written from now on (LogManager.startup)."""
+        """Logs are loaded: recovery points and log starts are written from now on. Kafka: LogManager#startup."""
         for file in (self.recovery_point_file, self.log_start_file):
             file.begin(now_us + INITIAL_DELAY_US, now_us)
 
     def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
         """The broker has a partition whose HW its task `highwatermark-checkpoint` writes.
+
+        Kafka: ReplicaManager#startHighWaterMarksCheckPointThread (0.10.2-2.0),
+        ReplicaManager#startHighWatermarkCheckPointThread (2.6-4.3).
 
         Args:
             first_us: when the task was due first: it starts without a delay (`startHighWatermarkCheckPointThread`).
@@ -170,7 +175,11 @@ class Storage:
         self.hw_file.begin(first_us, now_us)
 
     def appended(self, batch: Batch, now_us: int) -> None:
-        """A batch was written to the page cache; flush or roll if the settings say so."""
+        """A batch was written to the page cache; flush or roll if the settings say so.
+
+        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6), UnifiedLog#maybeRoll (3.9-4.3), Log#maybeRoll
+        (0.10.2-2.6).
+        """
         self._written_us.append(now_us)
         count = batch.last_offset - batch.base_offset + 1
         settings = self._settings
@@ -182,7 +191,10 @@ class Storage:
             self.roll(batch, now_us)
 
     def roll(self, batch: Batch, now_us: int) -> None:
-        """Begin a new segment with this batch; the ones before it are fsynced (UnifiedLog.roll, task flush-log)."""
+        """Begin a new segment with this batch; the ones before it are fsynced (task flush-log).
+
+        Kafka: UnifiedLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
+        """
         self.log.roll(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
         self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
@@ -195,16 +207,18 @@ class Storage:
         self._segment_bytes = (leo - self.log.segments[-1]) * self._settings.record_bytes
 
     def _flush(self, now_us: int) -> None:
+        """Kafka: UnifiedLog#flush (3.9-4.3), Log#flush (0.10.2-2.6)."""
         self._synced = len(self._written_us)
         self._unflushed = 0
         self._move_recovery_point(self.log.leo, now_us)
 
     def _move_recovery_point(self, offset: int, now_us: int) -> None:
+        """Kafka: LocalLog#updateRecoveryPoint (3.9-4.3)."""
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.recovery_point = offset
 
     def truncated(self, now_us: int) -> None:
-        """The newest batches are gone; the recovery point is written at once (LogManager.truncateTo)."""
+        """The newest batches are gone; the recovery point is written at once. Kafka: LogManager#truncateTo."""
         log = self.log
         del self._written_us[len(log.below) + len(log.batches) :]
         self._synced = min(self._synced, len(self._written_us))
@@ -220,12 +234,18 @@ class Storage:
         self._note_log_start()
 
     def _note_log_start(self) -> None:
-        """A log that begins where its first segment does has no entry (LogManager.checkpointLogStartOffsetsInDir)."""
+        """A log that begins where its first segment does has no entry.
+
+        Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3).
+        """
         log = self.log
         self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
 
     def delete_segments(self, now_us: int) -> None:
-        """Retention deletes what lies below the log start, which never comes back (UnifiedLog.deleteOldSegments)."""
+        """Retention deletes what lies below the log start, which never comes back.
+
+        Kafka: UnifiedLog#deleteOldSegments (3.9-4.3), Log#deleteOldSegments (0.10.2-2.6).
+        """
         self.log.delete_segments()
         self.log_start_moved(now_us)
 
@@ -244,11 +264,13 @@ class Storage:
             file.end()
 
     def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Controlled shutdown: flush the log, write all checkpoints, then the marker (LogManager.shutdown).
+        """Controlled shutdown: flush the log, write all checkpoints, then the marker.
+
+        Kafka: LogManager#shutdown, ReplicaManager#checkpointHighWatermarks.
 
         Args:
             hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
-                it is (ReplicaManager.checkpointHighWatermarks).
+                it is.
             broker_epoch: of the process's registration, `NO_BROKER_EPOCH` before it received one.
         """
         self._synced = len(self._written_us)
@@ -261,11 +283,12 @@ class Storage:
         self._mark(broker_epoch)
 
     def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
-        """A process stops in order before its logs are loaded (LogManager.shutdown).
+        """A process stops in order before its logs are loaded.
 
         A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
         any case, and lies: recovery will be skipped though nobody looked at the log, and a registration that names the
         broker epoch in it counts as clean (KAFKA-15375). Nothing is flushed.
+        Kafka: LogManager#shutdown.
 
         Args:
             rules: the process's rules.
@@ -337,6 +360,8 @@ class Storage:
     def delete_log(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
         """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
 
+        Kafka: LogManager#asyncDelete.
+
         Returns:
             As `recover`.
         """
@@ -352,14 +377,15 @@ class Storage:
         return recovered
 
     def recover(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
-        """Load the log for a new process (LogManager.loadLogs, LogLoader).
+        """Load the log for a new process.
 
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
-        reads it before (LogManager.readBrokerEpochFromCleanShutdownFiles). Without the marker whole segments are
-        scanned, from the one that holds the recovery point on, and epochs missing from the cache are taken from the
-        batches. In any case the cache is cut to [log start, LEO], which is recomputed from the data. The log start is
-        what its file says, or where the first segment begins: if the file is out of date, deleted records come back, as
-        far as their segments are there.
+        reads it before. Without the marker whole segments are scanned, from the one that holds the recovery point on,
+        and epochs missing from the cache are taken from the batches. In any case the cache is cut to [log start, LEO],
+        which is recomputed from the data. The log start is what its file says, or where the first segment begins: if
+        the file is out of date, deleted records come back, as far as their segments are there.
+        Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.3), LogLoader#load (3.9-4.3), LogLoader#recoverLog
+        (3.9-4.3), Log#recoverLog (0.10.2-2.6), LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.3).
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -405,7 +431,10 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _begin_anew(self, log: Log) -> None:
-        """All data ends below the log start: it is deleted (LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd)."""
+        """All data ends below the log start: it is deleted.
+
+        Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (3.9-4.3).
+        """
         log.truncate_fully(log.log_start)
         self._written_us.clear()
         self._synced = 0

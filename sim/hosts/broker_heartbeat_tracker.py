@@ -1,10 +1,8 @@
 """Sessions that heartbeats keep, as the active controller of a quorum has them.
 
-Kafka classes: BrokerHeartbeatManager, since 4.0 BrokerHeartbeatTracker; QuorumController.maybeFenceStaleBrokers. At
-exactly the timeout a session is still valid. Up to 3.9 it ends right after that. Since 4.0 the active controller looks
-eight times a timeout, fences one broker whose time is over, and looks again 10 ms later
-(ReplicationControlManager.maybeFenceOneStaleBroker, PeriodicTask); so two that fall silent together are fenced one
-after the other.
+At exactly the timeout a session is still valid. Up to 3.9 it ends right after that. Since 4.0 the active controller
+looks eight times a timeout, fences one broker whose time is over, and looks again 10 ms later; so two that fall silent
+together are fenced one after the other.
 """
 
 from __future__ import annotations
@@ -17,14 +15,17 @@ if TYPE_CHECKING:
     from sim.hosts.controller_quorum import ControllerQuorum
 
 LOOKS: Final = 8
-"""So often in a timeout sessions are looked at (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
+"""So often in a timeout sessions are looked at. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
-"""After a broker was fenced sessions are looked at again so much later (PeriodicTask.DEFAULT_IMMEDIATE_PERIOD_NS)."""
+"""After a broker was fenced sessions are looked at again so much later.
+
+Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3).
+"""
 
 
 class BrokerHeartbeatTracker:
-    """When each broker was heard of last.
+    """When each broker was heard of last. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager (3.9-4.3).
 
     Args:
         quorum: who fences those that are silent for too long.
@@ -61,7 +62,10 @@ class BrokerHeartbeatTracker:
         self.end(broker)
 
     def heard(self, broker: int, at_us: int) -> None:
-        """A broker sent a heartbeat at a time."""
+        """A broker sent a heartbeat at a time.
+
+        Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch (3.9-4.3).
+        """
         self._heard_us[broker] = max(self._heard_us.get(broker, 0), at_us)
         if self._keeps_fenced:
             self.watch(broker)
@@ -94,7 +98,10 @@ class BrokerHeartbeatTracker:
         return heard_us + self._session_us if heard_us >= 0 else -1
 
     def is_open(self, broker: int) -> bool:
-        """Whether a broker was heard of within the timeout (hasValidSession)."""
+        """Whether a broker was heard of within the timeout.
+
+        Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.3), BrokerHeartbeatManager#hasValidSession (3.9-4.3).
+        """
         return self.valid_until_us(broker) >= self._kernel.now_us
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
@@ -125,6 +132,9 @@ class BrokerHeartbeatTracker:
     def _check(self, broker: int) -> None:
         """Fence who was silent for too long: up to 3.9 all, in order of ids, since after `touch` several may be due at
         once; since 4.0 the first, and the others at the next look.
+
+        Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.3), BrokerHeartbeatManager#findOneStaleBroker (3.9),
+        ReplicationControlManager#maybeFenceOneStaleBroker (3.9-4.3).
         """
         now_us = self._kernel.now_us
         if not 0 <= self._watched.get(broker, -1) <= now_us:

@@ -1,7 +1,4 @@
-"""What producers and consumers share: metadata, retries with growing back-off, and timeouts.
-
-Kafka classes: NetworkClient, Metadata.
-"""
+"""What producers and consumers share: metadata, retries with growing back-off, and timeouts."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ class Access:
 
 
 class Client(Node):
-    """A client of one partition.
+    """A client of one partition. Kafka: NetworkClient, clients.Metadata.
 
     Args:
         node: its node id, above 1000.
@@ -159,7 +156,7 @@ class Client(Node):
     # Metadata.
 
     def refresh(self) -> None:
-        """Ask the next broker that can be reached who leads."""
+        """Ask the next broker that can be reached who leads. Kafka: NetworkClient#leastLoadedNode."""
         if self._asked is not None:
             return
         if self._version != self.network.version:
@@ -196,7 +193,10 @@ class Client(Node):
             self._watch_metadata()
 
     def on_metadata_reply(self, reply: MetadataResponse) -> None:
-        """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232)."""
+        """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232).
+
+        Kafka: clients.Metadata#update.
+        """
         if reply.request is not self._asked:
             return
         self._asked = None
@@ -217,7 +217,8 @@ class Client(Node):
     def epoch_seen(self, epoch: int) -> None:
         """Something shows that there is such an epoch: older metadata is not good enough any more.
 
-        Metadata.updateLastSeenEpochIfNewer; it does so only if it compares epochs, and has one to compare with.
+        It does so only if it compares epochs, and has one to compare with.
+        Kafka: clients.Metadata#updateLastSeenEpochIfNewer (2.6-4.3).
         """
         if self._keeps_newest and NO_EPOCH < self._newest_epoch < epoch:
             self._newest_epoch = epoch

@@ -1,7 +1,7 @@
 """A consumer: reads below the high watermark from a position on, and asks for offsets now and then.
 
-Kafka classes: Fetcher, OffsetFetcher, ConsumerCoordinator (of which only the offset store is left, an ideal one).
-Retries cost a metadata request each, also where Kafka would not ask (UNKNOWN_LEADER_EPOCH).
+Of consumer groups only the offset store is left, an ideal one. Retries cost a metadata request each, also where Kafka
+would not ask (UNKNOWN_LEADER_EPOCH).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ USABLE_EPOCH_END_VERSION = 3
 
 
 class Consumer(Client):
-    """Reads one partition.
+    """Reads one partition. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.3), ConsumerCoordinator.
 
     Args:
         node: see `Client`.
@@ -101,6 +101,8 @@ class Consumer(Client):
 
     def fetch(self, *, again: bool = False) -> None:
         """Fetch from the position on, or do first what has to be done first; unless that is under way.
+
+        Kafka: consumer.internals.Fetcher#sendFetches.
 
         Args:
             again: an answer has come that had nothing: the fetch may be left out (`sim.environment.elision`).
@@ -179,7 +181,10 @@ class Consumer(Client):
             self.reached(probes.CONSUMER_FENCED)
 
     def _out_of_range(self) -> None:
-        """Reset as ``auto.offset.reset`` says; the application hears of it."""
+        """Reset as ``auto.offset.reset`` says; the application hears of it.
+
+        Kafka: consumer.internals.Fetcher#handleOffsetOutOfRange (2.6), FetchCollector#handleInitializeErrors (3.9-4.3).
+        """
         self.recorder.record(steps.Position(steps.OUT_OF_RANGE, self.node, self.at.offset))
         self._reset_by_policy()
 
@@ -204,7 +209,11 @@ class Consumer(Client):
             self._watch(self._reset)
 
     def _initialize(self) -> None:
-        """Read on from the committed offset (ConsumerCoordinator.refreshCommittedOffsetsIfNeeded)."""
+        """Read on from the committed offset.
+
+        Kafka: ConsumerCoordinator#refreshCommittedOffsetsIfNeeded (0.10.2-2.6),
+        ConsumerCoordinator#initWithCommittedOffsetsIfNeeded (3.9-4.3).
+        """
         if self._committed is None:
             self._reset_by_policy()
         else:
@@ -222,7 +231,10 @@ class Consumer(Client):
         return self._validates and version >= USABLE_EPOCH_END_VERSION
 
     def _validate(self, channel: Channel[Server]) -> None:
-        """Ask where the epoch of the last record ended (OffsetFetcher.validateOffsetsAsync)."""
+        """Ask where the epoch of the last record ended.
+
+        Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.3).
+        """
         at = self.at
         if not self._can_validate(channel):
             at.complete_validation()
@@ -290,7 +302,10 @@ class Consumer(Client):
         self._place(offset, epoch if self._validates else NO_EPOCH)
 
     def commit(self) -> None:
-        """Store the position, with the epoch of the last record if the consumer knows of epochs."""
+        """Store the position, with the epoch of the last record if the consumer knows of epochs.
+
+        Kafka: ConsumerCoordinator#commitOffsetsSync.
+        """
         at = self.at
         if at.state == FETCHING:
             self._committed = (at.offset, at.offset_epoch if self._validates else NO_EPOCH)
@@ -317,7 +332,7 @@ class Consumer(Client):
         return request
 
     def ask_end_offset(self, _: object = None) -> None:
-        """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten."""
+        """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten. Kafka: KafkaConsumer#endOffsets."""
         channel = self.channel()
         if channel is not None:
             self._known = self.recorder.history.clients.exposed
@@ -330,7 +345,10 @@ class Consumer(Client):
         self.kernel.call_at(self.kernel.now_us + self.settings.end_offsets_us, self.life, self.ask_regularly, None)
 
     def offset_for_time(self, timestamp: int) -> None:
-        """Ask for the first record that is not older than a time (offsetsForTimes). A record's time is its id."""
+        """Ask for the first record that is not older than a time. A record's time is its id.
+
+        Kafka: KafkaConsumer#offsetsForTimes.
+        """
         channel = self.channel()
         if channel is not None:
             self._lookup = self._ask_offset(channel, timestamp)

@@ -1,7 +1,6 @@
 """A broker's requests to leaders: its fetchers, what they ask, and until when they wait for answers.
 
-All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`. Kafka classes: ReplicaFetcherManager,
-AbstractFetcherThread, ReplicaFetcherBlockingSend.
+All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`.
 """
 
 from __future__ import annotations
@@ -36,6 +35,9 @@ from sim.protocol.rules import Rules
 
 class Following(Serving):
     """The part of a broker that fetches; what it fetches goes into the partition that the other part serves.
+
+    Kafka: ReplicaFetcherManager, AbstractFetcherManager, server.ReplicaFetcherBlockingSend (1.1-2.6),
+    BrokerBlockingSender (3.9-4.3).
 
     Args:
         broker: its id.

@@ -1,4 +1,4 @@
-"""Task isr-expiration (ReplicaManager.maybeShrinkIsr): looks for followers that lag."""
+"""Task isr-expiration: looks for followers that lag."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ class IsrExpiration:
     """Looks every half ``replica.lag.time.max.ms`` since the start of its broker, while that leads.
 
     Left out while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
+    Kafka: ReplicaManager#maybeShrinkIsr.
 
     Args:
         broker: whose ISR.

@@ -1,7 +1,6 @@
 """A broker of a KRaft cluster: registration and heartbeats, replay of the metadata log, AlterPartition.
 
-Kafka classes: BrokerLifecycleManager, BrokerMetadataPublisher, ReplicaManager.applyDelta, AlterPartitionManager. A new
-process registers at once, loads its logs meanwhile, and stays fenced until it has replayed the record of its own
+A new process registers at once, loads its logs meanwhile, and stays fenced until it has replayed the record of its own
 registration. It answers requests, and follows leaders, from then on, fenced or not.
 """
 
@@ -42,6 +41,8 @@ LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
 
 class KRaftBroker(Broker):
     """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
+
+    Kafka: BrokerServer (3.9-4.3), BrokerMetadataPublisher (3.9-4.3).
 
     Attributes:
         image: the metadata that it has replayed.
@@ -280,7 +281,10 @@ class KRaftBroker(Broker):
             self._publish()
 
     def _apply(self) -> None:
-        """Replay what has arrived, then act on what it adds up to (BrokerMetadataPublisher.onMetadataUpdate)."""
+        """Replay what has arrived, then act on what it adds up to.
+
+        Kafka: BrokerMetadataPublisher#onMetadataUpdate (3.9-4.3).
+        """
         image = self.image
         partition = self.partition
         assert partition is not None
@@ -306,10 +310,12 @@ class KRaftBroker(Broker):
         return self.image.is_active(broker)
 
     def _take(self, state: PartitionRegistration) -> None:
-        """Lead, follow, or drop the replica (ReplicaManager.applyDelta).
+        """Lead, follow, or drop the replica.
 
         A leader that knows the partition epoch already, from the answer to its AlterPartition, takes the state again:
         what it has proposed meanwhile is given up.
+        Kafka: ReplicaManager#applyDelta (3.9-4.3), ReplicaManager#applyLocalLeadersDelta (3.9-4.3),
+        ReplicaManager#applyLocalFollowersDelta (3.9-4.3).
         """
         partition = self.partition
         assert partition is not None
@@ -344,7 +350,7 @@ class KRaftBroker(Broker):
         self._recorder.record(steps.Follow(self.node, partition, restarts=True))
 
     def _drop(self, partition: Partition) -> None:
-        """The broker is no replica any more: its log is deleted (ReplicaManager.stopPartitions)."""
+        """The broker is no replica any more: its log is deleted. Kafka: ReplicaManager#stopPartitions (3.9-4.3)."""
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
         self._delete_partition(partition)

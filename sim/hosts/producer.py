@@ -1,7 +1,7 @@
 """A producer: sends batches at intended times, retries, and gives up after ``delivery.timeout.ms``.
 
-Without ``enable.idempotence`` a retry whose first copy survived is appended twice. Kafka classes: KafkaProducer, the
-sending thread, NetworkClient; what is sent and what becomes of it is decided in `sim.protocol.client.sender`.
+Without ``enable.idempotence`` a retry whose first copy survived is appended twice. What is sent and what becomes of it
+is decided in `sim.protocol.client.sender`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.protocol.probes import branch
 
 
 class Producer(Client):
-    """Sends to one partition.
+    """Sends to one partition. Kafka: KafkaProducer.
 
     Args:
         node: see `Client`.

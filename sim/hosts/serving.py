@@ -121,14 +121,16 @@ class Serving(Node):
         raise NotImplementedError
 
     def on_produce(self, request: ProduceRequest) -> None:
-        """A producer sent a batch."""
+        """A producer sent a batch. Kafka: ReplicaManager#appendRecords."""
         assert self.partition is not None
         self.partition.produce(request, self.kernel.now_us)
 
     def on_fetch(self, request: FetchRequest) -> None:
         """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
 
-        The HW in an answer given at once is the one before this fetch was counted (ReplicaManager.readFromLocalLog).
+        The HW in an answer given at once is the one before this fetch was counted.
+        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (1.1-4.3), ReplicaManager#readFromLocalLog
+        (0.10.2-2.6).
         """
         partition = self.partition
         assert partition is not None

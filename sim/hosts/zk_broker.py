@@ -50,13 +50,16 @@ from sim.protocol.zookeeper.election import BrokerInfo
 ISR_CHECK_US: Final = 2_500_000
 ISR_QUIET_US: Final = 5_000_000
 ISR_LATEST_US: Final = 60_000_000
-"""ReplicaManager.maybePropagateIsrChanges: looks every 2.5 s whether ISR changes are to be announced, which they are
-5 s after the last one, or 60 s after the last announcement.
+"""Looks every 2.5 s whether ISR changes are to be announced: 5 s after the last, or 60 s after the last announcement.
+
+Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6), IsrChangePropagationConfig (3.9).
 """
 
 
 class ZooKeeperBroker(Broker):
     """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
+
+    Kafka: KafkaServer (0.10.2-3.9).
 
     Attributes:
         module: its controller module.
@@ -259,7 +262,7 @@ class ZooKeeperBroker(Broker):
             channel.send(channel.target.on_control_reply, ControlResponse(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
-        """Become leader or follower (ReplicaManager.becomeLeaderOrFollower); the error, if any."""
+        """Become leader or follower; the error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
         error = self._check_control(request)
         if not error:
             self._take(request.state)
@@ -269,6 +272,8 @@ class ZooKeeperBroker(Broker):
         """Learn who leads and who lives, for clients; the error, if any.
 
         Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
+        Kafka: ReplicaManager#maybeUpdateMetadataCache (0.10.2-3.9), server.MetadataCache#updateCache (0.10.2-2.0),
+        server.MetadataCache#updateMetadata (2.6).
         """
         error = self._check_control(request)
         if not error:
@@ -282,7 +287,10 @@ class ZooKeeperBroker(Broker):
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Stop following, or drop the replica altogether (ReplicaManager.stopReplicas); the error, if any."""
+        """Stop following, or drop the replica altogether; the error, if any.
+
+        Kafka: ReplicaManager#stopReplicas (0.10.2-3.9).
+        """
         partition = self.partition
         assert partition is not None
         error = self._check_control(request)
@@ -322,8 +330,8 @@ class ZooKeeperBroker(Broker):
     def _take(self, decision: LeaderAndIsr) -> None:
         """Lead or follow, if the leader epoch is newer; else the decision is ignored, its partition epoch included.
 
-        It is also ignored if it names no leader, or one that is not alive in the metadata that this broker has
-        (ReplicaManager.makeFollowers).
+        It is also ignored if it names no leader, or one that is not alive in the metadata that this broker has.
+        Kafka: ReplicaManager#makeLeaders (0.10.2-4.1), ReplicaManager#makeFollowers (0.10.2-4.1).
         """
         partition = self.partition
         assert partition is not None
@@ -361,6 +369,7 @@ class ZooKeeperBroker(Broker):
             self._wait(waits=True)
 
     def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
+        """Kafka: ReplicaManager#recordIsrChange (0.10.2-2.6)."""
         error, state = answer
         partition = self.partition
         assert partition is not None
@@ -382,6 +391,7 @@ class ZooKeeperBroker(Broker):
         self.kernel.call_at(now_us + waits_us, self.life, self._announce_isr, None)
 
     def _announce_isr(self, _: object) -> None:
+        """Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6)."""
         now_us = self.kernel.now_us
         if now_us <= self._isr_changed_us + ISR_QUIET_US and now_us <= self._isr_announced_us + ISR_LATEST_US:
             self._announce_after(now_us)

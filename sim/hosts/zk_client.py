@@ -1,7 +1,4 @@
-"""A broker's session at ZooKeeper, and what it wants done there: asked again until it is answered.
-
-Kafka classes: KafkaZkClient, ZooKeeperClient.
-"""
+"""A broker's session at ZooKeeper, and what it wants done there: asked again until it is answered."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ZooKeeperClient:
-    """See the module.
+    """See the module. Kafka: zookeeper.ZooKeeperClient (1.1-3.9), KafkaZkClient (1.1-3.9).
 
     Args:
         broker: whose.
@@ -48,6 +45,8 @@ class ZooKeeperClient:
         self, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool = False
     ) -> None:
         """Have something done.
+
+        Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
 
         Args:
             operation: what is done, with ZooKeeper as its argument.

@@ -1,7 +1,7 @@
 """A broker's controller module: carries the controller's wishes to ZooKeeper and its requests to brokers.
 
-Kafka classes: KafkaController, ControllerChannelManager, RequestSendThread. Each broker has a queue of its own; one
-batch of requests is on its way at a time, and is sent again until it is answered or the broker is gone.
+Each broker has a queue of its own; one batch of requests is on its way at a time, and is sent again until it is
+answered or the broker is gone.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def nothing(*_: object, **__: object) -> None:
 class ControllerModule:
     """The controller's host in one broker.
 
+    Kafka: ControllerChannelManager (0.10.2-3.9), RequestSendThread (0.10.2-3.9).
+
     Args:
         node: the broker.
         rules: its rules.
@@ -108,7 +110,10 @@ class ControllerModule:
     # The election.
 
     def elect(self) -> None:
-        """Run for controller, unless it works already."""
+        """Run for controller, unless it works already.
+
+        Kafka: KafkaController#elect (1.1-3.9), ZookeeperLeaderElector#elect (0.10.2).
+        """
         if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
             broker = self._node.node
@@ -161,7 +166,11 @@ class ControllerModule:
         self._kernel.call_at(self._kernel.now_us + delay_us, self._node.life, self._balance, self._term)
 
     def _balance(self, term: int) -> None:
-        """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough."""
+        """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough.
+
+        Kafka: KafkaController#checkAndTriggerAutoLeaderRebalance (1.1-3.9),
+        KafkaController#checkAndTriggerPartitionRebalance (0.10.2).
+        """
         if term == self._term:
             state = self.controller.context.state
             if (
@@ -216,6 +225,7 @@ class ControllerModule:
                     self._send(broker, queue)
 
     def _send(self, broker: int, queue: _Queue) -> None:
+        """Kafka: RequestSendThread#doWork (0.10.2-3.9)."""
         node = self._node
         channel: Channel[Controlled] | None = node.out.get(broker) or node.reach(broker)
         if channel is None:

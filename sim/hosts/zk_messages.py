@@ -124,7 +124,7 @@ class WatchedEvent(Message):
 
 
 class Request(Message):
-    """Something that a broker wants done at ZooKeeper.
+    """Something that a broker wants done at ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData (0.10.2-3.9).
 
     Attributes:
         broker: who asks.
@@ -134,7 +134,7 @@ class Request(Message):
         concerns: what kind of operation it is and what it is about, as one number: see `Message.about`.
         lasting: whether it outlives the session.
         result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
-            it reads with what it meant to write, ReplicationUtils.checkLeaderAndIsrZkData.)
+            it reads with what it meant to write.)
     """
 
     __slots__ = ("broker", "broker_epoch", "concerns", "done", "lasting", "operation", "result")

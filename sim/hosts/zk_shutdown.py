@@ -1,4 +1,4 @@
-"""How a broker of a cluster with ZooKeeper stops in a controlled way (KafkaServer.controlledShutdown)."""
+"""How a broker of a cluster with ZooKeeper stops in a controlled way."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 class ShutdownTries:
     """Asks the controller to be relieved until it is, ``controlled.shutdown.max.retries`` times.
+
+    Kafka: KafkaServer#controlledShutdown (0.10.2-3.9).
 
     Args:
         broker: who stops.

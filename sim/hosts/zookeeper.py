@@ -102,7 +102,10 @@ class ZooKeeper(ControlPlane):
     # Sessions.
 
     def on_register(self, request: Register) -> None:
-        """Open a session, unless an earlier one holds the broker's registration (KafkaZkClient.registerBroker)."""
+        """Open a session, unless an earlier one holds the broker's registration.
+
+        Kafka: KafkaZkClient#registerBroker (2.6-3.9), KafkaZkClient#registerBrokerInZk (1.1-2.0).
+        """
         broker = request.broker
         session = self.sessions.get(broker)
         if session is None:
@@ -275,6 +278,8 @@ class ZooKeeper(ControlPlane):
     def elect(self, broker: int) -> int:
         """Take the controller's seat if it is free.
 
+        Kafka: KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
+
         Returns:
             The controller epoch, 0 if somebody else has the seat.
         """
@@ -363,7 +368,7 @@ class ZooKeeper(ControlPlane):
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
     ) -> tuple[str, LeaderAndIsr]:
-        """Write an ISR, if nobody wrote since (ReplicationUtils.updateLeaderAndIsr).
+        """Write an ISR, if nobody wrote since. Kafka: ReplicationUtils#updateLeaderAndIsr (0.10.2-3.9).
 
         Args:
             known: partition epoch and controller epoch as the leader knows them.
@@ -390,7 +395,10 @@ class ZooKeeper(ControlPlane):
         return NONE, self.state
 
     def notify_isr_change(self) -> None:
-        """A leader leaves a note that it changed the ISR."""
+        """A leader leaves a note that it changed the ISR.
+
+        Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
+        """
         self._tell_controller("on_isr_changed")
 
     def _write(

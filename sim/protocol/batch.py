@@ -15,11 +15,12 @@ class Batch:
 
     Shared by reference between the logs of all replicas and never changed after it was appended. A record's identity
     is its id, unique in a run: record ``first_id + k`` stands at offset ``base_offset + k``.
+    Kafka: record.RecordBatch (1.1-4.2), record.internal.RecordBatch (4.3).
 
     Attributes:
         base_offset: offset of the first record.
         last_offset: offset of the last record.
-        leader_epoch: epoch of the leader that appended it (partitionLeaderEpoch).
+        leader_epoch: epoch of the leader that appended it.
         first_id: id of the first record.
         producer_id: id of the idempotent producer that sent it, else -1.
         producer_epoch: that producer's epoch, else -1.

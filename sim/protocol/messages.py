@@ -75,6 +75,7 @@ class ProduceRequest(Message):
     """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
 
     `sequence` is that of an idempotent producer.
+    Kafka: requests.ProduceRequest.
     """
 
     __slots__ = ("acks", "client", "count", "first_id", "name", "sequence")
@@ -104,6 +105,7 @@ class ProduceResponse(Message):
     With UNKNOWN_PRODUCER_ID it is the log start that comes instead.
 
     For checkers, and no field on the wire: when it was sent, and the persisted ISR if that was too small for a success.
+    Kafka: requests.ProduceResponse.
     """
 
     __slots__ = ("answered_us", "base_offset", "error", "request", "short_isr")
@@ -125,7 +127,7 @@ Position = tuple[str, int, int, int]
 
 
 class FetchRequest(Message):
-    """A fetch of a follower or a consumer.
+    """A fetch of a follower or a consumer. Kafka: requests.FetchRequest.
 
     Attributes:
         node: who asks.
@@ -193,7 +195,7 @@ version negotiation (ApiVersions).
 
 
 class FetchResponse(Message):
-    """Answer to a fetch, one result for each position."""
+    """Answer to a fetch, one result for each position. Kafka: requests.FetchResponse."""
 
     __slots__ = ("request", "results")
 
@@ -212,7 +214,7 @@ Ask = tuple[str, int, int]
 
 
 class OffsetsForLeaderEpochRequest(Message):
-    """OffsetsForLeaderEpoch.
+    """OffsetsForLeaderEpoch. Kafka: OffsetsForLeaderEpochRequest (1.1-4.3).
 
     Attributes:
         node: who asks.
@@ -240,7 +242,7 @@ EpochEndResult = tuple[str, str, int, int]
 
 
 class OffsetsForLeaderEpochResponse(Message):
-    """Answer to OffsetsForLeaderEpoch, one result for each ask."""
+    """Answer to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.3)."""
 
     __slots__ = ("request", "results")
 
@@ -254,7 +256,10 @@ class OffsetsForLeaderEpochResponse(Message):
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client."""
+    """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client.
+
+    Kafka: ListOffsetsRequest (3.9-4.3), requests.ListOffsetRequest (0.10.2-2.6).
+    """
 
     __slots__ = ("leader_epoch", "name", "node", "replica", "timestamp")
 
@@ -271,7 +276,10 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsResponse(Message):
-    """Answer to ListOffsets: an error, or an offset with the answering leader's epoch."""
+    """Answer to ListOffsets: an error, or an offset with the answering leader's epoch.
+
+    Kafka: ListOffsetsResponse (3.9-4.3), requests.ListOffsetResponse (0.10.2-2.6).
+    """
 
     __slots__ = ("error", "leader_epoch", "offset", "request")
 
@@ -287,7 +295,7 @@ class ListOffsetsResponse(Message):
 
 
 class MetadataRequest(Message):
-    """A client asks a broker who leads a partition."""
+    """A client asks a broker who leads a partition. Kafka: requests.MetadataRequest."""
 
     __slots__ = ("name", "node")
 
@@ -301,7 +309,7 @@ class MetadataRequest(Message):
 
 
 class MetadataResponse(Message):
-    """What that broker last heard: the leader (0: none) and its epoch."""
+    """What that broker last heard: the leader (0: none) and its epoch. Kafka: requests.MetadataResponse."""
 
     __slots__ = ("leader", "leader_epoch", "request")
 
@@ -316,7 +324,7 @@ class MetadataResponse(Message):
 
 
 class LeaderAndIsr:
-    """How things stand for one partition, as ZooKeeper keeps it and as brokers are told.
+    """How things stand for one partition, as ZooKeeper keeps it and as brokers are told. Kafka: LeaderAndIsr.
 
     Attributes:
         name: the partition.
@@ -375,7 +383,7 @@ class LeaderAndIsr:
 
 
 class AbstractControlRequest:
-    """What the three requests of a controller have in common.
+    """What the three requests of a controller have in common. Kafka: AbstractControlRequest (2.6-3.9).
 
     Attributes:
         controller_epoch: of the controller that sends it.
@@ -395,7 +403,7 @@ class AbstractControlRequest:
 
 
 class LeaderAndIsrRequest(AbstractControlRequest):
-    """Lead or follow."""
+    """Lead or follow. Kafka: requests.LeaderAndIsrRequest (0.10.2-4.1)."""
 
     __slots__ = ()
 
@@ -404,6 +412,7 @@ class UpdateMetadataRequest(AbstractControlRequest):
     """Who leads, for clients; `live`: registered brokers with their broker epochs.
 
     With rule ``broker_metadata=last-sent``, `number`: its place among this controller's, from 1.
+    Kafka: requests.UpdateMetadataRequest (0.10.2-3.9).
     """
 
     __slots__ = ("live", "number")
@@ -420,7 +429,7 @@ class UpdateMetadataRequest(AbstractControlRequest):
 
 
 class StopReplicaRequest(AbstractControlRequest):
-    """Stop following; with `delete` the replica goes altogether."""
+    """Stop following; with `delete` the replica goes altogether. Kafka: requests.StopReplicaRequest (0.10.2-3.9)."""
 
     __slots__ = ("delete",)
 
@@ -465,7 +474,10 @@ class ControlResponse(Message):
 
 
 class ControlledShutdownRequest(Message):
-    """A broker asks the controller to be relieved of its leaderships."""
+    """A broker asks the controller to be relieved of its leaderships.
+
+    Kafka: requests.ControlledShutdownRequest (0.10.2-3.9).
+    """
 
     __slots__ = ("broker", "broker_epoch")
 
@@ -479,7 +491,10 @@ class ControlledShutdownRequest(Message):
 
 
 class ControlledShutdownResponse(Message):
-    """Answer to that: an error, and how many partitions the broker still leads."""
+    """Answer to that: an error, and how many partitions the broker still leads.
+
+    Kafka: requests.ControlledShutdownResponse (0.10.2-3.9).
+    """
 
     __slots__ = ("error", "remaining", "request")
 

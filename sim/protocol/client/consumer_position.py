@@ -1,8 +1,7 @@
 """A consumer's position: where it reads on, and whether the leader's log still is the one it has read.
 
-Kafka classes: SubscriptionState.TopicPartitionState, OffsetFetcherUtils; KIP-320. Known holes that Kafka has, too: an
-answer with an older epoch passes if its end offset is large enough, and a log that was cut and written anew under an
-unchanged leader epoch is never asked about.
+KIP-320. Known holes that Kafka has, too: an answer with an older epoch passes if its end offset is large enough, and a
+log that was cut and written anew under an unchanged leader epoch is never asked about.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ AWAIT_VALIDATION: Final = "await_validation"
 
 
 class FetchPosition(NamedTuple):
-    """A position.
+    """A position. Kafka: SubscriptionState.FetchPosition (2.6-4.3).
 
     Attributes:
         offset: next offset to read.
@@ -40,6 +39,8 @@ class FetchPosition(NamedTuple):
 class LogTruncation(NamedTuple):
     """What LogTruncationException tells the application.
 
+    Kafka: LogTruncationException (2.6-4.3), SubscriptionState.LogTruncation (2.6-4.3).
+
     Attributes:
         position: where it was going to read on.
         divergent_offset: first offset that is known to differ from what it has read, -1 if unknown.
@@ -52,7 +53,7 @@ class LogTruncation(NamedTuple):
 
 
 class ConsumerPosition:
-    """The state machine.
+    """The state machine. Kafka: SubscriptionState.TopicPartitionState.
 
     Args:
         policy: ``auto.offset.reset``.
@@ -79,24 +80,29 @@ class ConsumerPosition:
 
     @property
     def position(self) -> FetchPosition | None:
-        """The present position, None while there is none."""
+        """The present position, None while there is none. Kafka: SubscriptionState#position."""
         if self.offset < 0:
             return None
         return FetchPosition(self.offset, self.offset_epoch, self.leader, self.leader_epoch)
 
     def seek_validated(self, position: FetchPosition) -> None:
-        """Read on from there."""
+        """Read on from there. Kafka: SubscriptionState#seekValidated (2.6-4.3)."""
         self._place(position)
         self.state = FETCHING
         self.reset_strategy = ""
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Read on from there once the leader has confirmed it; without epochs there is nothing to confirm."""
+        """Read on from there once the leader has confirmed it; without epochs there is nothing to confirm.
+
+        Kafka: SubscriptionState#seekUnvalidated (2.6-4.3).
+        """
         self.seek_validated(position)
         self._validate()
 
     def leader_seen(self, leader: int, leader_epoch: int, *, can_validate: bool = True) -> bool:
         """Metadata names a leader: another one, or another epoch, makes the position doubtful.
+
+        Kafka: SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.3).
 
         Args:
             leader: its id.
@@ -119,20 +125,24 @@ class ConsumerPosition:
         return self.state == AWAIT_VALIDATION
 
     def consumed(self, offset: int, offset_epoch: int) -> None:
-        """Records were handed out: the next offset, and the epoch of the last batch."""
+        """Records were handed out: the next offset, and the epoch of the last batch.
+
+        Kafka: SubscriptionState#position.
+        """
         self.offset = offset
         self.offset_epoch = offset_epoch
 
     def complete_validation(self) -> None:
-        """The position is good, or the leader cannot tell."""
+        """The position is good, or the leader cannot tell. Kafka: SubscriptionState#completeValidation (2.6-4.3)."""
         if self.offset >= 0:
             self.state = FETCHING
 
     def epoch_end(self, asked: FetchPosition | None, epoch: int, end_offset: int) -> LogTruncation | None:
-        """Take a leader's answer to OffsetsForLeaderEpoch (SubscriptionState.maybeCompleteValidation).
+        """Take a leader's answer to OffsetsForLeaderEpoch.
 
         It is dropped if the position has changed since. With a reset policy a truncation makes the position go back
         silently, by the policy if the leader knows no common epoch; without one the application has to be told.
+        Kafka: SubscriptionState#maybeCompleteValidation (2.6-4.3).
 
         Args:
             asked: the position when the request was sent.
@@ -158,13 +168,18 @@ class ConsumerPosition:
         return None
 
     def request_reset(self, strategy: str = "") -> None:
-        """Go to the log's start or end, as the policy says unless a strategy is given."""
+        """Go to the log's start or end, as the policy says unless a strategy is given.
+
+        Kafka: SubscriptionState#requestOffsetReset (1.1-4.3).
+        """
         self._place(FetchPosition(-1))
         self.state = AWAIT_RESET
         self.reset_strategy = strategy or self._policy
 
     def reset_to(self, strategy: str, position: FetchPosition) -> bool:
-        """The leader named the offset: take it if that is still wanted (SubscriptionState.maybeSeekUnvalidated).
+        """The leader named the offset: take it if that is still wanted.
+
+        Kafka: SubscriptionState#maybeSeekUnvalidated (2.6-4.3).
 
         Returns:
             Whether it was taken.
@@ -178,5 +193,6 @@ class ConsumerPosition:
         self.offset, self.offset_epoch, self.leader, self.leader_epoch = position
 
     def _validate(self) -> None:
+        """Kafka: SubscriptionState.TopicPartitionState#validatePosition (2.6-4.3)."""
         if self.offset_epoch != NO_EPOCH and self.leader_epoch != NO_EPOCH:
             self.state = AWAIT_VALIDATION

@@ -1,7 +1,6 @@
 """An idempotent producer's side: which sequence a batch gets, which batch may be sent, and what an answer means.
 
-Kafka class: TransactionManager (without transactions, for one partition);
-RecordAccumulator.shouldStopDrainBatchesForPartition.
+Kafka's TransactionManager without transactions, for one partition.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ NO_PRODUCER_ID: Final = -1
 
 
 class Sequenced(Protocol):
-    """A batch that a producer sends.
+    """A batch that a producer sends. Kafka: ProducerBatch (1.1-4.3).
 
     Attributes:
         count: number of records.
         sequence: what it was given, `NO_SEQUENCE` before that.
-        rewritten: it got another sequence after it was sent last (ProducerBatch.sequenceHasBeenReset).
-        is_retry: it was sent before (ProducerBatch.inRetry).
+        rewritten: it got another sequence after it was sent last.
+        is_retry: it was sent before.
     """
 
     count: int
@@ -39,7 +38,7 @@ class Sequenced(Protocol):
 
 
 class ProducerSequences:
-    """Sequences of one producer in one partition.
+    """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.3), TxnPartitionEntry (3.9-4.3).
 
     Args:
         rules: ``producer_recovery`` says what a gap and a fenced epoch lead to.
@@ -73,19 +72,25 @@ class ProducerSequences:
 
     @property
     def next_sequence(self) -> int:
-        """That of the next new batch."""
+        """That of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
         return max(self._next, 0)
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a batch was given up that the log may hold."""
+        """Whether a batch was given up that the log may hold.
+
+        Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3).
+        """
         return self._unresolved >= 0
 
     def resolve(self) -> None:
         """Before anything is sent: start anew, if something was answered that asks for it.
 
-        So it does if the last batches in flight were given up, and the log may lack them (maybeResolveSequences;
-        shouldResetProducerStateAfterResolvingSequences before KIP-360). Fenced for good, it does nothing.
+        So it does if the last batches in flight were given up, and the log may lack them. Fenced for good, it does
+        nothing.
+        Kafka: TransactionManager#maybeResolveSequences (2.6-4.3),
+        TransactionManager#shouldResetProducerStateAfterResolvingSequences (1.1-2.0),
+        TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.3).
         """
         if self._unresolved >= 0 and not self.in_flight:
             self._next = max(self._next, 0)
@@ -109,13 +114,20 @@ class ProducerSequences:
             self._changed(self.producer_id, self.producer_epoch)
 
     def may_send(self, batch: Sequenced) -> bool:
-        """A batch that is sent again waits for all before it; a new one until no sequence is in doubt."""
+        """A batch that is sent again waits for all before it; a new one until no sequence is in doubt.
+
+        Kafka: RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.3).
+        """
         if batch.sequence == NO_SEQUENCE:
             return self._unresolved < 0
         return not self.in_flight or batch.sequence[2] == self.in_flight[0].sequence[2]
 
     def assign(self, batch: Sequenced) -> None:
-        """A batch is about to be sent: it gets the next sequence, unless it has one."""
+        """A batch is about to be sent: it gets the next sequence, unless it has one.
+
+        Kafka: ProducerBatch#setProducerState (1.1-4.3), TransactionManager#incrementSequenceNumber (1.1-4.3),
+        TransactionManager#addInFlightBatch (1.1-4.3).
+        """
         if batch.sequence == NO_SEQUENCE:
             self._next = max(self._next, 0)
             batch.sequence = (self.producer_id, self.producer_epoch, self._next)
@@ -126,10 +138,11 @@ class ProducerSequences:
         batch.rewritten = False
 
     def completed(self, batch: Sequenced, base_offset: int) -> None:
-        """A leader has a batch (handleCompletedBatch; Sender.completeBatch before KIP-360).
+        """A leader has a batch.
 
         Since KIP-360 a batch of a former epoch, which was given up before, counts like any other. At first sequences
         then even began anew under the present epoch if nothing was in flight.
+        Kafka: TransactionManager#handleCompletedBatch (2.6-4.3), Sender#completeBatch.
 
         Args:
             batch: which.
@@ -145,9 +158,10 @@ class ProducerSequences:
             self._count_anew()
 
     def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
-        """Whether a batch that was refused is sent again (canRetry).
+        """Whether a batch that was refused is sent again.
 
         Only a refusal of the batch that is next in line shows a gap in the log.
+        Kafka: TransactionManager#canRetry (1.1-4.3).
 
         Args:
             batch: which.
@@ -178,7 +192,9 @@ class ProducerSequences:
         return False
 
     def failed(self, batch: Sequenced, error: str) -> str:
-        """An answer made a batch fail (handleFailedBatch; Sender.failBatch before KIP-360).
+        """An answer made a batch fail.
+
+        Kafka: TransactionManager#handleFailedBatch (2.6-4.3), Sender#failBatch (1.1-4.3).
 
         Returns:
             The error that the application is told, "" if Kafka throws before it is told anything.
@@ -200,7 +216,11 @@ class ProducerSequences:
         return error if self._close_gap(batch) else ""
 
     def _close_gap(self, batch: Sequenced) -> bool:
-        """Later sequences move up, though they may be another producer id's (adjustSequencesDueToFailedBatch)."""
+        """Later sequences move up, though they may be another producer id's.
+
+        Kafka: TransactionManager#adjustSequencesDueToFailedBatch (1.1-2.6),
+        TxnPartitionMap#adjustSequencesDueToFailedBatch (3.9-4.3).
+        """
         if self._next < 0:
             return True
         if self._next < batch.count:
@@ -216,18 +236,25 @@ class ProducerSequences:
         return True
 
     def expired(self, batch: Sequenced) -> None:
-        """The producer gave a batch up. If it is not the first try, the log may hold it (markSequenceUnresolved)."""
+        """The producer gave a batch up. If it is not the first try, the log may hold it.
+
+        Kafka: TransactionManager#markSequenceUnresolved (1.1-4.3).
+        """
         self._forget(batch)
         if batch.is_retry:
             self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)
 
     def _is_current(self, batch: Sequenced) -> bool:
+        """Kafka: TransactionManager#hasProducerIdAndEpoch (1.1-2.0), TransactionManager#hasStaleProducerIdAndEpoch
+        (3.9-4.3).
+        """
         return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
 
     def _forget(self, batch: Sequenced) -> None:
         """It is no more in flight.
 
         In between, batches were told from each other by their sequences alone, without the epoch (to KAFKA-13794).
+        Kafka: TransactionManager#removeInFlightBatch (1.1-4.3).
         """
         in_flight = self.in_flight
         for place, one in enumerate(in_flight):
@@ -266,13 +293,20 @@ class ProducerSequences:
             place = above
 
     def _abandon_id(self) -> None:
-        """All is forgotten with the producer id (resetProducerId); the batches keep their sequences."""
+        """All is forgotten with the producer id; the batches keep their sequences.
+
+        Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.3).
+        """
         self.producer_id = NO_PRODUCER_ID
         self.in_flight.clear()
         self._next = self._unresolved = self.last_acked = self._last_acked_offset = -1
 
     def _count_anew(self) -> None:
-        """Batches in flight get sequences from 0 on, as they lie there (startSequencesAtBeginning)."""
+        """Batches in flight get sequences from 0 on, as they lie there.
+
+        Kafka: TransactionManager#startSequencesAtBeginning (1.1-2.0), TxnPartitionMap#startSequencesAtBeginning
+        (3.9-4.3).
+        """
         self._next = 0
         self.last_acked = -1
         for batch in self.in_flight:

@@ -1,7 +1,7 @@
 """What a producer does with its batches: which one is sent next, which are sent again, in which order, which fail.
 
-Kafka classes: Sender, RecordAccumulator, ProducerBatch, for one partition. When something is sent, and over which
-connection, is the host's matter: back-off, requests in flight to a broker, their timeouts.
+It is that of one partition. When something is sent, and over which connection, is the host's matter: back-off, requests
+in flight to a broker, their timeouts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEVER_US: Final = 1 << 60
 
 
 class ProducerBatch:
-    """A batch that the application handed over.
+    """A batch that the application handed over. Kafka: ProducerBatch (1.1-4.3), internals.RecordBatch (0.10.2).
 
     Attributes:
         first_id: id of its first record.
@@ -74,7 +74,7 @@ class ProducerBatch:
 
 
 class Sender:
-    """Batches of one partition.
+    """Batches of one partition. Kafka: producer.internals.Sender, RecordAccumulator.
 
     Args:
         rules: ``lost_requests`` says in which order requests of a lost connection come back.
@@ -84,8 +84,8 @@ class Sender:
 
     Attributes:
         sequences: see above.
-        queue: batches that wait to be sent, for the first time or again (RecordAccumulator).
-        in_flight: batches that were sent, in that order, and are not answered yet (Sender.inFlightBatches).
+        queue: batches that wait to be sent, for the first time or again.
+        in_flight: batches that were sent, in that order, and are not answered yet.
     """
 
     def __init__(
@@ -100,7 +100,9 @@ class Sender:
         self._muted = False
 
     def run_once(self, now_us: int, *, ready: bool) -> ProducerBatch | None:
-        """One round (Sender.runOnce): take a batch from the queue, then fail what is overdue.
+        """One round: take a batch from the queue, then fail what is overdue.
+
+        Kafka: Sender#runOnce (2.6-4.3), Sender#sendProducerData (1.1-4.3), RecordAccumulator#drain.
 
         Args:
             now_us: the present time.
@@ -134,12 +136,19 @@ class Sender:
 
     @property
     def next_expiry_us(self) -> int:
-        """When the batch at the head of the queue, or of those in flight, is overdue; past `NEVER_US` without one."""
+        """When the batch at the head of the queue, or of those in flight, is overdue; past `NEVER_US` without one.
+
+        Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3).
+        """
         heads = [batches[0].due_us for batches in (self.queue, self.in_flight) if batches]
         return min(heads, default=NEVER_US) + self._delivery_timeout_us
 
     def _expire(self, latest_us: int) -> None:
-        """Batches due until then fail, from the head on, up to the first that is not overdue (expiredBatches)."""
+        """Batches due until then fail, from the head on, up to the first that is not overdue.
+
+        Kafka: RecordAccumulator#expiredBatches (1.1-4.3), Sender#getExpiredInflightBatches (2.6-4.3),
+        RecordAccumulator#abortExpiredBatches (0.10.2).
+        """
         expired: list[ProducerBatch] = []
         while self.queue and self.queue[0].due_us <= latest_us:
             expired.append(self.queue.popleft())
@@ -151,7 +160,7 @@ class Sender:
                 self.sequences.expired(send)
 
     def completed(self, send: ProducerBatch, base_offset: int) -> bool:
-        """A leader has a batch (Sender.completeBatch); whether the application is told so.
+        """A leader has a batch; whether the application is told so. Kafka: Sender#completeBatch.
 
         Args:
             send: which.
@@ -167,7 +176,7 @@ class Sender:
         return True
 
     def refused(self, send: ProducerBatch, error: str, log_start: int, now_us: int) -> bool:
-        """A batch met an error (Sender.completeBatch); whether it is sent again.
+        """A batch met an error; whether it is sent again. Kafka: Sender#completeBatch, Sender#canRetry.
 
         Args:
             send: which.
@@ -196,12 +205,18 @@ class Sender:
         return False
 
     def connection_lost(self, sends: Sequence[ProducerBatch], now_us: int) -> None:
-        """Batches that were sent over a connection, in this order, will not be answered (InFlightRequests.clearAll)."""
+        """Batches that were sent over a connection, in this order, will not be answered.
+
+        Kafka: InFlightRequests#clearAll.
+        """
         for send in reversed(sends) if self._newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 
     def _enqueue_again(self, send: ProducerBatch) -> None:
-        """To the head of the queue, or by its sequence (RecordAccumulator.reenqueue)."""
+        """To the head of the queue, or by its sequence.
+
+        Kafka: RecordAccumulator#reenqueue, RecordAccumulator#insertInSequenceOrder (1.1-4.3).
+        """
         send.is_retry = True
         place = 0
         if self.sequences is not None:
@@ -215,12 +230,13 @@ class Sender:
         self.in_flight.remove(send)
 
     def _abort(self) -> None:
-        """Everything fails (RecordAccumulator.abortBatches)."""
+        """Everything fails. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.3)."""
         for send in [*self.in_flight, *self.queue]:
             self._end(send, INVALID_PRODUCER_EPOCH)
         self.in_flight.clear()
         self.queue.clear()
 
     def _end(self, send: ProducerBatch, error: str) -> None:
+        """Kafka: Sender#failBatch (1.1-4.3)."""
         send.is_done = True
         send.error = error

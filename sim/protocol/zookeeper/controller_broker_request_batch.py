@@ -1,7 +1,4 @@
-"""The requests by which a controller tells brokers how things stand.
-
-Kafka class: ControllerBrokerRequestBatch.
-"""
+"""The requests by which a controller tells brokers how things stand."""
 
 from __future__ import annotations
 
@@ -14,6 +11,8 @@ from sim.protocol.zookeeper.controller_host import ControllerHost
 class ControllerBrokerRequestBatch:
     """Requests of one controller; its host queues them, and sends them when a step of a handler is over.
 
+    Kafka: ControllerBrokerRequestBatch.
+
     Args:
         context: what the controller knows.
         host: its broker.
@@ -24,19 +23,32 @@ class ControllerBrokerRequestBatch:
         self._host = host
 
     def tell(self, replicas: Iterable[int], *, update: bool = True) -> None:
-        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers."""
+        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers.
+
+        Kafka: ControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (0.10.2-2.0),
+        AbstractControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (2.6-3.9).
+        """
         for broker in replicas:
             self._host.send_leader_and_isr(broker, self._context.state)
         if update:
             self.update_metadata()
 
     def update_metadata(self) -> None:
-        """UpdateMetadata to all live brokers."""
+        """UpdateMetadata to all live brokers.
+
+        Kafka: ControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (0.10.2-2.0),
+        AbstractControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (2.6-3.9),
+        KafkaController#sendUpdateMetadataRequest.
+        """
         live = dict(self._context.live)
         for broker in live:
             self._host.send_update_metadata(broker, self._context.state, live)
 
     def stop(self, broker: int, *, delete: bool) -> None:
-        """StopReplica to a replica, if it is live."""
+        """StopReplica to a replica, if it is live.
+
+        Kafka: ControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (0.10.2-2.0),
+        AbstractControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (2.6-3.9).
+        """
         if broker in self._context.live:
             self._host.send_stop_replica(broker, self._context.state, delete=delete)

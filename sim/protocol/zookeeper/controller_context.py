@@ -1,7 +1,4 @@
-"""What an elected controller knows of brokers and partition.
-
-Kafka class: ControllerContext.
-"""
+"""What an elected controller knows of brokers and partition."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ NOTHING: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
 
 
 class ControllerContext:
-    """What a controller knows.
+    """What a controller knows. Kafka: ControllerContext.
 
     Attributes:
         epoch: its controller epoch, -1 while it is not elected.
@@ -35,7 +32,10 @@ class ControllerContext:
         self.is_offline = False
 
     def reset(self) -> None:
-        """The controller works no more (ControllerContext.resetContext)."""
+        """The controller works no more.
+
+        Kafka: ControllerContext#resetContext (2.0-3.9), KafkaController#resetControllerContext (1.1).
+        """
         self.epoch = -1
         self.live.clear()
         self.shutting_down.clear()
@@ -50,13 +50,16 @@ class ControllerContext:
 
     @property
     def is_new(self) -> bool:
-        """Whether the topic is there, and no replica of it was live so far (NewPartition)."""
+        """Whether the topic is there, and no replica of it was live so far. Kafka: NewPartition."""
         return self.state.partition_epoch >= 0 > self.state.leader_epoch
 
     def willing(self) -> list[int]:
-        """Live brokers that do not shut down (liveBrokerIds)."""
+        """Live brokers that do not shut down. Kafka: ControllerContext#liveBrokerIds."""
         return [broker for broker in self.live if broker not in self.shutting_down]
 
     def replicas(self) -> list[int]:
-        """Live replicas of the partition, those that shut down included (liveOrShuttingDownBrokerIds)."""
+        """Live replicas of the partition, those that shut down included.
+
+        Kafka: ControllerContext#liveOrShuttingDownBrokerIds.
+        """
         return [broker for broker in self.state.replicas if broker in self.live]

@@ -1,7 +1,4 @@
-"""The events of a controller: one at a time, in order of arrival.
-
-Kafka class: ControllerEventManager.
-"""
+"""The events of a controller: one at a time, in order of arrival."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from sim.protocol.zookeeper.kafka_zk_client import Steps
 
 
 class ControllerEventManager:
-    """The queue of a controller's events, and the handler that is at work.
+    """The queue of a controller's events, and the handler that is at work. Kafka: ControllerEventManager (1.1-3.9).
 
     Args:
         host: the controller's broker.
@@ -41,7 +38,10 @@ class ControllerEventManager:
         self.put(steps)
 
     def put(self, steps: Steps) -> None:
-        """Handle an event, now or after those before it; dropped while none are taken."""
+        """Handle an event, now or after those before it; dropped while none are taken.
+
+        Kafka: ControllerEventManager#put (1.1-3.9).
+        """
         if not self.accepts:
             return
         self._queue.append(steps)
@@ -49,7 +49,10 @@ class ControllerEventManager:
             self.handle_next()
 
     def handle_next(self) -> None:
-        """Handle what is queued, until a handler has to wait."""
+        """Handle what is queued, until a handler has to wait.
+
+        Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9).
+        """
         while self._queue:
             self._handling = self._queue.popleft()
             if self._go_on(None):
@@ -77,7 +80,7 @@ class ControllerEventManager:
         return self._handling is not None and not self._go_on(result)
 
     def fail(self) -> None:
-        """Give the present handler up (StateChangeFailedException)."""
+        """Give the present handler up. Kafka: StateChangeFailedException."""
         self._handling = None
 
     def finish(self) -> None:
@@ -87,7 +90,7 @@ class ControllerEventManager:
         self.finishing = True
 
     def clear(self) -> None:
-        """Forget all events, that at work included (clearAndPut)."""
+        """Forget all events, that at work included. Kafka: ControllerEventManager#clearAndPut (1.1-3.9)."""
         self.accepts = False
         self.finishing = False
         self._queue.clear()

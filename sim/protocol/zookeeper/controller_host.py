@@ -15,22 +15,26 @@ class ControllerHost(Protocol):
         """Have something done; `sim.protocol.zookeeper.kafka_controller.Controller.answered` or `moved` follows."""
 
     def broker_added(self, broker: int) -> None:
-        """Requests to this broker may be sent from now on."""
+        """Requests to this broker may be sent from now on. Kafka: ControllerChannelManager#addBroker."""
 
     def broker_removed(self, broker: int) -> None:
-        """Requests to this broker that are not sent yet are dropped."""
+        """Requests to this broker that are not sent yet are dropped. Kafka: ControllerChannelManager#removeBroker."""
 
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
-        """Queue a request for a live broker."""
+        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        """Queue a request for a live broker."""
+        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
-        """Queue a request for a live broker."""
+        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def flush(self) -> None:
-        """Send what was queued since the last step (sendRequestsToBrokers)."""
+        """Send what was queued since the last step.
+
+        Kafka: ControllerBrokerRequestBatch#sendRequestsToBrokers (0.10.2-2.0),
+        AbstractControllerBrokerRequestBatch#sendRequestsToBrokers (2.6-3.9).
+        """
 
     def active(self, epoch: int) -> None:
         """This controller begins to work."""

@@ -1,6 +1,6 @@
 """Who is elected: the four algorithms of the ZooKeeper controller, and what becomes of the ISR.
 
-Kafka classes: PartitionLeaderElectionAlgorithms, Election (before 1.1: PartitionLeaderSelector).
+Kafka: PartitionLeaderElectionAlgorithms (1.1-3.9), controller.Election (2.6-3.9), PartitionLeaderSelector (0.10.2).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ ElectionResult = tuple[int, tuple[int, ...]] | None
 
 
 class BrokerInfo:
-    """What a broker tells of itself when it registers in ZooKeeper (kafka.zk.BrokerInfo).
+    """What a broker tells of itself when it registers in ZooKeeper.
 
     No release tells this; rule ``missed_bounce`` goes by it.
+    Kafka: zk.BrokerInfo (1.1-3.9).
 
     Attributes:
         incarnation: of its process.
@@ -63,6 +64,8 @@ def offline(
     """The leader is gone: the first live ISR member in assignment order; else, if allowed, the first live replica.
 
     Dead replicas leave the ISR with the same decision. After an unclean election the ISR is the new leader alone.
+    Kafka: PartitionLeaderElectionAlgorithms#offlinePartitionLeaderElection (1.1-3.9),
+    OfflinePartitionLeaderSelector#selectLeader (0.10.2).
     """
     for broker in assignment:
         if broker in isr and broker in live:
@@ -75,20 +78,32 @@ def offline(
 
 
 def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
-    """The head of the assignment, if it is live and in the ISR, which stays as it is."""
+    """The head of the assignment, if it is live and in the ISR, which stays as it is.
+
+    Kafka: PartitionLeaderElectionAlgorithms#preferredReplicaPartitionLeaderElection (1.1-3.9),
+    PreferredReplicaPartitionLeaderSelector#selectLeader (0.10.2).
+    """
     head = assignment[0]
     return (head, isr) if head in isr and head in live else None
 
 
 def reassigned(target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
-    """The first replica of a new assignment that is live and in the ISR, which stays as it is."""
+    """The first replica of a new assignment that is live and in the ISR, which stays as it is.
+
+    Kafka: PartitionLeaderElectionAlgorithms#reassignPartitionLeaderElection (1.1-3.9),
+    ReassignedPartitionLeaderSelector#selectLeader (0.10.2).
+    """
     return next(((broker, isr) for broker in target if broker in isr and broker in live), None)
 
 
 def controlled_shutdown(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], shutting_down: Collection[int]
 ) -> ElectionResult:
-    """The first live ISR member in assignment order that is not shutting down; those that are leave the ISR."""
+    """The first live ISR member in assignment order that is not shutting down; those that are leave the ISR.
+
+    Kafka: PartitionLeaderElectionAlgorithms#controlledShutdownPartitionLeaderElection (1.1-3.9),
+    ControlledShutdownLeaderSelector#selectLeader (0.10.2).
+    """
     for broker in assignment:
         if broker in isr and broker in live and broker not in shutting_down:
             return broker, tuple(member for member in isr if member not in shutting_down)
@@ -98,10 +113,12 @@ def controlled_shutdown(
 def without(
     replica: int, leader: int, isr: tuple[int, ...], *, to_the_last: bool = False
 ) -> tuple[int, tuple[int, ...]]:
-    """Leader and ISR when a replica goes offline (ReplicaStateMachine.doRemoveReplicasFromIsr).
+    """Leader and ISR when a replica goes offline.
 
     It leads no more, and leaves the ISR unless it is the last member: that one is waited for, but with `to_the_last`
-    (KafkaController.removeReplicaFromIsr to 1.0, where unclean election is allowed).
+    (to 1.0, where unclean election is allowed).
+    Kafka: ReplicaStateMachine#doRemoveReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#doRemoveReplicasFromIsr
+    (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
     """
     isr = isr if len(isr) == 1 and not to_the_last else tuple(member for member in isr if member != replica)
     return (0 if replica == leader else leader), isr

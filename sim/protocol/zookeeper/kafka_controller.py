@@ -1,8 +1,8 @@
 """The elected controller: which broker leads, who is told, and what is kept in ZooKeeper.
 
-Kafka class: KafkaController. Events are handled one at a time, in order of arrival. A handler is a generator: it yields
-what it wants done at ZooKeeper, and goes on with the result, so that everything may change between its steps.
-Controllers live in brokers; this one knows neither messages nor time.
+Events are handled one at a time, in order of arrival. A handler is a generator: it yields what it wants done at
+ZooKeeper, and goes on with the result, so that everything may change between its steps. Controllers live in brokers;
+this one knows neither messages nor time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
 
 class KafkaController:
-    """The controller of one broker, at work while it is elected.
+    """The controller of one broker, at work while it is elected. Kafka: KafkaController.
 
     Args:
         broker: the broker that it lives in.
@@ -64,9 +64,10 @@ class KafkaController:
             self._handled()
 
     def moved(self) -> None:
-        """ZooKeeper refused a write since there is a newer controller (ControllerMovedException).
+        """ZooKeeper refused a write since there is a newer controller.
 
-        Unfenced, the handler fails and the next event is looked at (StateChangeFailedException).
+        Unfenced, the handler fails and the next event is looked at.
+        Kafka: errors.ControllerMovedException (0.10.2-4.3).
         """
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
         self._decides("controller_writes")
@@ -88,7 +89,7 @@ class KafkaController:
     # Life.
 
     def elected(self, epoch: int) -> None:
-        """This broker was elected (KafkaController.onControllerFailover)."""
+        """This broker was elected. Kafka: KafkaController#onControllerFailover."""
         self.context.epoch = epoch
         self._host.active(epoch)
         self._events.begin(self._failover())
@@ -97,6 +98,7 @@ class KafkaController:
         """The broker's session has expired: resign.
 
         Unfenced, the handler at work is finished first, in the next session (KAFKA-6082).
+        Kafka: KafkaController#processExpire (2.6-3.9).
         """
         if self._fenced or not self._events.is_handling:
             self.resign()
@@ -105,7 +107,7 @@ class KafkaController:
             self._events.finish()
 
     def resign(self) -> None:
-        """Another controller works, or is to be elected (onControllerResignation)."""
+        """Another controller works, or is to be elected. Kafka: KafkaController#onControllerResignation."""
         if self.context.epoch < 0:
             return
         self._events.clear()
@@ -119,7 +121,10 @@ class KafkaController:
         self._events.put(self._brokers_changed())
 
     def topic_created(self) -> None:
-        """A watch told of the topic."""
+        """A watch told of the topic.
+
+        Kafka: KafkaController#onNewTopicCreation (0.10.2), KafkaController#processTopicChange (2.6-3.9).
+        """
         self._events.put(self.partitions.create())
 
     def isr_changed(self) -> None:
@@ -127,7 +132,10 @@ class KafkaController:
         self._events.put(self._isr_changed())
 
     def preferred_election(self) -> None:
-        """An administrator, or the regular check of balance, wants the preferred leader."""
+        """An administrator, or the regular check of balance, wants the preferred leader.
+
+        Kafka: KafkaController#onPreferredReplicaElection (0.10.2-2.0), KafkaController#onReplicaElection (2.6-3.9).
+        """
         self._events.put(self.partitions.elect_preferred())
 
     def reassignment_asked(self) -> None:
@@ -135,11 +143,14 @@ class KafkaController:
         self._events.put(self._reassignment_asked())
 
     def settings_changed(self) -> None:
-        """Unclean election may be allowed now."""
+        """Unclean election may be allowed now. Kafka: KafkaController#enableDefaultUncleanLeaderElection (2.0-3.9)."""
         self._events.put(self.partitions.elect_offline())
 
     def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
-        """A broker asks to be relieved; `answer` is called with an error and how many partitions it still leads."""
+        """A broker asks to be relieved; `answer` is called with an error and how many partitions it still leads.
+
+        Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController#controlledShutdown (1.1-3.9).
+        """
         if self.context.epoch < 0:
             answer(NOT_CONTROLLER, 0)
         else:
@@ -148,6 +159,7 @@ class KafkaController:
     # Handlers.
 
     def _failover(self) -> Steps:
+        """Kafka: KafkaController#onControllerFailover, KafkaController#initializeControllerContext."""
         live, registry, (self.context.state, self.context.target) = yield lambda zookeeper: (
             zookeeper.brokers(),
             zookeeper.registry(),
@@ -184,6 +196,11 @@ class KafkaController:
         yield from self._go_on_reassigning()
 
     def _brokers_changed(self) -> Steps:
+        """Learn who is registered.
+
+        Kafka: ReplicaStateMachine.BrokerChangeListener#handleChildChange (0.10.2), KafkaController.BrokerChange#process
+        (1.1-2.0), KafkaController#processBrokerChange (2.6-3.9).
+        """
         found: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
         known = self.context.live
         came = sorted(broker for broker in found if broker not in known)
@@ -223,7 +240,7 @@ class KafkaController:
             self._host.broker_removed(broker)
 
     def _brokers_came(self, brokers: list[int]) -> Steps:
-        """KafkaController.onBrokerStartup."""
+        """Kafka: KafkaController#onBrokerStartup."""
         self._requests.update_metadata()
         if not self.context.exists:
             yield from self.partitions.elect_offline()
@@ -237,7 +254,7 @@ class KafkaController:
             yield from self._reassign()
 
     def _brokers_went(self, brokers: list[int]) -> Steps:
-        """KafkaController.onBrokerFailure, onReplicasBecomeOffline."""
+        """Kafka: KafkaController#onBrokerFailure, KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
         for broker in brokers:
             self.context.shutting_down.pop(broker, None)
         exists = self.context.exists
@@ -258,7 +275,8 @@ class KafkaController:
     def _is_leader_gone(self, brokers: list[int]) -> bool:
         """Whether the partition waits for an election, since these brokers have failed.
 
-        From 1.0 on every leader is looked at, and one that shuts down is none (ControllerContext.isReplicaOnline).
+        From 1.0 on every leader is looked at, and one that shuts down is none.
+        Kafka: ControllerContext#isReplicaOnline (1.1-3.9).
         """
         leader = self.context.state.leader
         if leader in self.context.shutting_down:
@@ -266,14 +284,22 @@ class KafkaController:
         return leader in brokers if self._leads_while_stopping else leader not in self.context.willing()
 
     def _isr_changed(self) -> Steps:
-        """Leaders wrote their ISR: learn it, and let everybody know (IsrChangeNotification)."""
+        """Leaders wrote their ISR: learn it, and let everybody know.
+
+        Kafka: IsrChangeNotificationListener#handleChildChange (0.10.2), KafkaController.IsrChangeNotification#process
+        (1.1-2.0), KafkaController#processIsrChangeNotification (2.6-3.9).
+        """
         self.context.state, _ = yield lambda zookeeper: zookeeper.read()
         if self.context.exists:
             self._requests.update_metadata()
             yield from self._finish_reassignment()
 
     def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
-        """KafkaController.doControlledShutdown: leadership moves to another ISR member, followers leave the ISR."""
+        """Leadership moves to another ISR member, followers leave the ISR.
+
+        Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController.ControlledShutdown#doControlledShutdown
+        (1.1-2.0), KafkaController#doControlledShutdown (2.6-3.9).
+        """
         if broker not in self.context.live:
             answer(BROKER_NOT_AVAILABLE, 0)
             return
@@ -292,16 +318,21 @@ class KafkaController:
     # Reassignment.
 
     def _reassignment_asked(self) -> Steps:
-        """An administrator wants another assignment (PartitionReassignment; from 2.4 on ZkPartitionReassignment)."""
+        """An administrator wants another assignment.
+
+        Kafka: KafkaController.PartitionReassignment#process (1.1-2.0), KafkaController#processZkPartitionReassignment
+        (2.6-3.9).
+        """
         self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
         whole = set(self.context.target) == set(self.context.state.replicas)
         yield from self._go_on_reassigning(complete=whole and self._keeps_marks)
 
     def _go_on_reassigning(self, *, complete: bool = False) -> Steps:
-        """A reassignment was asked for, or an earlier controller has left it (maybeTriggerPartitionReassignment).
+        """A reassignment was asked for, or an earlier controller has left it.
 
         Where its target alone is known, it is given up if the assignment is that one, be it in sync or not; `complete`:
         whether it is complete though some of its replicas may not be in sync.
+        Kafka: KafkaController#maybeTriggerPartitionReassignment.
         """
         target = self.context.target
         if not target or not self.context.exists:
@@ -315,17 +346,21 @@ class KafkaController:
             yield from self._reassign(complete=complete)
 
     def _finish_reassignment(self) -> Steps:
-        """The ISR has changed: perhaps a reassignment is complete (PartitionReassignmentIsrChange)."""
+        """The ISR has changed: perhaps a reassignment is complete.
+
+        Kafka: KafkaController.PartitionReassignmentIsrChange#process (1.1-2.0),
+        KafkaController#processPartitionReassignmentIsrChange (2.6-3.9).
+        """
         if self.context.target and set(self.context.target) <= set(self.context.state.isr):
             yield from self._reassign()
 
     def _reassign(self, *, complete: bool = False) -> Steps:
-        """KafkaController.onPartitionReassignment: first all replicas, old and new; then, once the new ones are in
-        the ISR, those alone.
+        """First all replicas, old and new; then, once the new ones are in the ISR, those alone.
 
         Brokers are told of those alone from the last election on, ZooKeeper last of all: the leader is not to take one
         that leaves back into the ISR, and the next controller is to know who leaves (steps B2 to B6 of KIP-455's
         onPartitionReassignment; 6 to 10 before). It goes on when nobody can be elected.
+        Kafka: KafkaController#onPartitionReassignment.
         """
         target = self.context.target
         self.context.state, _ = yield lambda zookeeper: zookeeper.read()

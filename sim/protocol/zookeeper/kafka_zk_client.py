@@ -1,7 +1,6 @@
 """What a controller does at ZooKeeper, and how its handlers ask for it.
 
-Kafka class: kafka.zk.KafkaZkClient. A handler is a generator: it yields what it wants done, and goes on with the
-result.
+A handler is a generator: it yields what it wants done, and goes on with the result.
 """
 
 from __future__ import annotations
@@ -19,23 +18,34 @@ Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
 
 
 class ControllerMovedError(Exception):
-    """ZooKeeper refused a write since another controller was elected."""
+    """ZooKeeper refused a write since another controller was elected.
+
+    Kafka: errors.ControllerMovedException (0.10.2-4.3).
+    """
 
 
 class KafkaZkClient(Protocol):
-    """What a controller does at ZooKeeper; each call is a round trip."""
+    """What a controller does at ZooKeeper; each call is a round trip. Kafka: KafkaZkClient (1.1-3.9)."""
 
     def brokers(self) -> Mapping[int, int]:
-        """Registered brokers and their broker epochs; sets the watch again."""
+        """Registered brokers and their broker epochs; sets the watch again.
+
+        Kafka: KafkaZkClient#getAllBrokersInCluster (1.1-3.9), KafkaZkClient#getAllBrokerAndEpochsInCluster (2.6-3.9).
+        """
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        """The partition's state, and the assignment that is asked for (empty: none)."""
+        """The partition's state, and the assignment that is asked for (empty: none).
+
+        Kafka: KafkaZkClient#getTopicPartitionStates (1.1-3.9), KafkaZkClient#getPartitionReassignment (1.1-3.9).
+        """
 
     def registry(self) -> election.Registry:
         """The latest registration of each broker, those included whose session is over."""
 
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
         """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
+
+        Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
 
         Returns:
             The state afterwards.
@@ -47,6 +57,8 @@ class KafkaZkClient(Protocol):
     def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
         """Write the assignment, which is kept apart from the partition's state.
 
+        Kafka: KafkaZkClient#setTopicAssignment (1.1-3.9).
+
         Returns:
             The state afterwards.
 
@@ -55,7 +67,10 @@ class KafkaZkClient(Protocol):
         """
 
     def reassigned(self) -> None:
-        """The assignment that was asked for is in place, or will not be."""
+        """The assignment that was asked for is in place, or will not be.
+
+        Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9).
+        """
 
 
 Operation = Callable[[KafkaZkClient], Any]

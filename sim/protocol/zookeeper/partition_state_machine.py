@@ -1,6 +1,6 @@
 """Changes of the partition's state: its creation, elections, and how they are written.
 
-Kafka class: PartitionStateMachine (ZkPartitionStateMachine). Who is elected: `sim.protocol.zookeeper.election`.
+Who is elected: `sim.protocol.zookeeper.election`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sim.protocol.zookeeper.kafka_zk_client import Change, Decide, Steps
 
 class PartitionStateMachine:
     """Changes of the partition's state by one controller.
+
+    Kafka: PartitionStateMachine, ZkPartitionStateMachine (2.6-3.9).
 
     Args:
         context: what the controller knows.
@@ -52,6 +54,9 @@ class PartitionStateMachine:
         """A new partition: all live replicas are in sync, the first of them leads.
 
         Without any it stays new until one is.
+        Kafka: PartitionStateMachine#initializeLeaderAndIsrForPartition (0.10.2),
+        PartitionStateMachine#initializeLeaderAndIsrForPartitions (1.1-2.0),
+        ZkPartitionStateMachine#initializeLeaderAndIsrForPartitions (2.6-3.9).
         """
 
         def decide(state: LeaderAndIsr, _: election.Registry) -> Change | None:
@@ -68,9 +73,10 @@ class PartitionStateMachine:
             self._requests.tell(self._context.replicas())
 
     def elect_offline(self) -> Steps:
-        """Elect a leader if the partition waits for one (PartitionStateMachine.triggerOnlinePartitionStateChange).
+        """Elect a leader if the partition waits for one.
 
         A partition whose leader died is offline until the next election, also when that leader is back before.
+        Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange.
         """
         if self._context.is_new:
             yield from self.create()
@@ -87,7 +93,7 @@ class PartitionStateMachine:
         yield from self.elect_and_tell(decide)
 
     def elect_preferred(self) -> Steps:
-        """The first replica is to lead, if it may (PreferredReplicaPartitionLeaderElectionStrategy)."""
+        """The first replica is to lead, if it may. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
@@ -103,7 +109,10 @@ class PartitionStateMachine:
             yield from self.elect_and_tell(decide)
 
     def elect_for_shutdown(self) -> Steps:
-        """The leader shuts down: another ISR member is to lead (ControlledShutdownPartitionLeaderElectionStrategy)."""
+        """The leader shuts down: another ISR member is to lead.
+
+        Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9).
+        """
         yield from self.elect_and_tell(self._move_leader)
 
     def _move_leader(self, state: LeaderAndIsr, registry: election.Registry) -> Change | None:
@@ -113,9 +122,11 @@ class PartitionStateMachine:
         return choice and (*choice, state.replicas)
 
     def elect_reassigned(self, target: tuple[int, ...]) -> Steps:
-        """A replica of the new assignment is to lead (ReassignPartitionLeaderElectionStrategy).
+        """A replica of the new assignment is to lead.
 
         One that leads already does so with a new leader epoch, unless it shuts down.
+        Kafka: ReassignPartitionLeaderElectionStrategy (1.1-3.9),
+        KafkaController#moveReassignedPartitionLeaderIfRequired.
         """
         if self._context.state.leader in target and self._context.state.leader in self._context.willing():
             yield from self.amend(raised)
@@ -132,18 +143,28 @@ class PartitionStateMachine:
     def amend(self, decide: Decide) -> Steps:
         """Decide on the state as ZooKeeper has it, and write what was decided, if anything was.
 
-        ZkPartitionStateMachine.doElectLeaderForPartitions, ZkReplicaStateMachine.doRemoveReplicasFromIsr.
+        Kafka: PartitionStateMachine#doElectLeaderForPartitions (1.1-2.0),
+        ZkPartitionStateMachine#doElectLeaderForPartitions (2.6-3.9), ZkReplicaStateMachine#doRemoveReplicasFromIsr
+        (2.6-3.9).
         """
         epoch, fenced = self._context.epoch, self._fenced
         self._context.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
 
     def assign(self, replicas: tuple[int, ...]) -> Steps:
-        """Write another assignment, and nothing else (KafkaController.updateAssignedReplicasForPartition)."""
+        """Write another assignment, and nothing else.
+
+        Kafka: KafkaController#updateAssignedReplicasForPartition (0.10.2-2.0),
+        KafkaController#updateReplicaAssignmentForPartition (2.6-3.9).
+        """
         epoch, fenced = self._context.epoch, self._fenced
         self._context.state = yield lambda zookeeper: zookeeper.assign(epoch, replicas, fenced=fenced)
 
     def _elect(self, decide: Decide) -> Steps:
-        """An election: if somebody is elected, the partition is offline no more."""
+        """An election: if somebody is elected, the partition is offline no more.
+
+        Kafka: PartitionStateMachine#electLeaderForPartition (0.10.2), PartitionStateMachine#electLeaderForPartitions
+        (1.1-2.0), ZkPartitionStateMachine#electLeaderForPartitions (2.6-3.9).
+        """
         before = self._context.state.leader_epoch
         yield from self.amend(decide)
         if self._context.state.leader_epoch > before:
@@ -169,7 +190,7 @@ class PartitionStateMachine:
 
 
 def raised(state: LeaderAndIsr, _: election.Registry) -> Change:
-    """A new leader epoch and nothing else."""
+    """A new leader epoch and nothing else. Kafka: KafkaController#updateLeaderEpoch."""
     return state.leader, state.isr, state.replicas
 
 

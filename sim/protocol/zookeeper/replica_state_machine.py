@@ -1,7 +1,4 @@
-"""Replicas that come and go: what becomes of the partition, and who is told.
-
-Kafka class: ReplicaStateMachine (ZkReplicaStateMachine).
-"""
+"""Replicas that come and go: what becomes of the partition, and who is told."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
 
 
 class ReplicaStateMachine:
-    """Changes of replicas' states by one controller.
+    """Changes of replicas' states by one controller. Kafka: ReplicaStateMachine, ZkReplicaStateMachine (2.6-3.9).
 
     Args:
         context: what the controller knows.
@@ -49,6 +46,8 @@ class ReplicaStateMachine:
         """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
 
         Without a leader the next one has a new leader epoch anyway.
+        Kafka: ReplicaStateMachine#handleStateChange (0.10.2), ReplicaStateMachine#doHandleStateChanges (1.1-2.0),
+        ZkReplicaStateMachine#doHandleStateChanges (2.6-3.9).
         """
         if self._bumps and not self._context.is_offline and self._context.state.leader in self._context.live:
             yield from self._partitions.amend(raised)
@@ -57,9 +56,11 @@ class ReplicaStateMachine:
             self._requests.tell(replicas, update=False)
 
     def take_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
-        """A replica goes: it stops following, leaves the ISR and leads no more (OfflineReplica).
+        """A replica goes: it stops following, leaves the ISR and leads no more.
 
         `assigned`: the assignment that others are told of, if it is not the one in ZooKeeper.
+        Kafka: ReplicaStateMachine#removeReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#removeReplicasFromIsr
+        (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
         """
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
