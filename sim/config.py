@@ -215,7 +215,7 @@ NEEDED: Final = (
 )
 """Checked by every release that has the keys. (None refuses ``broker.heartbeat.interval.ms`` for the timeout of a
 session. Brokers with a longer interval start, and are fenced between heartbeats; 4.3 logs an error if it is longer than
-half of the timeout, KafkaConfig.validateValues.)
+half of the timeout.) Kafka: KafkaConfig#validateValues.
 """
 
 

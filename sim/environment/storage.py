@@ -433,7 +433,7 @@ class Storage:
     def _begin_anew(self, log: Log) -> None:
         """All data ends below the log start: it is deleted.
 
-        Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (3.9-4.3).
+        Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.3).
         """
         log.truncate_fully(log.log_start)
         self._written_us.clear()

@@ -129,8 +129,8 @@ class Serving(Node):
         """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
 
         The HW in an answer given at once is the one before this fetch was counted.
-        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (1.1-4.3), ReplicaManager#readFromLocalLog
-        (0.10.2-2.6).
+        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.3),
+        ReplicaManager#readFromLocalLog (0.10.2-2.6).
         """
         partition = self.partition
         assert partition is not None

@@ -73,7 +73,7 @@ class ReadableReplica(Replica):
     ) -> str:
         """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record.
 
-        Kafka: Partition#fetchRecords (3.9-4.3), Partition#readRecords (2.6-4.3), Partition#readFromLocalLog (3.9-4.3).
+        Kafka: Partition#fetchRecords (3.9-4.3), Partition#readRecords (2.6-4.3).
 
         Returns:
             An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing.

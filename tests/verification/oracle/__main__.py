@@ -13,12 +13,15 @@ from typing import Final
 
 from reports.brokers.kafka.releases import check_release
 from sim.errors import InputError, UserError, did_you_mean
-from tests.verification.oracle import recording, tally
+from tests.verification.oracle import names, recording, tally
 from tests.verification.oracle.comparing import Comparison, Outcome
 from tests.verification.oracle.kafka import Kafka
+from tests.verification.oracle.releases import RULES
 from tests.verification.oracle.subject import Subject
 from tests.verification.oracle.subjects import SUBJECTS
 
+NAMES: Final = "names"
+"""Of Kafka's classes and methods, in docstrings: what is checked before all subjects, or alone."""
 STRIDE: Final = 10_000
 """Of so many seeds ``DEEP=1`` makes a line of its tally."""
 
@@ -27,10 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for."""
     options = _parser().parse_args(arguments)
     try:
-        pairs = _chosen(options.subject, options.release)
+        pairs = [] if options.subject == NAMES else _chosen(options.subject, options.release)
         if options.record:
             return recording.record(pairs)
-        wrong = [not _compare(subject, release, options) for subject, release in pairs]
+        wrong = [] if options.subject not in (None, NAMES) else [not _look_up_names(options.release)]
+        wrong += [not _compare(subject, release, options) for subject, release in pairs]
     except UserError as error:
         sys.stderr.write("".join(f"oracle: {problem}\n" for problem in error.problems))
         return error.exit_code
@@ -51,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _chosen(name: str | None, release: str | None) -> list[tuple[Subject, str]]:
     if name is not None and name not in SUBJECTS:
-        raise InputError(f"SUBJECT {name!r} is none{did_you_mean(name, SUBJECTS)}")
+        raise InputError(f"SUBJECT {name!r} is none{did_you_mean(name, (NAMES, *SUBJECTS))}")
     if release is not None:
         check_release(release)
     subjects = [SUBJECTS[name]] if name else list(SUBJECTS.values())
@@ -59,6 +63,22 @@ def _chosen(name: str | None, release: str | None) -> list[tuple[Subject, str]]:
     if not pairs:
         raise InputError(f"RELEASE {release} has no {name}{did_you_mean('', subjects[0].rules)}")
     return pairs
+
+
+def _look_up_names(release: str | None) -> bool:
+    """Look for every name of Kafka's in the jars; returns whether nothing is wrong."""
+    if release is not None:
+        check_release(release)
+    found = names.references()
+    lines = []
+    for each in RULES if release is None else (release,):
+        contradicted = names.wrong(found, each)
+        count = len({one.kafka for one in found if each in one.releases})
+        lines.append(f"{NAMES} {each}: {count:,} names, {len(contradicted) or 'none'} wrong")
+        lines += [f"  {line}" for line in contradicted]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    return len(lines) == (len(RULES) if release is None else 1)
 
 
 def _compare(subject: Subject, release: str, options: argparse.Namespace) -> bool:

@@ -1,0 +1,203 @@
+"""Names of Kafka's classes and methods in the docstrings of `sim`: the way back, and whether releases have them.
+
+A docstring ends its description, or the line that is all of it, with a list of references::
+
+    Kafka: Partition#makeLeader, Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.3).
+
+A name is a class, a nested one after its outer one, with as much of its package as tells it from others; after ``#``
+comes a method or a field that this very class declares. The range is that of the releases in `releases.py` that have
+it, no less and no more; without one these are the releases of the folder (`FOLDERS`), or all.
+
+``python -m tests.verification.oracle.names`` writes `PAGE` anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from reports.brokers.kafka import releases
+from tests.places import ROOT
+from tests.verification.oracle import class_files
+from tests.verification.oracle.releases import RULES
+
+PAGE: Final = ROOT / "sim" / "protocol" / "KAFKA.md"
+RELEASES: Final = {".".join(release.split(".")[: 3 if release.startswith("0") else 2]): release for release in RULES}
+"""By the name that a range gives it: 0.10.2, 1.1, ..."""
+FOLDERS: Final = {"sim/protocol/kraft": ("3.9", "4.3"), "sim/protocol/zookeeper": ("0.10.2", "3.9")}
+ALL: Final = ("0.10.2", "4.3")
+BEGIN: Final = "Kafka: "
+_ONE: Final = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*(?:#\w+)?(?: \(([\d.]+?)(?:-([\d.]+?))?\))?"
+_LIST: Final = re.compile(rf"{BEGIN}({_ONE}(?:, {_ONE})*)\.(?= |$)")
+_PART: Final = re.compile(rf"({_ONE})(?:, |$)")
+
+
+class UnreadableError(ValueError):
+    """A docstring has a reference that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """A docstring's reference.
+
+    Attributes:
+        kafka: Kafka's name, ``Class`` or ``Class#member``.
+        first: oldest release that has it, as in `RELEASES`.
+        last: newest release.
+        path: of our module, from the root on.
+        ours: our name in it, "" for the module.
+    """
+
+    kafka: str
+    first: str
+    last: str
+    path: str
+    ours: str
+
+    @property
+    def releases(self) -> list[str]:
+        """The full names of the releases that it names."""
+        names = list(RELEASES)
+        return [RELEASES[name] for name in names[names.index(self.first) : names.index(self.last) + 1]]
+
+
+def references(root: Path = ROOT / "sim") -> list[Reference]:
+    """All references, by Kafka's name.
+
+    Raises:
+        UnreadableError: one cannot be read.
+    """
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        module = path.relative_to(ROOT).as_posix()
+        for ours, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+            found += read(text, module, ours)
+    return sorted(found, key=lambda one: (one.kafka.partition("#"), one))
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Our names and their docstrings, those below assignments included."""
+
+    def within(node: ast.Module | ast.ClassDef | ast.FunctionDef, name: str) -> Iterator[tuple[str, str]]:
+        above = name
+        for inner in node.body:
+            if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant):
+                if isinstance(inner.value.value, str):
+                    yield above, inner.value.value
+            elif isinstance(inner, ast.Assign | ast.AnnAssign):
+                target = inner.targets[0] if isinstance(inner, ast.Assign) else inner.target
+                above = f"{name}.{ast.unparse(target)}".lstrip(".")
+            elif isinstance(inner, ast.ClassDef | ast.FunctionDef):
+                yield from within(inner, f"{name}.{inner.name}".lstrip("."))
+
+    return within(tree, "")
+
+
+def read(text: str, path: str = "", ours: str = "") -> list[Reference]:
+    """The references of a docstring.
+
+    Raises:
+        UnreadableError: a list cannot be read, or a range names no release, or names them in the wrong order.
+    """
+    text = " ".join(text.split())
+    found = []
+    for begin in re.finditer(rf"\b{BEGIN}", text):
+        matched = _LIST.match(text, begin.start())
+        if matched is None:
+            raise UnreadableError(f"{path} {ours}: cannot be read: {text[begin.start() :][:80]}")
+        for part in _PART.finditer(matched[1]):
+            kafka = part[1].partition(" ")[0]
+            first, last = _range(part, path)
+            if first not in RELEASES or last not in RELEASES or _place(first) > _place(last):
+                raise UnreadableError(f"{path} {ours}: {part[1]}: releases are {', '.join(RELEASES)}")
+            found.append(Reference(kafka, first, last, path, ours))
+    return found
+
+
+def _range(part: re.Match[str], path: str) -> tuple[str, str]:
+    if part[2] is not None:
+        return part[2], part[3] or part[2]
+    return next((span for folder, span in FOLDERS.items() if path.startswith(f"{folder}/")), ALL)
+
+
+def _place(release: str) -> int:
+    return list(RELEASES).index(release)
+
+
+# The page.
+
+
+def page(found: Iterable[Reference]) -> str:
+    """`PAGE`: from Kafka's names to ours."""
+    lines = [
+        "# From Kafka to here",
+        "",
+        "Kafka's classes and methods, the tags of Kafka's repository that have them under this name, and what models",
+        f"them. `make oracle` looks every name up in the jars of {', '.join(RELEASES.values())}.",
+        "",
+        "`python -m tests.verification.oracle.names` writes this page from docstrings (`Kafka: ...`). It links to",
+        "files, not to lines: only an edit of a reference changes it.",
+        "",
+        "| Kafka | tags | here |",
+        "|---|---|---|",
+    ]
+    for kafka, group in groupby(found, key=lambda one: one.kafka):
+        same = list(group)
+        for (first, last), places in groupby(sorted(same), key=lambda one: (one.first, one.last)):
+            tags = RELEASES[first] if first == last else f"{RELEASES[first]} to {RELEASES[last]}"
+            lines.append(f"| `{kafka}` | {tags} | {', '.join(_link(one) for one in places)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _link(one: Reference) -> str:
+    path = Path(one.path)
+    near = path.is_relative_to("sim/protocol")
+    target = path.relative_to("sim/protocol") if near else Path("..") / path.relative_to("sim")
+    return f"[{one.ours or path.stem}]({target.as_posix()})"
+
+
+# The check.
+
+
+def wrong(found: Iterable[Reference], release: str) -> list[str]:
+    """What a release's jars contradict, a line each.
+
+    Raises:
+        InputError: the release is not pinned.
+        UnavailableError: its jars cannot be fetched.
+    """
+    jars = [jar for jar in releases.class_path(release) if jar.name.startswith("org.apache.kafka")]
+    wanted: dict[str, list[Reference]] = {}
+    for one in found:
+        wanted.setdefault(one.kafka, []).append(one)
+    held = class_files.classes(jars, {name.partition("#")[0].rpartition(".")[2] for name in wanted})
+    lines = []
+    for kafka, places in wanted.items():
+        owner, _, member = kafka.partition("#")
+        named = [name for name in held if f".{name}".endswith(f".{owner}")]
+        full = [name for name in named if not member or member in held[name]]
+        for one in places:
+            where = f"{one.path} {one.ours}: {kafka}"
+            if release in one.releases and not full:
+                lines.append(f"{where}: not in {release}")
+            elif release in one.releases and len(full) > 1:
+                lines.append(f"{where}: several in {release}: {', '.join(sorted(full))}")
+            elif full and release not in one.releases:
+                lines.append(f"{where}: in {release}, too")
+    return lines
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(page(references()), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
