@@ -89,6 +89,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("sim.protocol.replica",),
     ("sim.protocol.client", "sim.protocol.kraft", "sim.protocol.zookeeper"),
     ("sim.environment",),
+    ("sim.history.steps",),
     ("sim.history",),
     ("sim.checkers",),
     ("sim.hosts",),

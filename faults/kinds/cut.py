@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from faults.kinds.links import OfLink
 from faults.plan import Fault, directions
+from sim.history import steps
 from sim.hosts.cluster import Cluster
 
 
@@ -13,6 +14,7 @@ class Cut(OfLink):
     """See the module."""
 
     name: ClassVar[str] = "cut"
+    step: ClassVar[steps.StepKind] = steps.CUT
     meaning: ClassVar[str] = "cut a link; without for_ms until a heal"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002

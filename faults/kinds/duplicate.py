@@ -6,13 +6,12 @@ Only those arrive again that Kafka's senders repeat as they were: batches of a p
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from faults.kind import BROKER, DISTURBED, PERMILLE, Amount, Kind, Lasting, Targets
 from faults.plan import Fault
+from sim.history import steps
 from sim.hosts.cluster import PRODUCER, Cluster
-
-STEP: Final = "resent"
 
 
 class Duplicate(Kind):
@@ -27,13 +26,13 @@ class Duplicate(Kind):
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Let what the producer and other brokers, one of them the controller, send to it arrive twice."""
         for source in _senders(cluster, target):
-            cluster.links.worsen(STEP, source, target, fault.value, fault)
+            cluster.links.worsen(steps.RESENT, source, target, fault.value, fault)
         return True
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Take that back, unless all links were healed meanwhile."""
         for source in _senders(cluster, target):
-            cluster.links.mend(STEP, source, target, fault.value, fault)
+            cluster.links.mend(steps.RESENT, source, target, fault.value, fault)
 
 
 def _senders(cluster: Cluster, target: int) -> list[int]:

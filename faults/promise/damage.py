@@ -23,7 +23,7 @@ from sim.history import steps
 
 if TYPE_CHECKING:
     from faults.promise.commitments import Commitments
-    from sim.history.ends import End, Ends
+    from sim.history.ends import Ends, IncarnationEnd
     from sim.history.history import History
     from sim.history.membership import Membership
     from sim.protocol.batch import Batch
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FOREVER_US: Final = 1 << 62
 
 
-def registers_again_us(membership: Membership, end: End) -> int:
+def registers_again_us(membership: Membership, end: IncarnationEnd) -> int:
     """When a later process of the broker registered, `FOREVER_US` if none did."""
     registrations = membership.registrations.get(end.broker, ())
     place = bisect_right(registrations, end.at_us)
@@ -85,7 +85,9 @@ class _Logs(steps.Listener):
 
     def on_assigned(self, step: steps.Assigned) -> None:
         """See `Assigned`."""
-        self.assignments.append((step.at_us, step.replicas))
+        replicas, _ = step.before
+        if step.replicas != replicas:
+            self.assignments.append((step.at_us, step.replicas))
 
     def _leo(self, step: steps.Step, leo: int) -> None:
         self.leos.setdefault(step.broker, []).append((step.at_us, leo))
@@ -179,7 +181,7 @@ class Damage:
             for record in batch.ids()
         )
 
-    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[End]) -> bool:
+    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[IncarnationEnd]) -> bool:
         commitments, first = self._commitments, batch.first_id
         committed_us = commitments.copies[batch]
         gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
@@ -217,7 +219,7 @@ class Damage:
         """The persisted ISR."""
         return self._membership.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
 
-    def _back(self, end: End, logs: _Logs, offset: int) -> int:
+    def _back(self, end: IncarnationEnd, logs: _Logs, offset: int) -> int:
         """When the broker was in the ISR again with a LEO beyond an offset."""
         begin_us = registers_again_us(self._membership, end)
         if begin_us == FOREVER_US:

@@ -37,7 +37,7 @@ from sim.checkers import checker
 from sim.checkers.registry import FINDINGS
 from sim.config import Value
 from sim.history import steps
-from sim.history.ends import End, Ends, Regained
+from sim.history.ends import Ends, IncarnationEnd, Regained
 from sim.history.findings import Violation
 from sim.history.history import History
 from sim.history.membership import Membership
@@ -199,7 +199,7 @@ class Promise:
         return (bool(concerned) or not ids) and concerned.isdisjoint(self._excused_ids)
 
     def _excused_by_isr(self) -> frozenset[int]:
-        losing: dict[int, list[End]] = {}
+        losing: dict[int, list[IncarnationEnd]] = {}
         for end in self._lossy:
             for first in end.lost:
                 losing.setdefault(first, []).append(end)
@@ -211,7 +211,7 @@ class Promise:
             for position in range(sizes[first])
         )
 
-    def _is_excused(self, first_id: int, ends: list[End]) -> bool:
+    def _is_excused(self, first_id: int, ends: list[IncarnationEnd]) -> bool:
         """Whether a batch is excused that these ends lost; worked out once for all that share their fate."""
         committed_us = self._commitments.at_us.get(first_id)
         if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
@@ -229,7 +229,7 @@ class Promise:
             self._judged[fate] = judged
         return judged
 
-    def _left_alone(self, end: End, first_id: int, committed_us: int) -> bool:
+    def _left_alone(self, end: IncarnationEnd, first_id: int, committed_us: int) -> bool:
         """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
         until_us = registers_again_us(self._membership, end)
         start_us = max(self._member_from(end), committed_us)
@@ -237,7 +237,7 @@ class Promise:
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
         return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
 
-    def _member_from(self, end: End) -> int:
+    def _member_from(self, end: IncarnationEnd) -> int:
         """From when on the broker that ended was in the persisted ISR.
 
         A write that puts it there may be under way when it ends. Once its session is over, no write may, and one that

@@ -29,9 +29,9 @@ _OF_CONSUMERS: Final = {
     steps.REWIND: probes.CONSUMER_REWINDS,
 }
 _OF_ENDS: Final = {
-    "power-loss": probes.SUFFIX_LOST,
-    "corrupt-tail": probes.CRC_DROPS,
-    "disk-replaced": probes.DISK_LOST,
+    steps.POWER_LOSS: probes.SUFFIX_LOST,
+    steps.CORRUPT_TAIL: probes.CRC_DROPS,
+    steps.DISK_REPLACED: probes.DISK_LOST,
 }
 
 Wake = tuple[bytearray, int]
@@ -119,8 +119,8 @@ class Coverage(steps.Listener):
 
     def on_end(self, step: steps.End) -> None:
         """See `End`."""
-        if step.lost and step.kind.name in _OF_ENDS:
-            self.reached(_OF_ENDS[step.kind.name])
+        if step.lost and step.kind in _OF_ENDS:
+            self.reached(_OF_ENDS[step.kind])
 
     def reached(self, probe: int) -> None:
         """Note a probe."""

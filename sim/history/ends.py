@@ -10,14 +10,13 @@ from sim.protocol.batch import Batch
 
 
 @dataclass(slots=True)
-class End:
+class IncarnationEnd:
     """How an incarnation ended.
 
     Attributes:
         broker: its id.
         at_us: when.
-        kind: ``kill``, ``power-loss``, ``disk-replaced``, ``corrupt-tail``, ``shutdown``, ``exit`` or
-            ``halt``.
+        kind: one of `steps.ENDS`.
         lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
             twice is lost with either copy.
         in_isr: whether the persisted ISR held it then.
@@ -28,7 +27,7 @@ class End:
 
     broker: int
     at_us: int
-    kind: str
+    kind: steps.StepKind
     lost: dict[int, Batch]
     in_isr: bool
     unclean: bool = True
@@ -50,8 +49,8 @@ class Ends(steps.Listener):
     __slots__ = ("_membership", "ends", "missing")
 
     def __init__(self, membership: Membership) -> None:
-        self.ends: list[End] = []
-        self.missing: dict[int, dict[int, list[End]]] = {}
+        self.ends: list[IncarnationEnd] = []
+        self.missing: dict[int, dict[int, list[IncarnationEnd]]] = {}
         self._membership = membership
 
     def on_end(self, step: steps.End) -> None:
@@ -69,7 +68,7 @@ class Ends(steps.Listener):
             end.lost.update(lost)
         else:
             in_isr = broker in self._membership.isr
-            end = End(broker, step.at_us, step.kind.name, lost, in_isr, step.unclean)
+            end = IncarnationEnd(broker, step.at_us, step.kind, lost, in_isr, step.unclean)
             self.ends.append(end)
         for first in lost:
             self.missing.setdefault(broker, {}).setdefault(first, []).append(end)
@@ -81,7 +80,7 @@ class Ends(steps.Listener):
         if last is not None and last.forgotten_us is None and opened_us <= last.at_us:
             last.forgotten_us = step.at_us
 
-    def _last(self, broker: int) -> End | None:
+    def _last(self, broker: int) -> IncarnationEnd | None:
         return next((end for end in reversed(self.ends) if end.broker == broker), None)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from sim.history import steps
-from sim.history.ends import End, Ends, Regained
+from sim.history.ends import Ends, IncarnationEnd, Regained
 from sim.history.history import History
 from sim.history.membership import Membership
 from sim.protocol.batch import Batch
@@ -94,7 +94,7 @@ class _LastStanding(steps.Listener):
             if alone and self._is_held(batch, leader):
                 self.taken.update(batch.ids())
 
-    def _was_last(self, end: End) -> bool:
+    def _was_last(self, end: IncarnationEnd) -> bool:
         """Whether the broker was alone in the persisted ISR when it ended, or later on."""
         alone = (end.broker,)
         for since, isr in reversed(self._membership.isr_history):

@@ -16,10 +16,11 @@ from sim.history.counts import Counts
 from sim.history.coverage import Coverage
 from sim.history.history import History
 from sim.history.metrics import Metrics
-from sim.history.steps import KINDS, METHODS, Listener, Step, Truncate, heard_by
+from sim.history.steps import KINDS, METHODS, Listener, Refused, Step, Truncate, heard_by
 from sim.history.trace import Shown
 from sim.kernel.scheduler import Kernel
 from sim.protocol.batch import Batch
+from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
 
 DIGEST_BYTES: Final = 16
@@ -107,6 +108,7 @@ class Recorder:
         "_listeners",
         "_moments",
         "_nothing_removed",
+        "_refusals",
         "_trace",
         "availability",
         "counts",
@@ -126,6 +128,7 @@ class Recorder:
         self._trace = _Trace()
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
+        self._refusals: dict[int, str] = {}
         self.coverage = Coverage(kernel)
         self.availability = Availability()
         self.metrics = Metrics()
@@ -187,6 +190,12 @@ class Recorder:
             self._nothing_removed[broker] = place
         self.record(Truncate(broker, partition, removed))
 
+    def refused(self, request: ProduceRequest, error: str) -> None:
+        """A producer received an error for a batch."""
+        is_new = self._refusals.get(request.first_id) != error
+        self._refusals[request.first_id] = error
+        self.record(Refused(request, error, is_new=is_new))
+
     @property
     def size(self) -> int:
         """Objects that are kept of the run."""
@@ -204,7 +213,7 @@ class Recorder:
     def observe(self, observer: Callable[[Shown], None]) -> None:
         """Show somebody every step, as a trace shows it."""
         if not self._trace.observers:
-            for number in sorted({kind.number for kind in KINDS if kind.code >= 0}):
+            for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
                 self._listeners[number].append(self._trace)
         self._trace.observers.append(observer)
 

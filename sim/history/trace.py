@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from sim.history.steps.base import Shown as Shown
 
 SCHEMA_VERSION: Final = 1
-
-Shown = dict[str, Any]
-"""A step: ``t`` (us), ``step``, and its fields (`sim.history.steps.STEPS`)."""

@@ -83,5 +83,5 @@ class Administrator:
         partition.advance_log_start(before)
         if log.log_start == previous:
             return False
-        self._recorder.record(steps.Retention(partition.broker, deleted))
+        self._recorder.record(steps.Retention(partition.broker, deleted, log.log_start))
         return True

@@ -213,7 +213,7 @@ class Cluster:
 
     def kill(self, broker: int) -> bool:
         """End a process at once; its page cache stays. False if none runs."""
-        return self.end(broker, "kill")
+        return self.end(broker, steps.KILL)
 
     def pause(self, node: int, by: object = None) -> bool:
         """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up.
@@ -259,10 +259,10 @@ class Cluster:
 
     def _exited(self, broker: int, reason: str) -> None:
         if reason == SHUTDOWN:
-            self.end(broker, SHUTDOWN)
+            self.end(broker, steps.SHUTDOWN)
             return
         refused = reason == REFUSED
-        self.end(broker, "exit" if refused or reason == NOT_REGISTERED else "halt")
+        self.end(broker, steps.EXIT if refused or reason == NOT_REGISTERED else steps.HALT)
         self._supervisor.exited(broker, in_vain=refused and self.control.holds(broker))
 
     def _session_ended(self, broker: int) -> None:
@@ -271,7 +271,7 @@ class Cluster:
         self.recorder.coverage.reached(probes.SESSION_EXPIRES_ALIVE if alive else probes.SESSION_EXPIRES_DEAD)
         self._supervisor.session_ended(broker)
 
-    def end(self, broker: int, kind: str, loses: Callable[[], list[Batch]] = list) -> bool:
+    def end(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]] = list) -> bool:
         """End a process at once; False if none runs.
 
         Args:
@@ -283,7 +283,7 @@ class Cluster:
         if process is None:
             return False
         self._ended.append(process)
-        if kind == SHUTDOWN and process.partition is not None:
+        if kind is steps.SHUTDOWN and process.partition is not None:
             self._close_session(broker, process)
         lost = self.machines.ended(process, kind, loses)
         if self.network.nodes.get(broker) is process:

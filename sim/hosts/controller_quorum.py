@@ -193,8 +193,10 @@ class ControllerQuorum(ControlPlane):
             recorder.record(steps.EpochRaised(record.leader, record.leader_epoch))
         if record.isr != old.isr:
             recorder.record(steps.Isr(record.isr, record.leader_epoch, old.isr, record.elr))
-        if record.replicas != old.replicas:
-            recorder.record(steps.Assigned(record.replicas))
+        before = old.replicas, old.target if isinstance(old, PartitionRegistration) else ()
+        after = record.replicas, record.target
+        if after != before:
+            recorder.record(steps.Assigned(*after, before))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))

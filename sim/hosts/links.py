@@ -23,13 +23,13 @@ class Links:
         self._network = network
         self._recorder = recorder
         self._cuts: list[tuple[int, int, object]] = []
-        self._worse: list[tuple[str, int, int, int, object]] = []
+        self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
 
     def cut(self, source: int, target: int, by: object = None) -> None:
         """Nothing arrives from `source` at `target` any more."""
         self._network.cut(source, target)
         self._cuts.append((source, target, by))
-        self._recorder.record(steps.Link("cut", source, target))
+        self._recorder.record(steps.Link(steps.CUT, source, target))
 
     def heal(self, source: int, target: int, by: object = None) -> bool:
         """Take one cut back; False if there is none (any more)."""
@@ -37,28 +37,28 @@ class Links:
             return False
         self._cuts.remove((source, target, by))
         self._network.heal(source, target)
-        self._recorder.record(steps.Link("heal", source, target))
+        self._recorder.record(steps.Link(steps.HEAL, source, target))
         return True
 
-    def worsen(self, step: str, source: int, target: int, value: int, by: object = None) -> None:
-        """Make a directed link ``slow`` (by so many us), ``lossy`` or ``resent`` (so many of a thousand)."""
+    def worsen(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> None:
+        """Make a directed link worse: `steps.SLOW` by so many us, `LOSSY` and `RESENT` so many of a thousand."""
         self._change(step, source, target, value)
         self._worse.append((step, source, target, value, by))
         self._recorder.record(steps.Link(step, source, target, value))
 
-    def mend(self, step: str, source: int, target: int, value: int, by: object = None) -> bool:
+    def mend(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> bool:
         """Take that back; False if it was done."""
         entry = (step, source, target, value, by)
         if entry not in self._worse:
             return False
         self._worse.remove(entry)
         self._change(step, source, target, -value)
-        self._recorder.record(steps.Link("heal", source, target))
+        self._recorder.record(steps.Link(steps.HEAL, source, target))
         return True
 
-    def _change(self, step: str, source: int, target: int, by: int) -> None:
+    def _change(self, step: steps.StepKind, source: int, target: int, by: int) -> None:
         network = self._network
-        changes = {"slow": network.slow, "lossy": network.lossy, "resent": network.resend}
+        changes = {steps.SLOW: network.slow, steps.LOSSY: network.lossy, steps.RESENT: network.resend}
         changes[step](source, target, by)
 
     def heal_all(self, *ends: int) -> None:

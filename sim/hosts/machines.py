@@ -9,14 +9,14 @@ from typing import Final, Protocol
 from sim.environment.storage import Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
-from sim.hosts.broker import SHUTDOWN, Broker
+from sim.hosts.broker import Broker
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams, integer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 
-SILENT: Final = ("power-loss", "disk-replaced")
+SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
 """Ends that take the machine along: nobody resets its connections."""
 
 
@@ -29,7 +29,7 @@ class Processes(Protocol):
 
     running: dict[int, Broker]
 
-    def end(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
+    def end(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> bool:
         """End a process at once, and let its machine lose batches; False if none runs."""
 
 
@@ -69,11 +69,11 @@ class Machines:
 
     def lose_power(self, broker: int) -> bool:
         """The machine goes off: process and page cache are gone."""
-        return self._damage(broker, "power-loss", partial(self.storages[broker].power_lost, self._kernel.now_us))
+        return self._damage(broker, steps.POWER_LOSS, partial(self.storages[broker].power_lost, self._kernel.now_us))
 
     def replace_disk(self, broker: int) -> bool:
         """The machine dies and gets an empty disk: process, log and all checkpoint files are gone."""
-        return self._damage(broker, "disk-replaced", partial(self._replace_disk, broker))
+        return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> list[Batch]:
         old = self.storages[broker]
@@ -85,7 +85,7 @@ class Machines:
 
         False if none ran and nothing is lost, because there is nothing or because the log was closed cleanly.
         """
-        return self._damage(broker, "corrupt-tail", partial(self._corrupt_tail, broker, count))
+        return self._damage(broker, steps.CORRUPT_TAIL, partial(self._corrupt_tail, broker, count))
 
     def _corrupt_tail(self, broker: int, count: int) -> list[Batch]:
         storage = self.storages[broker]
@@ -96,7 +96,7 @@ class Machines:
             self._recorder.record(steps.Fact(steps.SYNCED_LOST, broker))
         return lost
 
-    def _damage(self, broker: int, kind: str, loses: Callable[[], list[Batch]]) -> bool:
+    def _damage(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> bool:
         """End the process, if one runs, and let the machine lose batches; False if neither happened."""
         if self._processes.end(broker, kind, loses):
             return True
@@ -141,7 +141,7 @@ class Machines:
         self._recorder.record(steps.Recovered(broker, process.partition, self._lost[broker]))
         self._lost[broker] = []
 
-    def ended(self, process: Broker, kind: str, loses: Callable[[], list[Batch]]) -> list[Batch]:
+    def ended(self, process: Broker, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> list[Batch]:
         """A process is over: its files are as it left them.
 
         Args:
@@ -159,11 +159,11 @@ class Machines:
                 self._recorder.coverage.reached(probes.ISR_LOST)
             since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
-            if kind == SHUTDOWN:
+            if kind is steps.SHUTDOWN:
                 storage.close_cleanly(partition.hw if process.checkpointing else None, process.broker_epoch)
-            elif kind == "exit":
+            elif kind is steps.EXIT:
                 storage.close_cleanly(None)
-        elif kind == SHUTDOWN:
+        elif kind is steps.SHUTDOWN:
             process.close_unloaded()
         lost = loses()
         self._lost[process.node] += lost

@@ -165,7 +165,7 @@ class Producer(Client):
                 if send.done is not None:
                     send.done(reply.base_offset)
         else:
-            self.recorder.record(steps.Refused(reply.request, reply.error))
+            self.recorder.refused(reply.request, reply.error)
             probe = probes.WRITES.get(reply.error)
             if probe is not None:
                 self.reached(probe)

@@ -348,7 +348,9 @@ class ZooKeeper(ControlPlane):
             raise ControllerMovedError
         self._check_stale(controller_epoch)
         self._zxid += 1
+        before = self.state.replicas, self.target
         self.state = self.state.assigned(replicas)
+        self._note_assignment(before)
         self.decided()
         if self.changed is not None:
             self.changed()
@@ -361,7 +363,13 @@ class ZooKeeper(ControlPlane):
 
     def reassigned(self) -> None:
         """See `KafkaZkClient.reassigned`."""
+        before = self.state.replicas, self.target
         self.target = ()
+        self._note_assignment(before)
+
+    def _note_assignment(self, before: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        if (self.state.replicas, self.target) != before:
+            self._recorder.record(steps.Assigned(self.state.replicas, self.target, before))
 
     # What a leader does here.
 
@@ -423,6 +431,7 @@ class ZooKeeper(ControlPlane):
             self._recorder.record(steps.Isr(isr, leader_epoch, old.isr))
         elif leader == old.leader and leader_epoch > old.leader_epoch:
             self._recorder.record(steps.EpochRaised(leader, leader_epoch))
+        self._note_assignment((old.replicas, self.target))
         self.decided()
         if self.changed is not None:
             self.changed()
@@ -439,6 +448,7 @@ class ZooKeeper(ControlPlane):
         if self.target or replicas == self.state.replicas:
             return False
         self.target = replicas
+        self._note_assignment((self.state.replicas, ()))
         self._tell_controller("on_reassignment_asked")
         return True
 

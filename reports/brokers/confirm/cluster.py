@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterable, Mapping
 
-    from reports.brokers.confirm.history import History
+    from reports.brokers.confirm.history import ControlPlaneHistory
     from reports.brokers.confirm.processes import Processes
     from reports.brokers.confirm.proxy import Told
     from reports.brokers.confirm.release import Release
@@ -190,7 +190,7 @@ class Cluster:
             number: Node(number, self.folder / f"broker-{number}", port(), port(), port(), port())
             for number in range(1, brokers + 1)
         }
-        self.history: History = (
+        self.history: ControlPlaneHistory = (
             MetadataHistory(self.control.data / "__cluster_metadata-0", TOPIC, release.jars)
             if release.kraft
             else ZooKeeperHistory(self.control.data / "version-2", TOPIC)

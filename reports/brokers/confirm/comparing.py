@@ -50,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DecidedChange:
     """A state of the partition for the control plane; the epoch by its rank among those of the run."""
 
     leader: int
@@ -94,10 +94,10 @@ def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: 
 _PARTS: Final = ("elected", "isr", "elr")
 
 
-def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Change]:
+def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[DecidedChange]:
     """The states of the partition that a run's trace shows until a time; it is made with all replicas in the ISR."""
     assert result.trace is not None
-    found: list[Change] = []
+    found: list[DecidedChange] = []
     isr = tuple(range(1, integer(result.settings, "default.replication.factor") + 1))
     leader, epoch = -1, -1
     eligible: tuple[int, ...] = ()
@@ -110,7 +110,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
         if kind == "lead" and step["broker"] == leader and step["leader_epoch"] > epoch:
             # A new leader epoch and nothing else, as when replicas are removed, is told by the leader alone.
             epoch = step["leader_epoch"]
-            found.append(Change(leader, epoch, isr, eligible if elr else None, known if elr else None))
+            found.append(DecidedChange(leader, epoch, isr, eligible if elr else None, known if elr else None))
         elif kind in _PARTS:
             if kind == "elected":
                 leader = step["broker"]
@@ -119,7 +119,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
             else:
                 eligible, known = tuple(sorted(step["elr"])), tuple(sorted(step["last_known_elr"]))
             epoch = step["leader_epoch"]
-            change = Change(leader, epoch, isr, eligible if elr else None, known if elr else None)
+            change = DecidedChange(leader, epoch, isr, eligible if elr else None, known if elr else None)
             # The steps of one change come at the same time, and in this order.
             part = _PARTS.index(kind)
             if found and step["t"] == at_us and part > last and found[-1].epoch == epoch:
@@ -130,30 +130,31 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Chan
     return _ranked(_led(found))
 
 
-def real_changes(states: Iterable[State], *, elr: bool) -> list[Change]:
+def real_changes(states: Iterable[State], *, elr: bool) -> list[DecidedChange]:
     """The states of the partition that the control plane wrote down."""
-    found: list[Change] = []
+    found: list[DecidedChange] = []
     for state in states:
         elrs = (state.elr, state.last_known_elr) if elr else (None, None)
-        change = Change(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
+        change = DecidedChange(max(state.leader, 0), state.leader_epoch, state.isr, *elrs)
         found.append(change)
     return _ranked(_led(found))
 
 
-def _led(changes: list[Change]) -> list[Change]:
+def _led(changes: list[DecidedChange]) -> list[DecidedChange]:
     """From the first leader on, and each that differs from the one before."""
     start = next((place for place, change in enumerate(changes) if change.leader > 0), len(changes))
-    found: list[Change] = []
+    found: list[DecidedChange] = []
     for change in changes[start:]:
         if not found or found[-1] != change:
             found.append(change)
     return found
 
 
-def _ranked(changes: list[Change]) -> list[Change]:
+def _ranked(changes: list[DecidedChange]) -> list[DecidedChange]:
     ranks = {epoch: rank for rank, epoch in enumerate(sorted({change.epoch for change in changes}))}
     return [
-        Change(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr) for change in changes
+        DecidedChange(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr)
+        for change in changes
     ]
 
 
@@ -222,7 +223,7 @@ def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list
     return rows
 
 
-def orders_of_joining(simulated: Sequence[Change], real: Sequence[Change]) -> set[int]:
+def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[DecidedChange]) -> set[int]:
     """Places at which only the order differs in which the same followers join the ISR one after the other.
 
     That is a matter of whose fetch comes first. Before and after them both must be equal, and nothing else may change.
@@ -238,7 +239,7 @@ def orders_of_joining(simulated: Sequence[Change], real: Sequence[Change]) -> se
     return found
 
 
-def departs(simulated: Sequence[Change], states: Iterable[State]) -> bool:
+def departs(simulated: Sequence[DecidedChange], states: Iterable[State]) -> bool:
     """Whether the partition has gone through another state than the simulated one, as far as both have come."""
     real = real_changes(states, elr=any(change.elr is not None for change in simulated))
     free = orders_of_joining(simulated, real)
@@ -250,7 +251,7 @@ def departs(simulated: Sequence[Change], states: Iterable[State]) -> bool:
     )
 
 
-def early_exit_from_isr(simulated: Sequence[Change], states: Sequence[State]) -> str:
+def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[State]) -> str:
     """Who left the ISR where brokers first depart from the simulation, if that is all that happens there; empty
     otherwise. How long a follower may lag, or a session last, is a matter of time.
     """
@@ -269,7 +270,7 @@ def early_exit_from_isr(simulated: Sequence[Change], states: Sequence[State]) ->
     return ""
 
 
-def _joins(before: Change, after: Change) -> bool:
+def _joins(before: DecidedChange, after: DecidedChange) -> bool:
     """Whether all that happens is that somebody joins the ISR."""
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 

@@ -62,7 +62,7 @@ class State:
         return steps
 
 
-class History(Protocol):
+class ControlPlaneHistory(Protocol):
     """Reads on where the last look ended.
 
     Attributes:
@@ -99,7 +99,7 @@ class MetadataHistory:
         self.records: list[tuple[str, dict[str, Any]]] = []
 
     def poll(self) -> list[Shown]:
-        """See `History.poll`."""
+        """See `ControlPlaneHistory.poll`."""
         steps: list[Shown] = []
         for segment in sorted(self._folder.glob("[0-9]*.log")):
             data = segment.read_bytes()
@@ -254,7 +254,7 @@ class ZooKeeperHistory:
         self.sessions: dict[int, int] = {}
 
     def poll(self) -> list[Shown]:
-        """See `History.poll`."""
+        """See `ControlPlaneHistory.poll`."""
         steps: list[Shown] = []
         for path in sorted(self._folder.glob("log.*"), key=lambda one: int(one.name.partition(".")[2], 16)):
             done = self._done.get(path, _FILE_HEADER)

@@ -66,6 +66,13 @@ class PartitionRegistration(LeaderAndIsr):
         self.directories = directories
         self.clears_elr = clears_elr
 
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The assignment that a reassignment aims at; empty while none is under way."""
+        if not (self.adding or self.removing):
+            return ()
+        return tuple([replica for replica in self.replicas if replica not in self.removing])
+
     def cleared(self) -> PartitionRegistration:
         """The partition after a ClearElrRecord (KAFKA-16540).
 

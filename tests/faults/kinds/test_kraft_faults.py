@@ -4,6 +4,7 @@ import pytest
 
 from faults.kinds.injection import Injection
 from faults.plan import Fault
+from sim.history import steps
 from sim.hosts.broker import Broker
 from sim.hosts.control_plane import ELECTIONS
 from tests.sim.checkers.histories import commitments, ends, premises
@@ -239,9 +240,9 @@ def test_a_disk_may_be_replaced_while_its_broker_is_down_whatever_the_way_it_end
     world.cluster.shut_down(3)
     world.run(10)
     end = ends(world.cluster.recorder.history)[-1]
-    assert (end.kind, end.unclean, end.lost) == ("shutdown", False, {})
+    assert (end.kind, end.unclean, end.lost) == (steps.SHUTDOWN, False, {})
     assert strike(world, Fault("disk-replaced", 0, (3,), SECOND_US))
     end = ends(world.cluster.recorder.history)[-1]
-    assert (end.kind, end.unclean, list(end.lost)) == ("shutdown", True, [0])
+    assert (end.kind, end.unclean, list(end.lost)) == (steps.SHUTDOWN, True, [0])
     world.run(30)
     assert world.of("recovered", broker=3)[-1]["lost"] == [0]

@@ -61,12 +61,14 @@ class Story:
 
     def end(self, broker: int, at_us: int, *, lossy: bool = False, clean: bool = False) -> Story:
         self.until(at_us)
-        kind, lost = ("power-loss", [RECORD]) if lossy else ("kill", [])
+        kind, lost = (steps.POWER_LOSS, [RECORD]) if lossy else (steps.KILL, [])
         return self.happens(steps.End(broker, kind, lost, unclean=not clean), at_us)
 
     def loses_later(self, broker: int, at_us: int, *lost: Batch, marker: bool) -> Story:
         """Its machine, while it is down."""
-        return self.happens(steps.End(broker, "disk-replaced", list(lost), unclean=not marker, was_down=True), at_us)
+        return self.happens(
+            steps.End(broker, steps.DISK_REPLACED, list(lost), unclean=not marker, was_down=True), at_us
+        )
 
     def reaches(self, broker: int, at_us: int, leo: int) -> Story:
         step = steps.Recovered(broker, replica(), [])

@@ -45,7 +45,9 @@ class Story:
         return self
 
     def end(self, broker: int, at_us: int, *, lossy: bool = False) -> Story:
-        return self.happens(steps.End(broker, "power-loss" if lossy else "kill", [RECORD] if lossy else []), at_us)
+        return self.happens(
+            steps.End(broker, steps.POWER_LOSS if lossy else steps.KILL, [RECORD] if lossy else []), at_us
+        )
 
     def back(self, broker: int, at_us: int) -> Story:
         self.incarnations[broker] += 1
@@ -160,7 +162,7 @@ def test_records_shown_by_a_checkpointed_hw_are_judged_from_then_on() -> None:
 def test_power_that_goes_while_the_process_is_down_belongs_to_its_end() -> None:
     story = Story().end(2, 20).end(3, 21).end(1, 22)
     assert story.inside
-    story.happens(steps.End(1, "power-loss", [RECORD], was_down=True), 23)
+    story.happens(steps.End(1, steps.POWER_LOSS, [RECORD], was_down=True), 23)
     assert not story.inside
 
 
@@ -172,7 +174,7 @@ def test_an_unclean_election_ends_every_promise() -> None:
 
 
 @pytest.mark.parametrize("fact", [steps.SYNCED_LOST, steps.UNCLEAN_ELECTION])
-def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: steps.Kind) -> None:
+def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: steps.StepKind) -> None:
     story = Story().end(1, 20, lossy=True)
     assert story.inside
     story.happens(steps.Fact(fact, 0), 30)
@@ -338,7 +340,7 @@ def test_losses_of_another_record_change_nothing(events: list[tuple[str, Any]], 
     for end in ended(story):
         end.lost = [*end.lost, other]
     for broker in (1, 2, 3):
-        story.happens(steps.End(broker, "power-loss", [other], was_down=True), len(events) + 1)
+        story.happens(steps.End(broker, steps.POWER_LOSS, [other], was_down=True), len(events) + 1)
     assert story.inside == before
 
 

@@ -8,7 +8,7 @@ from faults.promise.commitments import Commitments
 from faults.promise.promise import Premises
 from sim.history import steps
 from sim.history.clients import Shown
-from sim.history.ends import End, Ends, Regained
+from sim.history.ends import Ends, IncarnationEnd, Regained
 from sim.history.history import History
 from sim.history.membership import Membership
 from sim.protocol.log.log import Log
@@ -103,7 +103,7 @@ def commitments(history: History) -> Commitments:
     return found
 
 
-def ends(history: History) -> list[End]:
+def ends(history: History) -> list[IncarnationEnd]:
     """How incarnations ended."""
     members = Membership()
     found = Ends(members)

@@ -24,7 +24,7 @@ class Reader:
         if consumer == 1002:
             self.checker.on_read(step)
 
-    def position(self, kind: steps.Kind, offset: int) -> None:
+    def position(self, kind: steps.StepKind, offset: int) -> None:
         self.checker.on_position(steps.Position(kind, 1002, offset))
 
 

@@ -38,7 +38,7 @@ class Story:
         return self.happens(steps.Isr(members, 0), at_us)
 
     def loses(self, broker: int, at_us: int) -> Story:
-        return self.happens(steps.End(broker, "power-loss", [RECORD]), at_us)
+        return self.happens(steps.End(broker, steps.POWER_LOSS, [RECORD]), at_us)
 
     def elected(self, broker: int) -> set[int]:
         return taken(self.happens(steps.Elected(broker, 1), 50).history, frozenset(RECORD.ids()))

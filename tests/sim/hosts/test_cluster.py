@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.config import NEVER
+from sim.history import steps
 from sim.hosts.zookeeper import ScriptedZooKeeper
 from sim.protocol.messages import NONE, UpdateMetadataRequest
 from sim.protocol.probes import PROBES
@@ -98,8 +99,8 @@ def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cach
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1]
-    found = [end for end in ends(cluster.recorder.history) if end.kind != "exit"]
-    assert [(end.kind, sorted(end.lost)) for end in found] == [("kill", [0])]
+    found = [end for end in ends(cluster.recorder.history) if end.kind is not steps.EXIT]
+    assert [(end.kind, sorted(end.lost)) for end in found] == [(steps.KILL, [0])]
 
 
 def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
@@ -113,8 +114,8 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     cluster.start(3)
     world.run()
     assert world.of("recovered", broker=3)[-1]["lost"] == [0, 1, 2]
-    found = [end for end in ends(cluster.recorder.history) if end.kind != "exit"]
-    assert [(end.broker, end.kind, sorted(end.lost)) for end in found] == [(3, "disk-replaced", [0, 2])]
+    found = [end for end in ends(cluster.recorder.history) if end.kind is not steps.EXIT]
+    assert [(end.broker, end.kind, sorted(end.lost)) for end in found] == [(3, steps.DISK_REPLACED, [0, 2])]
     assert not premises(cluster.recorder.history).synced_lost
     world.run(30)
     assert world.logs == [[0, 1, 2]] * 3
@@ -127,7 +128,7 @@ def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() 
     cluster.shut_down(3)
     world.run()
     assert cluster.machines.replace_disk(3)
-    assert [(end.kind, sorted(end.lost)) for end in ends(cluster.recorder.history)] == [("shutdown", [0])]
+    assert [(end.kind, sorted(end.lost)) for end in ends(cluster.recorder.history)] == [(steps.SHUTDOWN, [0])]
     assert world.of("disk-replaced", broker=3)
     assert not cluster.machines.replace_disk(3)
 
@@ -151,7 +152,7 @@ def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
 def test_isr_write_that_may_be_under_way_is_not_sent_twice() -> None:
     world = World("kip320-repaired").ready()
     cluster = world.cluster
-    cluster.links.worsen("slow", 0, cluster.controller, 900_000)
+    cluster.links.worsen(steps.SLOW, 0, cluster.controller, 900_000)
     for _ in range(6):
         cluster.control.expire(3)
         world.run(7)
@@ -293,14 +294,14 @@ def test_worse_link_is_mended_once() -> None:
     cluster = world.cluster
     link = cluster.network.link(1, 2)
     table = link.table
-    for step, value in (("slow", 100_000), ("lossy", 200), ("resent", 300)):
+    for step, value in ((steps.SLOW, 100_000), (steps.LOSSY, 200), (steps.RESENT, 300)):
         cluster.links.worsen(step, 1, 2, value)
     assert (link.table[0], link.loss, link.resent) == (table[0] + 100_000, 200, 300)
-    assert cluster.links.mend("lossy", 1, 2, 200)
-    assert not cluster.links.mend("lossy", 1, 2, 200)
+    assert cluster.links.mend(steps.LOSSY, 1, 2, 200)
+    assert not cluster.links.mend(steps.LOSSY, 1, 2, 200)
     cluster.links.heal_all()
     assert (link.table, link.loss, link.resent) == (table, 0, 0)
-    assert not cluster.links.mend("slow", 1, 2, 100_000)
+    assert not cluster.links.mend(steps.SLOW, 1, 2, 100_000)
     assert world.of("slow", source=1, target=2, value=100_000)
     assert len(world.of("heal", source=1, target=2)) == 3
 

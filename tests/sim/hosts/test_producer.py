@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.history import steps
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
@@ -120,7 +121,7 @@ def test_a_batch_that_is_answered_too_late_was_given_up() -> None:
     world.cluster.links.cut(1, 1001)
     world.write(seconds=29)
     world.cluster.links.heal_all()
-    world.cluster.links.worsen("slow", 1, 1001, 8 * SECOND_US)
+    world.cluster.links.worsen(steps.SLOW, 1, 1001, 8 * SECOND_US)
     world.run(30)
     assert world.logs[0] == [0, 0]
     assert not world.of("ack")

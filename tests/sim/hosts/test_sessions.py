@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.history import steps
 from sim.hosts.broker_heartbeat_tracker import AGAIN_US, LOOKS
 from sim.hosts.consumer import Consumer
 from sim.kernel.scheduler import SHIFT
@@ -72,7 +73,7 @@ def test_a_slow_link_may_cost_the_session_with_the_first_ping_that_takes_long() 
         config |= {"zookeeper.session.timeout.ms": 6_000, "sim.heartbeat.interval.ms": 5_000}
         small = World("kip320", config=config).ready()
         small.run(12)
-        small.cluster.links.worsen("slow", 2, 0, 2_000_000)
+        small.cluster.links.worsen(steps.SLOW, 2, 0, 2_000_000)
         small.run(60)
         found.append(small.steps)
         assert [step["broker"] for step in small.of("session-end")] == [2]
@@ -86,8 +87,8 @@ def test_a_heartbeat_under_way_tells_what_was_so_when_it_was_sent(stops: int, la
     found = []
     for elision in (True, False):
         small = World("kraft", config={**FIXED, "sim.elision": elision, "broker.heartbeat.interval.ms": 2_500}).ready()
-        small.cluster.links.worsen("slow", 2, 0, 2_000_000)
-        small.cluster.links.worsen("slow", 0, 2, 700_000)
+        small.cluster.links.worsen(steps.SLOW, 2, 0, 2_000_000)
+        small.cluster.links.worsen(steps.SLOW, 0, 2, 700_000)
         small.run(20 + later / 2)
         small.cluster.shut_down(stops)
         small.run(20)

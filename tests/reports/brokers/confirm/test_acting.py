@@ -11,7 +11,7 @@ import pytest
 
 from reports.brokers.confirm.acting import Acted, Actor, NotBroughtError, size_of
 from reports.brokers.confirm.actions import ACTIONS
-from reports.brokers.confirm.comparing import Change
+from reports.brokers.confirm.comparing import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import State
 from reports.brokers.confirm.milestones import ENDS, Milestone
@@ -61,7 +61,7 @@ def test_only_who_was_refused_waits_for_the_session(
     assert tried == ([] if waits else [2])
 
 
-FIRST, SHRUNK = Change(1, 0, (1, 2), None, None), Change(1, 0, (1,), None, None)
+FIRST, SHRUNK = DecidedChange(1, 0, (1, 2), None, None), DecidedChange(1, 0, (1,), None, None)
 BOTH, ALONE = State(1, 0, (1, 2)), State(1, 0, (1,))
 TRUNCATES = Pattern("truncate", broker=1, offset=2)
 

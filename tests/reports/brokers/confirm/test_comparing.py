@@ -201,8 +201,8 @@ def test_a_simulation_that_was_tampered_with_differs(
     assert any(what.startswith(row) for what in differing(other, acted, name))
 
 
-def changes_of(*isrs: tuple[int, ...], epoch: int = 0, elr: tuple[int, ...] = ()) -> list[comparing.Change]:
-    return [comparing.Change(1, epoch, isr, elr, ()) for isr in isrs]
+def changes_of(*isrs: tuple[int, ...], epoch: int = 0, elr: tuple[int, ...] = ()) -> list[comparing.DecidedChange]:
+    return [comparing.DecidedChange(1, epoch, isr, elr, ()) for isr in isrs]
 
 
 ALONE, WITH_2, WITH_3, ALL = (1,), (1, 2), (1, 3), (1, 2, 3)
@@ -223,7 +223,7 @@ ALONE, WITH_2, WITH_3, ALL = (1,), (1, 2), (1, 3), (1, 2, 3)
     ],
 )
 def test_who_joins_first_does_not_count_and_everything_else_does(
-    simulated: list[comparing.Change], real: list[comparing.Change], free: set[int]
+    simulated: list[comparing.DecidedChange], real: list[comparing.DecidedChange], free: set[int]
 ) -> None:
     assert comparing.orders_of_joining(simulated, real) == free
 
@@ -240,8 +240,8 @@ def test_who_joins_first_does_not_count_and_everything_else_does(
 def test_brokers_depart_from_the_simulation_by_another_state_and_not_by_being_late(
     real: list[State], departs: bool
 ) -> None:
-    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
-    assert comparing.departs([*simulated, comparing.Change(2, 1, WITH_2, None, None)], real) == departs
+    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    assert comparing.departs([*simulated, comparing.DecidedChange(2, 1, WITH_2, None, None)], real) == departs
 
 
 LED = State(1, 4, ALL, replicas=ALL)
@@ -261,12 +261,12 @@ LED = State(1, 4, ALL, replicas=ALL)
 )
 def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[State], told: str) -> None:
     """Unless something else happens before it or with it."""
-    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
     assert comparing.early_exit_from_isr(simulated, real) == told
 
 
 def test_who_joins_first_is_no_departure() -> None:
-    simulated = [comparing.Change(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
+    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
     assert not comparing.departs(simulated, [State(1, 0, ALONE), State(1, 0, WITH_3)])
     assert comparing.departs(simulated, [State(1, 0, ALL), State(1, 0, WITH_3)])
 

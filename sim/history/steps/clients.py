@@ -1,0 +1,372 @@
+"""What clients learn: successes, errors, records, end offsets and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sim.history.steps.base import ASIDE, CHANGE, CLIENTS, DETAIL, FACT, TURN, UNTOLD, Lane, Shown, Step, StepKind
+from sim.protocol.batch import Batch
+from sim.protocol.messages import NO_EPOCH, ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from sim.history.steps.listener import Listener
+
+ACKNOWLEDGES: Final = StepKind(
+    "acknowledges", 29, Lane.BROKER,
+    "a leader answers success to acks=all: record = first id, min_isr that it goes by",
+    "Broker {broker} answers success for record {record} (acks=all, min.insync.replicas={min_isr}).",
+    moments={"acknowledges": "a leader answers success to acks=all"},
+)  # fmt: skip
+
+
+class Acknowledges(Step):
+    """A leader answers success to acks=all, as far as it knows with min ISR members in the ISR.
+
+    Attributes:
+        reply: the answer.
+        min_isr: effective ``min.insync.replicas``, as it knows it.
+    """
+
+    __slots__ = ("min_isr", "reply")
+
+    kind = ACKNOWLEDGES
+
+    def __init__(self, broker: int, reply: ProduceResponse, min_isr: int) -> None:
+        self.broker = broker
+        self.reply = reply
+        self.epoch = self.min_isr = min_isr
+        self.offset = reply.base_offset
+        self.other = reply.request.first_id
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_acknowledges(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker, "record": self.other, "min_isr": self.min_isr}
+
+
+ACK: Final = StepKind(
+    "ack", 9, Lane.PRODUCER,
+    "a producer received success: record = first id, offset = base offset, acks, answered_at",
+    "The producer hears of success for {records} at offset {offset} (acks={acks}).",
+    weight=TURN,
+    moments={"ack": "a producer received success"},
+)  # fmt: skip
+
+
+class Ack(Step):
+    """A producer received success.
+
+    Attributes:
+        reply: the answer.
+        acks: how many replicas it had asked for, -1 for all of the ISR.
+        base_offset: where the batch's first record stands.
+        first_id: that record's id.
+        count: how many records the batch has.
+    """
+
+    __slots__ = ("acks", "base_offset", "count", "first_id", "reply")
+
+    kind = ACK
+
+    def __init__(self, reply: ProduceResponse) -> None:
+        request = reply.request
+        self.reply = reply
+        self.epoch = 0
+        self.broker = self.acks = request.acks
+        self.offset = self.base_offset = reply.base_offset
+        self.other = self.first_id = request.first_id
+        self.count = request.count
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_ack(self)
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        # It is no broker's.
+        return [("ack", 0)]
+
+    def fields(self) -> Shown:
+        return {
+            "record": self.first_id,
+            "count": self.count,
+            "offset": self.base_offset,
+            "acks": self.acks,
+            "answered_at": self.reply.answered_us,
+        }
+
+
+REFUSED: Final = StepKind(
+    "refused", FACT, Lane.PRODUCER,
+    "a producer received another error for a batch than before: record = first id, count, error",
+    "The producer receives {error} for {records}.",
+    weight=DETAIL,
+)  # fmt: skip
+
+
+class Refused(Step):
+    """A producer received an error.
+
+    Attributes:
+        request: what failed.
+        error: the error.
+        is_new: whether the last answer about the batch was another one: retries that must fail alike are elided, so
+            a trace shows none.
+    """
+
+    __slots__ = ("error", "is_new", "request")
+
+    kind = REFUSED
+
+    def __init__(self, request: ProduceRequest, error: str, *, is_new: bool = True) -> None:
+        self.broker = 0
+        self.request = request
+        self.error = error
+        self.is_new = is_new
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_refused(self)
+
+    def fields(self) -> Shown:
+        return {"record": self.request.first_id, "count": self.request.count, "error": self.error}
+
+    def shown(self) -> Sequence[Shown]:
+        return [self.fields()] if self.is_new else []
+
+
+PRODUCER_ID: Final = StepKind(
+    "producer-id", 37, Lane.PRODUCER,
+    "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch",
+    "The producer goes on with producer id {producer_id} and producer epoch {producer_epoch}.",
+)  # fmt: skip
+
+
+class ProducerId(Step):
+    """An idempotent producer has another id or epoch."""
+
+    __slots__ = ("producer_epoch", "producer_id")
+
+    kind = PRODUCER_ID
+
+    def __init__(self, node: int, producer_id: int, producer_epoch: int) -> None:
+        self.broker = 0
+        self.epoch = self.producer_epoch = producer_epoch
+        self.offset = self.producer_id = producer_id
+        self.other = node
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_producer_id(self)
+
+    def fields(self) -> Shown:
+        return {"producer_id": self.producer_id, "producer_epoch": self.producer_epoch}
+
+
+READ: Final = StepKind(
+    "read", 10, Lane.CONSUMER,
+    "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
+    "batch_epoch of the leader that appended them",
+    "The consumer is shown {records} at offset {offset} by the leader of epoch {leader_epoch}.",
+    weight=ASIDE, has_records=True,
+    moments={"read": "a consumer was shown records"},
+)  # fmt: skip
+
+
+class Read(Step):
+    """A consumer was shown batches, the first from its position on.
+
+    Attributes:
+        consumer: its node.
+        batches: the batches.
+        position: where it began to read.
+        end: its position from now on.
+        leader_epoch: of the leader that answered.
+    """
+
+    __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
+
+    kind = READ
+
+    def __init__(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
+        self.broker = consumer - CLIENTS
+        self.consumer = consumer
+        self.batches = batches
+        self.epoch = self.leader_epoch = leader_epoch
+        self.offset = self.position = position
+        self.other = self.end = end = batches[-1].last_offset + 1
+        self.records = end - position
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_read(self)
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        # It is no broker's.
+        return [("read", 0)]
+
+    def shown(self) -> Sequence[Shown]:
+        # One entry for each batch.
+        entries, before = [], self.position
+        for batch in self.batches:
+            start = max(self.position, batch.base_offset)
+            entries.append(
+                {
+                    "consumer": self.consumer,
+                    "offset": start,
+                    "last": batch.last_offset,
+                    "record": batch.first_id + start - batch.base_offset,
+                    "leader_epoch": self.leader_epoch,
+                    "position": before,
+                    "batch_epoch": batch.leader_epoch,
+                }
+            )
+            before = batch.last_offset + 1
+        return entries
+
+
+END_OFFSET: Final = StepKind(
+    "end-offset", 11, Lane.CONSUMER,
+    "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
+    "A consumer asks for the end offset, and is told {offset}.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class EndOffset(Step):
+    """A consumer received the latest offset.
+
+    Attributes:
+        known: what was exposed when it asked (`sim.history.clients.Clients.exposed`).
+    """
+
+    __slots__ = ("known",)
+
+    kind = END_OFFSET
+
+    def __init__(self, known: Exposed | None, asked_us: int, offset: int, leader_epoch: int) -> None:
+        self.broker = 0
+        self.known = known
+        self.epoch = leader_epoch
+        self.offset = offset
+        self.other = asked_us
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_end_offset(self)
+
+    def fields(self) -> Shown:
+        return {"offset": self.offset, "leader_epoch": self.epoch, "asked_at": self.other}
+
+
+class Exposed:
+    """End offsets that clients were told of, those of newer leader epochs before those of older ones.
+
+    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks
+    can keep what was known at that time.
+
+    Attributes:
+        epoch: leader epoch of who told it.
+        end: the offset.
+        before: the next lower one, of an older epoch.
+    """
+
+    __slots__ = ("before", "end", "epoch")
+
+    def __init__(self, epoch: int, end: int, before: Exposed | None) -> None:
+        self.epoch = epoch
+        self.end = end
+        self.before = before
+
+    def until(self, epoch: int) -> int:
+        """The highest end offset of that epoch and older ones, -1 without any."""
+        one: Exposed | None = self
+        while one is not None and one.epoch > epoch:
+            one = one.before
+        return -1 if one is None else one.end
+
+
+def _position(name: str, code: int, meaning: str, sentence: str, weight: int = UNTOLD) -> StepKind:
+    return StepKind(name, code, Lane.CONSUMER, meaning, sentence, weight=weight, method="position")
+
+
+OUT_OF_RANGE: Final = _position(
+    "out-of-range", 12,
+    "a consumer was told that its position is out of range: offset",
+    "The consumer is told that offset {offset} is out of range.",
+)  # fmt: skip
+RESET: Final = _position(
+    "reset", 30,
+    "a consumer went where auto.offset.reset says: offset",
+    "The consumer resets its position to offset {offset}.",
+)  # fmt: skip
+SEEK: Final = _position(
+    "seek", 31,
+    "an application chose where its consumer reads on: offset, leader_epoch of the record before (-1: unknown)",
+    "The consumer seeks to offset {offset}.",
+)  # fmt: skip
+TRUNCATION_DETECTED: Final = _position(
+    "truncation-detected", 32,
+    "a consumer's application was told that the log was truncated (LogTruncationException): offset = position, "
+    "divergent_offset (-1: unknown), leader_epoch that ends there",
+    "The consumer, at offset {offset}, is told that the log was truncated to offset {divergent_offset}.",
+)  # fmt: skip
+REWIND: Final = _position(
+    "rewind", 33,
+    "a consumer went back silently to where the log was truncated: offset, position before it",
+    "The consumer goes back from offset {position} to where the log ends, {offset}.",
+    weight=CHANGE,
+)  # fmt: skip
+COMMIT: Final = _position(
+    "commit", 34,
+    "a consumer committed: offset, leader_epoch of the record before (-1: unknown)",
+    "The consumer commits offset {offset}.",
+)  # fmt: skip
+RESTART_CONSUMER: Final = _position(
+    "restart-consumer", 35,
+    "a consumer's process began anew at the committed offset: offset (-1: none)",
+    "The consumer starts again at offset {offset}.",
+)  # fmt: skip
+OFFSET_FOR_TIME: Final = _position(
+    "offset-for-time", 36,
+    "a consumer received the offset of the first record from one on: record, offset (-1: none)",
+    "The consumer asks for the offset of record {record}, and is told {offset}.",
+)  # fmt: skip
+
+
+class Position(Step):
+    """What a consumer's position is about.
+
+    Args:
+        kind: what happened.
+        consumer: its node.
+        offset: the position.
+        leader_epoch: of the record before it, as far as it is known.
+        field: what else a trace shows, if anything.
+        other: that.
+    """
+
+    __slots__ = ("consumer", "field", "kind")
+
+    def __init__(
+        self, kind: StepKind, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, field: str = "", other: int = 0
+    ) -> None:
+        self.kind = kind
+        self.broker = consumer - CLIENTS
+        self.consumer = consumer
+        self.offset = offset
+        self.epoch = leader_epoch
+        self.field = field
+        self.other = other
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_position(self)
+
+    def fields(self) -> Shown:
+        shown: Shown = {"consumer": self.consumer, "offset": self.offset, "leader_epoch": self.epoch}
+        if self.field:
+            shown[self.field] = self.other
+        return shown

@@ -1,0 +1,469 @@
+"""What the control plane decides: leaders, ISR and ELR, assignments, sessions; and what a quorum commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sim.history.steps.base import ASIDE, CHANGE, DETAIL, FACT, TURN, InEpoch, Lane, Shown, Step, StepKind
+from sim.protocol.kraft.metadata import PartitionRegistration, Record
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from sim.history.steps.listener import Listener
+
+ELECTED: Final = StepKind(
+    "elected", 4, Lane.BROKER,
+    "a leader was chosen and persisted (broker 0: none): leader_epoch",
+    "The controller elects {elected} leader in leader epoch {leader_epoch}.",
+    weight=TURN, kept=True,
+    moments={"elected": "a leader was chosen and persisted"},
+)  # fmt: skip
+
+
+class Elected(InEpoch):
+    """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
+
+    __slots__ = ("by_isr",)
+
+    kind = ELECTED
+
+    def __init__(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
+        self.broker = leader
+        self.epoch = epoch
+        self.offset = self.other = 0
+        self.by_isr = by_isr
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_elected(self)
+
+
+EPOCH_RAISED: Final = StepKind(
+    "epoch-raised", 27, Lane.BROKER,
+    "the leader epoch was raised and nothing else: broker = leader, leader_epoch",
+    "Without an election the leader epoch becomes {leader_epoch}; broker {broker} leads on.",
+    weight=DETAIL, kept=True,
+)  # fmt: skip
+
+
+class EpochRaised(InEpoch):
+    """The leader epoch was raised, and nothing else."""
+
+    __slots__ = ()
+
+    kind = EPOCH_RAISED
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_epoch_raised(self)
+
+
+ISR: Final = StepKind(
+    "isr", 5, Lane.CONTROL_PLANE,
+    "an ISR was persisted: isr, leader_epoch",
+    "The ISR becomes {isr}.",
+    weight=CHANGE, kept=True,
+    moments={"isr": "an ISR was persisted", "joined": "an ISR was persisted that has one member more"},
+)  # fmt: skip
+
+
+class Isr(Step):
+    """An ISR was persisted, together with eligible leader replicas, which an `Elr` notes if they are others.
+
+    Attributes:
+        isr: its members.
+        before: those of the one before it; None for the first.
+        epoch: leader epoch.
+        elr: eligible leader replicas.
+    """
+
+    __slots__ = ("before", "elr", "isr")
+
+    kind = ISR
+
+    def __init__(
+        self, isr: tuple[int, ...], epoch: int, before: tuple[int, ...] | None = None, elr: tuple[int, ...] = ()
+    ) -> None:
+        self.broker = 0
+        self.isr = isr
+        self.epoch = epoch
+        self.offset = _as_set(isr)
+        self.other = 0
+        self.before = before
+        self.elr = elr
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_isr(self)
+
+    def fields(self) -> Shown:
+        return {"isr": list(self.isr), "leader_epoch": self.epoch}
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        before = self.before or ()
+        moved = _moved(before, self.isr)
+        return [("isr", moved), ("joined", moved)] if len(self.isr) > len(before) else [("isr", moved)]
+
+
+ISR_SENT: Final = StepKind(
+    "isr-sent", FACT, Lane.NONE,
+    "a leader asks for another ISR; it is a step once it is persisted",
+    moments={"isr-sent": "a leader asks for another ISR"},
+)  # fmt: skip
+
+
+class IsrSent(Step):
+    """A leader asks for another ISR."""
+
+    __slots__ = ("before", "isr")
+
+    kind = ISR_SENT
+
+    def __init__(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        self.broker = partition.broker
+        self.isr = isr
+        self.before = partition.state.isr
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_isr_sent(self)
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        return [("isr-sent", _moved(self.before, self.isr))]
+
+
+ELR: Final = StepKind(
+    "elr", 48, Lane.CONTROL_PLANE,
+    "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch",
+    "The ELR becomes {elr}, the last known ELR {last_known_elr}.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class Elr(Step):
+    """Eligible leader replicas were persisted."""
+
+    __slots__ = ("elr", "last_known_elr")
+
+    kind = ELR
+
+    def __init__(self, elr: tuple[int, ...], last_known_elr: tuple[int, ...], epoch: int) -> None:
+        self.broker = 0
+        self.elr = elr
+        self.last_known_elr = last_known_elr
+        self.epoch = epoch
+        self.offset = _as_set(elr)
+        self.other = _as_set(last_known_elr)
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_elr(self)
+
+    def fields(self) -> Shown:
+        return {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr), "leader_epoch": self.epoch}
+
+
+DECIDED: Final = StepKind(
+    "decided", FACT, Lane.NONE,
+    "the control plane's decision is complete, or what it means for min ISR has changed",
+)  # fmt: skip
+
+
+class Decided(Step):
+    """The control plane's decision is complete, or what it means for effective ``min.insync.replicas`` has changed."""
+
+    __slots__ = ("min_isr", "state")
+
+    kind = DECIDED
+
+    def __init__(self, state: LeaderAndIsr, min_isr: int) -> None:
+        self.broker = state.leader
+        self.state = state
+        self.min_isr = min_isr
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_decided(self)
+
+
+MIN_ISR: Final = StepKind(
+    "min-isr", FACT, Lane.NONE,
+    "effective min.insync.replicas as a promise of the ELR goes by it",
+    kept=True,
+)  # fmt: skip
+
+
+class MinIsr(Step):
+    """Effective ``min.insync.replicas``, which may be what it was."""
+
+    __slots__ = ("size",)
+
+    kind = MIN_ISR
+
+    def __init__(self, size: int) -> None:
+        self.broker = 0
+        self.size = size
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_min_isr(self)
+
+
+ASSIGNED: Final = StepKind(
+    "assigned", FACT, Lane.CONTROL_PLANE,
+    "the assignment is another one, or a reassignment began or ended: replicas, target_replicas, reassignment = "
+    "begins, goes on, completes, is cancelled",
+    "The reassignment to {target_replicas} {reassignment}; the replicas are {replicas}.",
+    weight=CHANGE, kept=True,
+)  # fmt: skip
+
+
+class Assigned(Step):
+    """The partition has another assignment, or a reassignment of it begins, is changed or ends.
+
+    Attributes:
+        replicas: the assignment.
+        target: what a reassignment that is under way makes of it; empty without one.
+        before: assignment and target until now.
+    """
+
+    __slots__ = ("before", "replicas", "target")
+
+    kind = ASSIGNED
+
+    def __init__(
+        self,
+        replicas: tuple[int, ...],
+        target: tuple[int, ...] = (),
+        before: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
+    ) -> None:
+        self.broker = 0
+        self.replicas = replicas
+        self.target = target
+        self.before = before
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_assigned(self)
+
+    def fields(self) -> Shown:
+        _, aim = self.before
+        if self.target:
+            reassignment = "goes on" if self.target == aim else "begins"
+        else:
+            reassignment = "completes" if sorted(self.replicas) == sorted(aim or self.replicas) else "is cancelled"
+        target = self.target or aim or self.replicas
+        return {"replicas": list(self.replicas), "target_replicas": list(target), "reassignment": reassignment}
+
+
+UNCLEAN_ELECTION: Final = StepKind(
+    "unclean-election", FACT, Lane.NONE,
+    "somebody prefers any leader to none",
+    kept=True, method="fact",
+)  # fmt: skip
+ELR_OFF: Final = StepKind(
+    "elr-off", FACT, Lane.NONE,
+    "the feature is off, though the release has it",
+    kept=True, method="fact",
+)  # fmt: skip
+
+
+class Fact(Step):
+    """A fact without further words; broker 0 where it is no broker's."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: StepKind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_fact(self)
+
+
+CONTROLLER: Final = StepKind(
+    "controller", 25, Lane.BROKER,
+    "a broker became controller: controller_epoch",
+    "{who} becomes controller, in controller epoch {controller_epoch}.",
+    weight=ASIDE,
+    moments={"controller": "a broker became controller"},
+)  # fmt: skip
+
+
+class Controller(InEpoch):
+    """A broker became controller."""
+
+    __slots__ = ()
+
+    kind = CONTROLLER
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_controller(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker, "controller_epoch": self.epoch}
+
+
+REGISTERED: Final = StepKind(
+    "registered", 19, Lane.BROKER,
+    "a broker registered, and (ZooKeeper) its session is open",
+    "Broker {broker} registers.",
+    weight=DETAIL, kept=True,
+    moments={"registered": "a broker registered"},
+)  # fmt: skip
+UNFENCED: Final = StepKind(
+    "unfenced", 47, Lane.CONTROL_PLANE,
+    "a broker was unfenced (KRaft): its session is open",
+    "Broker {broker} is unfenced.",
+    kept=True, method="registered",
+)  # fmt: skip
+
+
+class Registered(Step):
+    """A process registered; `opens`: and with that has an open session. As `UNFENCED`: it had registered before."""
+
+    __slots__ = ("incarnation", "kind", "opens")
+
+    def __init__(self, kind: StepKind, broker: int, incarnation: int, *, opens: bool = True) -> None:
+        self.kind = kind
+        self.broker = broker
+        self.epoch = self.offset = self.other = 0
+        self.incarnation = incarnation
+        self.opens = opens
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_registered(self)
+
+
+SESSION_END: Final = StepKind(
+    "session-end", 20, Lane.CONTROL_PLANE,
+    "a broker's session ended (KRaft: it was fenced)",
+    "The session of broker {broker} ends.",
+    weight=CHANGE, kept=True,
+    moments={"session-end": "a broker's session ended"},
+)  # fmt: skip
+
+
+class SessionEnd(Step):
+    """A session is over; `fenced`: its broker stays registered."""
+
+    __slots__ = ("fenced",)
+
+    kind = SESSION_END
+
+    def __init__(self, broker: int, *, fenced: bool = False) -> None:
+        self.broker = broker
+        self.epoch = self.offset = self.other = 0
+        self.fenced = fenced
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_session_end(self)
+
+
+# A quorum's metadata.
+
+COMMITTED_METADATA: Final = StepKind(
+    "committed-metadata", FACT, Lane.NONE,
+    "a quorum committed records; what they lead to is a step",
+    has_records=True, method="metadata",
+)  # fmt: skip
+REPLAYED_METADATA: Final = StepKind(
+    "replayed-metadata", FACT, Lane.NONE,
+    "a broker replayed records from an offset on",
+    has_records=True, method="metadata",
+)  # fmt: skip
+
+
+class Metadata(Step):
+    """Records that a quorum committed (broker 0), or that a broker replayed, the first of them at an offset."""
+
+    __slots__ = ("entries", "kind")
+
+    def __init__(self, kind: StepKind, broker: int, offset: int, entries: Sequence[Record]) -> None:
+        self.kind = kind
+        self.broker = broker
+        self.offset = offset
+        self.entries = entries
+        self.records = len(entries)
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_metadata(self)
+
+
+PARTITION_CHANGED: Final = StepKind(
+    "partition-changed", FACT, Lane.NONE,
+    "a quorum committed a partition's registration",
+)  # fmt: skip
+
+
+class PartitionChanged(Step):
+    """A quorum committed a partition's registration.
+
+    Attributes:
+        state: the partition after it.
+        min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
+        unclean: the broker that registered with this change, else 0.
+        remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
+    """
+
+    __slots__ = ("min_isr", "remembers", "state", "unclean")
+
+    kind = PARTITION_CHANGED
+
+    def __init__(self, state: PartitionRegistration, min_isr: int, unclean: int, *, remembers: bool) -> None:
+        self.broker = 0
+        self.state = state
+        self.min_isr = min_isr
+        self.unclean = unclean
+        self.remembers = remembers
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_partition_changed(self)
+
+
+RECOVERIES: Final = StepKind("recoveries", FACT, Lane.NONE, "the controller's counters of unclean recovery")
+
+
+class Recoveries(Step):
+    """The controller's counters of unclean recovery (`sim.history.metrics.METRICS`)."""
+
+    __slots__ = ("finished", "manual", "running")
+
+    kind = RECOVERIES
+
+    def __init__(self, running: int, finished: int, manual: int) -> None:
+        self.broker = 0
+        self.running = running
+        self.finished = finished
+        self.manual = manual
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_recoveries(self)
+
+
+_FOLD: Final = (1 << 63) - 1
+"""Bits of more than 62 brokers are folded, so that a set fits into a digest's 64 bits."""
+
+
+def _as_set(brokers: tuple[int, ...]) -> int:
+    return sum([1 << broker for broker in brokers]) % _FOLD
+
+
+def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> int:
+    """The broker that an ISR change is about: the first that joins, else the first that leaves, else 0."""
+    for broker in after:
+        if broker not in before:
+            return broker
+    for broker in before:
+        if broker not in after:
+            return broker
+    return 0

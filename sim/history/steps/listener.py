@@ -1,0 +1,163 @@
+"""Who is told of steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sim.history.steps.base import METHODS, Step
+
+if TYPE_CHECKING:
+    from sim.history.steps.clients import Ack, Acknowledges, EndOffset, Position, ProducerId, Read, Refused
+    from sim.history.steps.control_plane import (
+        Assigned,
+        Controller,
+        Decided,
+        Elected,
+        Elr,
+        EpochRaised,
+        Fact,
+        Isr,
+        IsrSent,
+        Metadata,
+        MinIsr,
+        PartitionChanged,
+        Recoveries,
+        Registered,
+        SessionEnd,
+    )
+    from sim.history.steps.log import Append, LogStart, Retention, Truncate
+    from sim.history.steps.processes import Deleted, End, Link, Pause, Recovered, Start
+    from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
+
+
+class Listener:
+    """Receives the steps for which its class overrides a method."""
+
+    __slots__ = ()
+
+    def on_step(self, step: Step) -> None:
+        """Receives each step whose own method is not overridden."""
+
+    def on_append(self, step: Append) -> None:
+        self.on_step(step)
+
+    def on_truncate(self, step: Truncate) -> None:
+        self.on_step(step)
+
+    def on_log_start(self, step: LogStart) -> None:
+        self.on_step(step)
+
+    def on_retention(self, step: Retention) -> None:
+        self.on_step(step)
+
+    def on_replicated(self, step: Replicated) -> None:
+        self.on_step(step)
+
+    def on_hw(self, step: HighWatermark) -> None:
+        self.on_step(step)
+
+    def on_lead(self, step: Lead) -> None:
+        self.on_step(step)
+
+    def on_follow(self, step: Follow) -> None:
+        self.on_step(step)
+
+    def on_settled(self, step: Settled) -> None:
+        self.on_step(step)
+
+    def on_elected(self, step: Elected) -> None:
+        self.on_step(step)
+
+    def on_epoch_raised(self, step: EpochRaised) -> None:
+        self.on_step(step)
+
+    def on_isr(self, step: Isr) -> None:
+        self.on_step(step)
+
+    def on_isr_sent(self, step: IsrSent) -> None:
+        self.on_step(step)
+
+    def on_elr(self, step: Elr) -> None:
+        self.on_step(step)
+
+    def on_decided(self, step: Decided) -> None:
+        self.on_step(step)
+
+    def on_min_isr(self, step: MinIsr) -> None:
+        self.on_step(step)
+
+    def on_assigned(self, step: Assigned) -> None:
+        self.on_step(step)
+
+    def on_fact(self, step: Fact) -> None:
+        self.on_step(step)
+
+    def on_controller(self, step: Controller) -> None:
+        self.on_step(step)
+
+    def on_registered(self, step: Registered) -> None:
+        self.on_step(step)
+
+    def on_session_end(self, step: SessionEnd) -> None:
+        self.on_step(step)
+
+    def on_metadata(self, step: Metadata) -> None:
+        self.on_step(step)
+
+    def on_partition_changed(self, step: PartitionChanged) -> None:
+        self.on_step(step)
+
+    def on_recoveries(self, step: Recoveries) -> None:
+        self.on_step(step)
+
+    def on_acknowledges(self, step: Acknowledges) -> None:
+        self.on_step(step)
+
+    def on_ack(self, step: Ack) -> None:
+        self.on_step(step)
+
+    def on_refused(self, step: Refused) -> None:
+        self.on_step(step)
+
+    def on_producer_id(self, step: ProducerId) -> None:
+        self.on_step(step)
+
+    def on_read(self, step: Read) -> None:
+        self.on_step(step)
+
+    def on_end_offset(self, step: EndOffset) -> None:
+        self.on_step(step)
+
+    def on_position(self, step: Position) -> None:
+        self.on_step(step)
+
+    def on_start(self, step: Start) -> None:
+        self.on_step(step)
+
+    def on_recovered(self, step: Recovered) -> None:
+        self.on_step(step)
+
+    def on_deleted(self, step: Deleted) -> None:
+        self.on_step(step)
+
+    def on_end(self, step: End) -> None:
+        self.on_step(step)
+
+    def on_pause(self, step: Pause) -> None:
+        self.on_step(step)
+
+    def on_link(self, step: Link) -> None:
+        self.on_step(step)
+
+
+_HEARD: Final[dict[type, tuple[int, ...]]] = {}
+
+
+def heard_by(listener: Listener) -> tuple[int, ...]:
+    """Numbers of the methods that a listener's class has of its own; found out once for each."""
+    kind = type(listener)
+    heard = _HEARD.get(kind)
+    if heard is None:
+        own = [place for name, place in METHODS.items() if getattr(kind, name) is not getattr(Listener, name)]
+        heard = _HEARD[kind] = tuple(own)
+    return heard

@@ -1,0 +1,313 @@
+"""What befalls processes, machines and links: starts, ends, pauses, cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sim.history.steps.base import ASIDE, CHANGE, DETAIL, FACT, TURN, Lane, Shown, Step, StepKind
+from sim.protocol.batch import Batch
+from sim.protocol.replica.replica import Replica
+
+if TYPE_CHECKING:
+    from sim.history.steps.listener import Listener
+
+START: Final = StepKind(
+    "start", 17, Lane.BROKER,
+    "a process started",
+    "The process of broker {broker} starts.",
+    kept=True,
+)  # fmt: skip
+
+
+class Start(Step):
+    """A process starts."""
+
+    __slots__ = ("incarnation",)
+
+    kind = START
+
+    def __init__(self, broker: int, incarnation: int) -> None:
+        self.broker = broker
+        self.epoch = self.offset = self.other = 0
+        self.incarnation = incarnation
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_start(self)
+
+
+class NewLog(Step):
+    """A broker has another log, with an LEO.
+
+    Attributes:
+        replica: whose it is.
+        leo: its LEO now.
+    """
+
+    __slots__ = ("leo", "replica")
+
+    replica: Replica
+    leo: int
+
+
+RECOVERED: Final = StepKind(
+    "recovered", 18, Lane.BROKER,
+    "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
+    "Broker {broker} has loaded its log, with LEO {offset} and HW {hw}.",
+    changes_log=True, kept=True,
+)  # fmt: skip
+
+
+class Recovered(NewLog):
+    """A process loaded its log; `lost` is what its last end cost."""
+
+    __slots__ = ("lost",)
+
+    kind = RECOVERED
+
+    def __init__(self, broker: int, replica: Replica, lost: list[Batch]) -> None:
+        self.broker = broker
+        self.epoch = 0
+        self.offset = self.leo = replica.log.leo
+        self.other = replica.hw
+        self.replica = replica
+        self.lost = lost
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_recovered(self)
+
+    def fields(self) -> Shown:
+        replica = self.replica
+        return {
+            "broker": self.broker,
+            "offset": self.leo,
+            "log_start": replica.log.log_start,
+            "hw": self.other,
+            "lost": [record for batch in self.lost for record in batch.ids()],
+        }
+
+
+DELETED: Final = StepKind(
+    "deleted", 26, Lane.BROKER,
+    "a broker deleted its replica, which was reassigned",
+    "Broker {broker} deletes its replica, which was reassigned.",
+    changes_log=True, kept=True,
+)  # fmt: skip
+
+
+class Deleted(NewLog):
+    """A broker deleted its replica, with these batches: it has an empty one now."""
+
+    __slots__ = ("removed",)
+
+    kind = DELETED
+
+    def __init__(self, broker: int, replica: Replica, removed: list[Batch]) -> None:
+        self.broker = broker
+        self.epoch = self.offset = self.other = 0
+        self.leo = replica.log.leo
+        self.replica = replica
+        self.removed = removed
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_deleted(self)
+
+
+def _end(name: str, code: int, meaning: str, sentence: str, weight: int) -> StepKind:
+    return StepKind(
+        name, code, Lane.BROKER, meaning, sentence, weight=weight, changes_log=True, kept=True, method="end"
+    )
+
+
+KILL: Final = _end("kill", 13, "a process was killed", "The process of {who} is killed; its page cache stays.", TURN)
+POWER_LOSS: Final = _end(
+    "power-loss", 14,
+    "a machine lost power",
+    "The machine of {who} loses power; {lost} had not been flushed to disk.",
+    TURN,
+)  # fmt: skip
+SHUTDOWN: Final = _end(
+    "shutdown", 15,
+    "a broker was shut down in a controlled way",
+    "Broker {broker} shuts down in a controlled way.",
+    CHANGE,
+)  # fmt: skip
+HALT: Final = _end("halt", 16, "a broker exited by itself", "Broker {broker} halts by itself.", TURN)
+EXIT: Final = _end(
+    "exit", 24,
+    "a broker exited at start-up, since an earlier registration was in the way",
+    "Broker {broker} exits at start-up: an earlier registration is in the way.",
+    ASIDE,
+)  # fmt: skip
+DISK_REPLACED: Final = _end(
+    "disk-replaced", 45,
+    "a machine's disk was replaced by an empty one",
+    "The disk of {who} is replaced by an empty one; {lost} had been on it.",
+    TURN,
+)  # fmt: skip
+CORRUPT_TAIL: Final = _end(
+    "corrupt-tail", 46,
+    "the newest batches of a log became unreadable while no process ran",
+    "The end of the log of {who} becomes unreadable: {lost} had been there.",
+    TURN,
+)  # fmt: skip
+
+ENDS: Final = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
+"""How an incarnation ends, or what befalls a machine whose process is down."""
+
+
+class End(Step):
+    """An incarnation ended, or its machine lost more while it was down (`was_down`).
+
+    Attributes:
+        lost: batches that went with it.
+        unclean: whether no clean-shutdown marker that carries its broker epoch is left.
+        was_down: whether its process had ended before.
+    """
+
+    __slots__ = ("kind", "lost", "unclean", "was_down")
+
+    def __init__(
+        self, broker: int, kind: StepKind, lost: list[Batch], *, unclean: bool = True, was_down: bool = False
+    ) -> None:
+        self.kind = kind
+        self.broker = broker
+        self.epoch = self.other = 0
+        self.offset = len(lost)
+        self.lost = lost
+        self.unclean = unclean
+        self.was_down = was_down
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_end(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker, "offset": self.offset}
+
+
+SYNCED_LOST: Final = StepKind(
+    "synced-lost", FACT, Lane.NONE,
+    "batches became unreadable although they had been fsynced",
+    kept=True, method="fact",
+)  # fmt: skip
+
+PAUSE: Final = StepKind(
+    "pause", 38, Lane.BROKER,
+    "a process (0: the control plane) stands still",
+    "The process of {who} stands still.",
+    weight=TURN, method="pause",
+)  # fmt: skip
+RESUME: Final = StepKind(
+    "resume", 39, Lane.BROKER,
+    "a process goes on",
+    "The process of {who} goes on.",
+    weight=CHANGE, method="pause",
+)  # fmt: skip
+DISK_STALLED: Final = StepKind(
+    "disk-stalled", 40, Lane.BROKER,
+    "a broker's disk does not answer: its partition stands still, its session does not",
+    "The disk of {who} does not answer.",
+    weight=TURN, method="pause",
+)  # fmt: skip
+DISK_WORKS: Final = StepKind(
+    "disk-works", 41, Lane.BROKER,
+    "a broker's disk answers again",
+    "The disk of {who} answers again.",
+    weight=CHANGE, method="pause",
+)  # fmt: skip
+
+
+class Pause(Step):
+    """A process was paused or goes on, or its disk stalls or works again."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: StepKind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+        self.epoch = self.offset = self.other = 0
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_pause(self)
+
+
+def _link(name: str, code: int, meaning: str, sentence: str, weight: int) -> StepKind:
+    return StepKind(name, code, Lane.NONE, meaning, sentence, weight=weight, method="link")
+
+
+CUT: Final = _link(
+    "cut", 22,
+    "a directed link was cut: source, target",
+    "The link from {source} to {target} is cut.",
+    TURN,
+)  # fmt: skip
+HEAL: Final = _link(
+    "heal", 23,
+    "a directed link works again: source, target",
+    "The link from {source} to {target} works again.",
+    DETAIL,
+)  # fmt: skip
+SLOW: Final = _link(
+    "slow", 42,
+    "a directed link takes longer: source, target, value = us",
+    "The link from {source} to {target} takes {duration} longer.",
+    TURN,
+)  # fmt: skip
+LOSSY: Final = _link(
+    "lossy", 43,
+    "a directed link loses messages: source, target, value = of a thousand",
+    "The link from {source} to {target} loses {value} of a thousand messages.",
+    TURN,
+)  # fmt: skip
+RESENT: Final = _link(
+    "resent", 44,
+    "on a directed link requests arrive twice: source, target, value = of a thousand",
+    "The link from {source} to {target} delivers {value} of a thousand requests twice.",
+    CHANGE,
+)  # fmt: skip
+
+LINKS: Final = (CUT, HEAL, SLOW, LOSSY, RESENT)
+"""What may happen to a directed link."""
+
+
+class Link(Step):
+    """A directed link, to a target (`offset`), was cut or healed, or became worse by some amount (`other`)."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: StepKind, source: int, target: int, value: int = 0) -> None:
+        self.kind = kind
+        self.broker = source
+        self.epoch = 0
+        self.offset = target
+        self.other = value
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_link(self)
+
+    def fields(self) -> Shown:
+        shown: Shown = {"source": self.broker, "target": self.offset}
+        if self.other:
+            shown["value"] = self.other
+        return shown
+
+
+CONVERGED: Final = StepKind(
+    "converged", 28, Lane.NONE,
+    "the cluster is whole again and answered a write and a read",
+    "The cluster is whole again, and answers a write and a read.",
+    method="step",
+)  # fmt: skip
+
+
+class Converged(Step):
+    """The cluster is whole again."""
+
+    __slots__ = ()
+
+    kind = CONVERGED
