@@ -30,7 +30,7 @@ class RecoveryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Settings of the disk; times in us.
+    """Settings of the disk; times in us. Kafka: LogConfig.
 
     Attributes:
         flush_interval_messages: ``log.flush.interval.messages``.
@@ -229,7 +229,10 @@ class Storage:
         self._count_anew()
 
     def log_start_moved(self, now_us: int) -> None:
-        """The log start moved, or the first segment; what it passed stays on disk until `delete_segments`."""
+        """The log start moved, or the first segment; what it passed stays on disk until `delete_segments`.
+
+        Kafka: LogManager#checkpointLogStartOffsets (1.1-4.3).
+        """
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
 
@@ -252,7 +255,11 @@ class Storage:
     # When it ends, and begins again.
 
     def catch_up(self, hw: int, now_us: int) -> None:
-        """Account for the checkpoints that the process has written by now."""
+        """Account for the checkpoints that the process has written by now.
+
+        Kafka: ReplicaManager#checkpointHighWatermarks, LogManager#checkpointLogRecoveryOffsets (1.1-4.3),
+        LogManager#checkpointRecoveryPointOffsets (0.10.2), LogManager#checkpointLogStartOffsets (1.1-4.3).
+        """
         self.hw_file.catch_up(hw, now_us)
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.log_start_file.catch_up(self._log_start_entry, now_us)
@@ -298,6 +305,7 @@ class Storage:
             self._mark(broker_epoch)
 
     def _mark(self, broker_epoch: int) -> None:
+        """Kafka: CleanShutdownFileHandler#write (3.9-4.3)."""
         self.clean_shutdown = True
         self.clean_broker_epoch = broker_epoch
 

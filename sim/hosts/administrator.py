@@ -75,7 +75,10 @@ class Administrator:
             self._control.set_config(MIN_ISR, now)
 
     def delete_records(self, partition: Partition, before: int) -> bool:
-        """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not."""
+        """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not.
+
+        Kafka: ReplicaManager#deleteRecordsOnLocalLog (1.1-4.3).
+        """
         log = partition.log
         previous = log.log_start
         end = min(before, partition.hw)

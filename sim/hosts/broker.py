@@ -156,6 +156,7 @@ class Broker(Following):
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
+        """Kafka: LogManager#loadLogs."""
         storage = self.storage
         clean, known = storage.clean_shutdown, len(storage.epoch_checkpoint.entries)
         try:
@@ -234,7 +235,10 @@ class Broker(Following):
         return self.partition is not None and self.partition.is_leader
 
     def on_config_changed(self, change: tuple[str, Value]) -> None:
-        """The dynamic configuration changed (DynamicConfigManager)."""
+        """The dynamic configuration changed.
+
+        Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.3).
+        """
         key, value = change
         partition = self.partition
         assert partition is not None

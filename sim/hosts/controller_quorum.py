@@ -45,7 +45,7 @@ FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 
 
 class ControllerQuorum(ControlPlane):
-    """The control plane of a KRaft cluster.
+    """The control plane of a KRaft cluster. Kafka: ControllerApis (3.9-4.3), QuorumController (3.9-4.3).
 
     Args:
         setup: see `ControlPlane`.
@@ -87,7 +87,10 @@ class ControllerQuorum(ControlPlane):
     # The controller.
 
     def _take_over(self) -> None:
-        """Another controller becomes active: it knows the log, and nothing else."""
+        """Another controller becomes active: it knows the log, and nothing else.
+
+        Kafka: QuorumController#claim (3.9-4.3).
+        """
         image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
@@ -114,7 +117,10 @@ class ControllerQuorum(ControlPlane):
                 self._every(interval_us, task)
 
     def event_failed(self) -> None:
-        """An event of the active controller threw what is no error of a request: it resigns."""
+        """An event of the active controller threw what is no error of a request: it resigns.
+
+        Kafka: QuorumController#handleEventException (3.9-4.3).
+        """
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
@@ -126,6 +132,7 @@ class ControllerQuorum(ControlPlane):
         return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
 
     def _fail_over(self, gap_us: int) -> bool:
+        """Kafka: QuorumController#renounce (3.9-4.3)."""
         if self._failing_over:
             return False
         self._failing_over = True
@@ -144,7 +151,10 @@ class ControllerQuorum(ControlPlane):
         self.sessions.touch()
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `QuorumControllerHost.append`: commit records, and let everybody have them."""
+        """See `QuorumControllerHost.append`: commit records, and let everybody have them.
+
+        Kafka: QuorumController#appendWriteEvent (3.9-4.3).
+        """
         self.end_omissions()
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
@@ -228,7 +238,10 @@ class ControllerQuorum(ControlPlane):
     # Sessions.
 
     def on_register(self, request: BrokerRegistrationRequest) -> None:
-        """A broker's process registers."""
+        """A broker's process registers.
+
+        Kafka: ControllerApis#handleBrokerRegistration (3.9-4.3), QuorumController#registerBroker (3.9-4.3).
+        """
         broker = request.broker
         known = self.active.image.brokers.get(broker)
         again = known is not None and known.incarnation == request.incarnation
@@ -258,7 +271,10 @@ class ControllerQuorum(ControlPlane):
         return self.has_session(broker)
 
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
-        """A broker gives a sign of life."""
+        """A broker gives a sign of life.
+
+        Kafka: ControllerApis#handleBrokerHeartBeatRequest (3.9-4.3), QuorumController#processBrokerHeartbeat (3.9-4.3).
+        """
         broker = heartbeat.broker
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
@@ -369,12 +385,18 @@ class ControllerQuorum(ControlPlane):
     # ISR changes.
 
     def on_alter_partition(self, request: AlterPartitionRequest) -> None:
-        """A leader wants another ISR."""
+        """A leader wants another ISR.
+
+        Kafka: ControllerApis#handleAlterPartitionRequest (3.9-4.3), QuorumController#alterPartition (3.9-4.3).
+        """
         error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
         self._send(request.broker, "on_alter_partition_reply", AlterPartitionResponse(request, error, results))
 
     def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> None:
-        """A broker's replica is in another log directory; what comes of it the metadata log tells."""
+        """A broker's replica is in another log directory; what comes of it the metadata log tells.
+
+        Kafka: ControllerApis#handleAssignReplicasToDirs (3.9-4.3), QuorumController#assignReplicasToDirs (3.9-4.3).
+        """
         try:
             self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
         except NotAssignedError:
@@ -444,7 +466,7 @@ class ControllerQuorum(ControlPlane):
         return self.elect_leader(PREFERRED)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
-        """See `ControlPlane.elect_leader`."""
+        """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders (3.9-4.3)."""
         if self.frozen or self.state.partition_epoch < 0:
             return False
         before, self._forced = self._forced, self._forced or kind in FORCED
@@ -458,7 +480,7 @@ class ControllerQuorum(ControlPlane):
         return not error
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """See `ControlPlane.reassign`."""
+        """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments (3.9-4.3)."""
         return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
 
     def cancel_reassignment(self) -> bool:
@@ -474,7 +496,7 @@ class ControllerQuorum(ControlPlane):
         return True
 
     def set_config(self, key: str, value: Value) -> None:
-        """See `ControlPlane.set_config`."""
+        """See `ControlPlane.set_config`. Kafka: QuorumController#incrementalAlterConfigs (3.9-4.3)."""
         self.perform(self._set_config, (key, value))
 
     def _set_config(self, change: tuple[str, Value]) -> None:

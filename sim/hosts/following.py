@@ -85,7 +85,7 @@ class Following(Serving):
     # Whom it follows.
 
     def fetch_from(self, partition: Partition, decision: LeaderAndIsr, *, restarts: bool) -> None:
-        """Fetch from the leader of a decision.
+        """Fetch from the leader of a decision. Kafka: AbstractFetcherManager#addFetcherForPartitions.
 
         Args:
             partition: it follows already.
@@ -113,7 +113,7 @@ class Following(Serving):
                 self.settled(partition, decision.leader_epoch, 0)
 
     def stop_fetching(self) -> None:
-        """It follows nobody."""
+        """It follows nobody. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
         self._fetchers.clear()
 
     def allow_unclean_election(self, *, allowed: bool) -> None:
@@ -126,6 +126,7 @@ class Following(Serving):
         raise NotImplementedError
 
     def _new_fetcher(self, leader: int) -> ReplicaFetcherThread:
+        """Kafka: ReplicaFetcherManager#createFetcherThread."""
         return ReplicaFetcherThread(
             leader,
             self.rules,

@@ -87,7 +87,10 @@ class KRaftBroker(Broker):
     # Life cycle.
 
     def start(self) -> None:
-        """Register, and load the logs meanwhile. It can be reached before that is done."""
+        """Register, and load the logs meanwhile. It can be reached before that is done.
+
+        Kafka: BrokerServer#startup (3.9-4.3).
+        """
         self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
         self._lifecycle.start()
@@ -261,7 +264,10 @@ class KRaftBroker(Broker):
             self._publish()
 
     def _publish(self) -> None:
-        """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration."""
+        """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration.
+
+        Kafka: BrokerMetadataPublisher#onMetadataUpdate (3.9-4.3).
+        """
         if self.partition is None or self.broker_epoch < 0:
             return
         if not self.ready:
@@ -363,7 +369,10 @@ class KRaftBroker(Broker):
         return self.node in state.replicas and place != self.storage.directory
 
     def _assign_directory(self, retry_us: int) -> None:
-        """Tell the controller, and again until the metadata says so (AssignmentsManager)."""
+        """Tell the controller, and again until the metadata says so.
+
+        Kafka: AssignmentsManager#onAssignment (3.9-4.3).
+        """
         partition = self.partition
         state = self.known
         if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
@@ -392,7 +401,10 @@ class KRaftBroker(Broker):
         self._sender.submit(change, self.kernel.now_us)
 
     def send_alter_partition(self, changes: list[Change]) -> None:
-        """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again."""
+        """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again.
+
+        Kafka: DefaultAlterPartitionManager#sendRequest (3.9-4.3).
+        """
         request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
         self.to_control("on_alter_partition", request)
         due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
@@ -406,7 +418,10 @@ class KRaftBroker(Broker):
         self._sender.send()
 
     def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest) -> None:
-        """No answer came in time (NodeToControllerChannelManager): an AlterPartition is sent again, as it was."""
+        """No answer came in time: an AlterPartition is sent again, as it was.
+
+        Kafka: NodeToControllerChannelManager (3.9-4.3).
+        """
         if request is self._said:
             self.end_omissions()
             self._said = None

@@ -66,7 +66,7 @@ class Producer(Client):
         self.send(plan[position])
 
     def send(self, send: ProducerBatch) -> None:
-        """Hand over a batch now."""
+        """Hand over a batch now. Kafka: KafkaProducer#send, RecordAccumulator#append."""
         self._sender.queue.append(send)
         self._pump()
 
@@ -86,7 +86,7 @@ class Producer(Client):
             self._run()
 
     def _run(self) -> None:
-        """Rounds of the sender, until nothing more may be sent."""
+        """Rounds of the sender, until nothing more may be sent. Kafka: producer.internals.Sender#run."""
         sender = self._sender
         queue = sender.queue
         now_us = self.kernel.now_us
@@ -115,7 +115,10 @@ class Producer(Client):
             self._watch()
 
     def _has_room(self) -> bool:
-        """Whether one more request may be sent to the leader: those to former leaders do not count."""
+        """Whether one more request may be sent to the leader: those to former leaders do not count.
+
+        Kafka: InFlightRequests#canSendMore.
+        """
         most = self.settings.max_in_flight
         if len(self._requests) < most:
             return True
@@ -143,6 +146,7 @@ class Producer(Client):
         """Take back a request that went unanswered, with all others on the same connection.
 
         That may be one to a former leader: whether the present one answers is another matter.
+        Kafka: NetworkClient#handleTimedOutRequests.
         """
         if due_us != self._watched_us:
             return  # Another timer was set for an earlier time.
@@ -154,7 +158,7 @@ class Producer(Client):
         self._run()
 
     def on_produce_reply(self, reply: ProduceResponse) -> None:
-        """A leader answered."""
+        """A leader answered. Kafka: Sender#handleProduceResponse."""
         send = self._requests.pop(reply.request, None)
         if send is None:
             return

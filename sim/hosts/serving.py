@@ -47,7 +47,7 @@ NO_BACKLOG: Final = Backlog()
 
 
 class Serving(Node):
-    """The part of a broker that answers requests.
+    """The part of a broker that answers requests. Kafka: KafkaApis, ReplicaManager.
 
     Args:
         broker: its id.
@@ -195,6 +195,7 @@ class Serving(Node):
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
 
     def _expire_fetch(self, entry: tuple[FetchRequest, int]) -> None:
+        """Kafka: DelayedFetch#onComplete."""
         # Whatever could give it another answer than an empty one would have ended its waiting.
         request, delayed_since_us = entry
         if not request.delayed or request.delayed_since_us != delayed_since_us:
@@ -292,7 +293,7 @@ class Serving(Node):
         return waiting
 
     def _answer_fetch(self, request: FetchRequest) -> None:
-        """Answer a fetch that waited, with what there is now."""
+        """Answer a fetch that waited, with what there is now. Kafka: DelayedFetch#onComplete."""
         request.delayed = False
         partition = self.partition
         assert partition is not None
@@ -348,7 +349,10 @@ class Serving(Node):
             channel.send(channel.target.on_fetch_reply, FetchResponse(request, [result]))
 
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
-        """A follower or a consumer asks where an epoch ended."""
+        """A follower or a consumer asks where an epoch ended.
+
+        Kafka: KafkaApis#handleOffsetForLeaderEpochRequest (1.1-4.3), ReplicaManager#lastOffsetForLeaderEpoch (1.1-4.3).
+        """
         assert self.partition is not None
         results = []
         if self.partition.is_leader and request.leader_epochs not in ([], [self.partition.leader_epoch]):
@@ -362,7 +366,10 @@ class Serving(Node):
         self._reply(request.node, "on_epoch_end_reply", OffsetsForLeaderEpochResponse(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
-        """A client or an out-of-range follower asks for an offset."""
+        """A client or an out-of-range follower asks for an offset.
+
+        Kafka: KafkaApis#handleListOffsetRequest (1.1-4.3), ReplicaManager#fetchOffsetForTimestamp (2.6-4.3).
+        """
         partition = self.partition
         assert partition is not None
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
@@ -370,7 +377,7 @@ class Serving(Node):
         self._reply(request.node, "on_list_offsets_reply", reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
-        """A client asks who leads."""
+        """A client asks who leads. Kafka: KafkaApis#handleTopicMetadataRequest."""
         reply = MetadataResponse(request, *self.known_leader)
         self._reply(request.node, "on_metadata_reply", reply)
 

@@ -131,6 +131,9 @@ class ZooKeeperBroker(Broker):
     # ZooKeeper.
 
     def _register(self) -> None:
+        """Kafka: KafkaZkClient#registerBroker (2.6-3.9), KafkaZkClient#registerBrokerInZk (1.1-2.0),
+        KafkaHealthcheck#register (0.10.2).
+        """
         assert self.partition is not None
         self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
         self.to_control("on_register", self._registering)
@@ -194,7 +197,11 @@ class ZooKeeperBroker(Broker):
         self.kernel.call_first(next_us, self.life, self._ping, None)
 
     def on_session_expired(self, expired: SessionExpired) -> None:
-        """The session is gone: no longer controller; register anew."""
+        """The session is gone: no longer controller; register anew.
+
+        Kafka: zookeeper.ZooKeeperClient#reinitialize (1.1-3.9), KafkaHealthcheck.SessionExpireListener#handleNewSession
+        (0.10.2).
+        """
         if expired.broker_epoch != self.zookeeper.session or self.zombie:
             return
         self.reached(probes.EXPIRY_HEARD)
@@ -248,7 +255,11 @@ class ZooKeeperBroker(Broker):
     # Requests of the controller.
 
     def on_control(self, batch: ControllerRequestBatch) -> None:
-        """A controller's requests."""
+        """A controller's requests.
+
+        Kafka: KafkaApis#handleLeaderAndIsrRequest (0.10.2-3.9), KafkaApis#handleUpdateMetadataRequest (0.10.2-3.9),
+        KafkaApis#handleStopReplicaRequest (0.10.2-3.9).
+        """
         for request in batch.requests:
             if isinstance(request, LeaderAndIsrRequest):
                 self.become_leader_or_follower(request)
@@ -312,6 +323,7 @@ class ZooKeeperBroker(Broker):
         self._take(decision.state)
 
     def _check_control(self, request: AbstractControlRequest) -> str:
+        """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
         if request.broker_epoch < self.broker_epoch:
             self.reached(branch(self.rules, "broker_epoch"))
             if self.rules.broker_epoch == "checked":
@@ -352,7 +364,11 @@ class ZooKeeperBroker(Broker):
     # The ISR.
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows."""
+        """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows.
+
+        Kafka: ZkPartitionStateStore#expandIsr (2.6), ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr
+        (0.10.2-2.0).
+        """
         self.note_proposal(partition, isr)
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
@@ -412,7 +428,10 @@ class ZooKeeperBroker(Broker):
             self._shutdown.begin()
 
     def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
-        """A broker asks the controller that lives here."""
+        """A broker asks the controller that lives here.
+
+        Kafka: KafkaApis#handleControlledShutdownRequest (0.10.2-3.9).
+        """
         self.module.on_controlled_shutdown(request)
 
     def on_controlled_shutdown_reply(self, reply: ControlledShutdownResponse) -> None:

@@ -69,7 +69,10 @@ class AlterPartitionHost(Protocol):
     """What the sender asks of its broker."""
 
     def send_alter_partition(self, changes: list[Change]) -> None:
-        """Send a request to the controller; `AlterPartitionManager.on_reply` takes the answer."""
+        """Send a request to the controller; `AlterPartitionManager.on_reply` takes the answer.
+
+        Kafka: DefaultAlterPartitionManager#sendRequest.
+        """
 
     def retry_alter_partition(self, after_us: int) -> None:
         """Call `AlterPartitionManager.send` after that time."""

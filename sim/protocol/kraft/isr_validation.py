@@ -74,7 +74,7 @@ class IsrValidation:
 
 
 def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:
-    """Whether the ISR is one at all, and only a leader that was recovering is."""
+    """Whether the ISR is one at all, and only a leader that was recovering is. Kafka: Replicas#validateIsr."""
     isr = wanted.isr
     if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
         return False

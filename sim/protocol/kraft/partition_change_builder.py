@@ -283,6 +283,7 @@ class PartitionChangeBuilder:
 
         By the text of KIP-966 (other behaviors 6a) the last known ELR is cleaned when the ISR reaches min ISR: until
         then the others that may have all records are known, should the new leader fail before it has followers.
+        Kafka: PartitionChangeBuilder#maybeUpdateRecordElr.
         """
         known, self.elr = (*self.elr, *self.last_known_elr), ()
         kept = self._change_rules.elr and self._change_rules.remembers_ejected and len(self.isr) < self._min_isr

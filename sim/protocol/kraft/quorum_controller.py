@@ -218,7 +218,7 @@ class QuorumController(ReplicationControlManager):
         return broker_heartbeat_manager.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
-        """What follows from a broker's change of state."""
+        """What follows from a broker's change of state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
         if state == CONTROLLED_SHUTDOWN:
             return self._relieved(known)
         if state == SHUTDOWN_NOW:
@@ -292,4 +292,5 @@ class QuorumController(ReplicationControlManager):
         return any(broker in state.isr for state in self.image.partitions.values())
 
     def _leads(self, broker: int) -> bool:
+        """Kafka: BrokersToIsrs#hasLeaderships."""
         return any(state.leader == broker for state in self.image.partitions.values())

@@ -74,7 +74,10 @@ class ReplicationHost(RecoveryHost, Protocol):
     """What the control of partitions asks of the controller's node."""
 
     def append(self, records: list[Record]) -> None:
-        """Records are committed, all at once; the controller's image has them already. Brokers are to read them."""
+        """Records are committed, all at once; the controller's image has them already. Brokers are to read them.
+
+        Kafka: QuorumController#appendWriteEvent.
+        """
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
         """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
@@ -260,6 +263,9 @@ class ReplicationControlManager:
         return self._elect_in(states, UNCLEAN)
 
     def _elect_in(self, states: list[PartitionRegistration], kind: str) -> int:
+        """Kafka: ReplicationControlManager#maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader,
+        ReplicationControlManager#maybeTriggerUncleanLeaderElectionForLeaderlessPartitions.
+        """
         records: list[Record] = []
         for state in states:
             change = self._change(state)
@@ -438,7 +444,7 @@ class ReplicationControlManager:
         return change
 
     def _with_directory(self, state: PartitionRegistration, acceptable: Callable[[int], bool]) -> Callable[[int], bool]:
-        """Who may lead has its replica where the metadata says (LeaderAcceptor)."""
+        """Who may lead has its replica where the metadata says. Kafka: LeaderAcceptor."""
         return lambda broker: acceptable(broker) and self._has_directory(state, broker)
 
     def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:

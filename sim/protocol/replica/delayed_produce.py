@@ -66,7 +66,11 @@ class DelayedProduces:
                 self._host.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
 
     def refuse(self) -> None:
-        """The broker leads no more: whether the records of what waits survive is open."""
+        """The broker leads no more: whether the records of what waits survive is open.
+
+        Kafka: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader (4.1-4.3),
+        ReplicaManager#completeDelayedFetchOrProduceRequests (2.6-3.9).
+        """
         refused, self.waiting = self.waiting, []
         self._host.reached(probes.WRITES_DROPPED)
         for _, request, _ in refused:

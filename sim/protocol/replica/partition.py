@@ -197,6 +197,7 @@ class Partition(ReadableReplica):
         return decision.leader_epoch <= self.leader_epoch and decision.partition_epoch < self.partition_epoch
 
     def _adopt(self, decision: LeaderAndIsr) -> None:
+        """Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
         self.leader = decision.leader
         self.state.commit(decision.isr)
         if len(decision.replicas) != len(self.replicas):

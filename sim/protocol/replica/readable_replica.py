@@ -171,6 +171,9 @@ class ReadableReplica(Replica):
         return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
 
     def _offset_for_time(self, timestamp: int) -> int:
+        """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.3), Log#fetchOffsetByTimestamp (2.6),
+        Log#fetchOffsetsByTimestamp (0.10.2-2.0).
+        """
         for batch in self.log.batches:
             newest = batch.first_id + batch.count - 1
             if newest >= timestamp:

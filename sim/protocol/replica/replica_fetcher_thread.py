@@ -66,17 +66,29 @@ class FetcherHost(Protocol):
     def send_fetch(
         self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
     ) -> FetchRequest:
-        """Send a fetch to the leader broker."""
+        """Send a fetch to the leader broker.
+
+        Kafka: RemoteLeaderEndPoint#fetch (3.9-4.3), ReplicaFetcherThread#fetchFromLeader (2.6),
+        ReplicaFetcherThread#fetch (0.10.2-2.0).
+        """
 
     def send_epoch_end(
         self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
-        """Send OffsetsForLeaderEpoch to the leader broker."""
+        """Send OffsetsForLeaderEpoch to the leader broker.
+
+        Kafka: RemoteLeaderEndPoint#fetchEpochEndOffsets (3.9-4.3), ReplicaFetcherThread#fetchEpochEndOffsets (2.6),
+        ReplicaFetcherThread#fetchEpochsFromLeader (1.1-2.0).
+        """
 
     def send_list_offsets(
         self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
     ) -> ListOffsetsRequest:
-        """Send ListOffsets to the leader broker."""
+        """Send ListOffsets to the leader broker.
+
+        Kafka: RemoteLeaderEndPoint#fetchOffset (3.9-4.3), ReplicaFetcherThread#fetchOffsetFromLeader (2.6),
+        ReplicaFetcherThread#earliestOrLatestOffset (0.10.2-2.0).
+        """
 
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """Call `ReplicaFetcherThread.step` at that time."""
@@ -440,7 +452,10 @@ class ReplicaFetcherThread:
         return True
 
     def _give_up(self, name: str) -> None:
-        """An exception while appending or truncating ends the thread, or the partition until its next leader."""
+        """An exception while appending or truncating ends the thread, or the partition until its next leader.
+
+        Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3).
+        """
         self._host.reached(branch(self.rules, "append_error"))
         if self.rules.append_error == "thread-dies":
             self._host.reached(probes.FETCHER_DIES)
@@ -451,6 +466,7 @@ class ReplicaFetcherThread:
     # Errors.
 
     def _on_error(self, fetch: PartitionFetchState, name: str, error: str, asked_epoch: int, now_us: int) -> None:
+        """Kafka: AbstractFetcherThread#processFetchRequest, AbstractFetcherThread#handleOutOfRangeError (2.6-4.3)."""
         probe = (probes.EPOCH_ENDS if fetch.state is TRUNCATING else probes.FETCHES).get(error)
         if probe is not None:
             self._host.reached(probe)
@@ -516,6 +532,9 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def _on_latest(self, fetch: PartitionFetchState, leader_leo: int) -> None:
+        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        (0.10.2-2.0).
+        """
         replica = fetch.replica
         if leader_leo >= replica.log.leo:
             fetch.state = ReplicaState.ASKING_EARLIEST
@@ -532,6 +551,9 @@ class ReplicaFetcherThread:
                 self._begin_fetching(fetch)
 
     def _on_earliest(self, fetch: PartitionFetchState, leader_start: int) -> None:
+        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        (0.10.2-2.0).
+        """
         if leader_start > fetch.replica.log.leo:
             self._host.reached(probes.OUT_OF_RANGE_ANEW)
             fetch.replica.truncate_fully(leader_start)

@@ -98,7 +98,7 @@ class KafkaController:
         """The broker's session has expired: resign.
 
         Unfenced, the handler at work is finished first, in the next session (KAFKA-6082).
-        Kafka: KafkaController#processExpire (2.6-3.9).
+        Kafka: KafkaController#processExpire (2.6-3.9), KafkaController.Expire#process (1.1-2.0).
         """
         if self._fenced or not self._events.is_handling:
             self.resign()
@@ -117,33 +117,52 @@ class KafkaController:
     # Events.
 
     def brokers_changed(self) -> None:
-        """A watch told that brokers came or went."""
+        """A watch told that brokers came or went.
+
+        Kafka: BrokerChangeHandler#handleChildChange (1.1-3.9), BrokerChangeListener#doHandleChildChange (0.10.2).
+        """
         self._events.put(self._brokers_changed())
 
     def topic_created(self) -> None:
         """A watch told of the topic.
 
-        Kafka: KafkaController#onNewTopicCreation (0.10.2), KafkaController#processTopicChange (2.6-3.9).
+        Kafka: KafkaController#onNewTopicCreation (0.10.2), KafkaController#processTopicChange (2.6-3.9),
+        TopicChangeHandler#handleChildChange (1.1-3.9), KafkaController.TopicChange#process (1.1-2.0).
         """
         self._events.put(self.partitions.create())
 
     def isr_changed(self) -> None:
-        """A watch told that leaders changed their ISR, or that the ISR of a partition under reassignment changed."""
+        """A watch told that leaders changed their ISR, or that the ISR of a partition under reassignment changed.
+
+        Kafka: IsrChangeNotificationHandler#handleChildChange (1.1-3.9),
+        PartitionReassignmentIsrChangeHandler#handleDataChange (1.1-3.9).
+        """
         self._events.put(self._isr_changed())
 
     def preferred_election(self) -> None:
         """An administrator, or the regular check of balance, wants the preferred leader.
 
-        Kafka: KafkaController#onPreferredReplicaElection (0.10.2-2.0), KafkaController#onReplicaElection (2.6-3.9).
+        Kafka: KafkaController#onPreferredReplicaElection (0.10.2-2.0), KafkaController#onReplicaElection (2.6-3.9),
+        PreferredReplicaElectionHandler#handleCreation (1.1-3.9), KafkaController.PreferredReplicaLeaderElection#process
+        (1.1-2.0).
         """
         self._events.put(self.partitions.elect_preferred())
 
     def reassignment_asked(self) -> None:
-        """A watch told that an administrator wants another assignment."""
+        """A watch told that an administrator wants another assignment.
+
+        Kafka: PartitionReassignmentHandler#handleCreation (1.1-3.9), PartitionsReassignedListener#doHandleDataChange
+        (0.10.2).
+        """
         self._events.put(self._reassignment_asked())
 
     def settings_changed(self) -> None:
-        """Unclean election may be allowed now. Kafka: KafkaController#enableDefaultUncleanLeaderElection (2.0-3.9)."""
+        """Unclean election may be allowed now.
+
+        Kafka: KafkaController#enableDefaultUncleanLeaderElection (2.0-3.9),
+        KafkaController.UncleanLeaderElectionEnable#process (2.0), KafkaController#processUncleanLeaderElectionEnable
+        (2.6-3.9).
+        """
         self._events.put(self.partitions.elect_offline())
 
     def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
@@ -268,7 +287,10 @@ class KafkaController:
         yield from self._replicas_went([broker for broker in brokers if broker in self.context.state.replicas])
 
     def _replicas_went(self, brokers: list[int]) -> Steps:
-        """Replicas go offline one after the other; which of several comes first is chance in Kafka."""
+        """Replicas go offline one after the other; which of several comes first is chance in Kafka.
+
+        Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9).
+        """
         for broker in brokers:
             yield from self._replicas.take_offline(broker)
 

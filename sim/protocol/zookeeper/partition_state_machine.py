@@ -171,7 +171,7 @@ class PartitionStateMachine:
             self._context.is_offline = False
 
     def elect_and_tell(self, decide: Decide) -> Steps:
-        """The same; replicas hear of a new leader epoch."""
+        """The same; replicas hear of a new leader epoch. Kafka: PartitionStateMachine#handleStateChanges."""
         epoch = self._context.state.leader_epoch
         yield from self._elect(decide)
         if self._context.state.leader_epoch > epoch:
