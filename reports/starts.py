@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 REPORT: Final = re.compile(rb"<title>Highwater: ")
 PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role="img" aria-label="[^"]*" xmlns=')
 """Of a run, and of rates."""
+FILM: Final = re.compile(rb'<meta name="generator" content="Highwater film">')
+"""Of the page of one run."""
 PERFETTO: Final = re.compile(rb'\A\{"displayTimeUnit": "ms", "otherData": \{"title": "')
 TRACE: Final = re.compile(rb'\A\{"schema_version": \d+, "scenario": "')
 DRIVER: Final = re.compile(rb"\Aimport sys\nfrom reports\.cli import main\n")

@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "replay",
     "shrink",
     "explain",
+    "show",
     "draw",
     "compare",
     "triage",

@@ -150,6 +150,27 @@ def strict_option(command: F) -> F:
     return click.option("--strict", is_flag=True, help=text)(command)
 
 
+def one_run_options(command: F) -> F:
+    """Which run a command is about: DIR|SCENARIO|PLAN, --seed, --mode, --scenario, --rule, --set and --strict."""
+    for option in (
+        strict_option,
+        set_option,
+        rule_option,
+        click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
+        click.option("--mode", "--modes", metavar="MODE", help="Mode; needed where there are several."),
+        click.option(
+            "--seed",
+            "--seeds",
+            metavar="N",
+            callback=read_seed,
+            help="Seed, decimal or 0x; a scripted scenario and a plan need none.",
+        ),
+        click.argument("source", metavar="DIR|SCENARIO|PLAN"),
+    ):
+        command = option(command)
+    return command
+
+
 def failed_run_options(verb: str) -> Callable[[F], F]:
     """Which failed run a command is about: [DIR|SCENARIO], --plan, --seed, --mode and --scenario.
 

@@ -113,7 +113,15 @@ class Observed:
         return self.first_of.get(kind) or self.concerned
 
 
-def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], *, trace: bool = False) -> Observed:
+def observe(
+    scenario: Scenario,
+    mode: Mode,
+    seed: int,
+    rules: Mapping[str, str],
+    *,
+    trace: bool = False,
+    sample: Callable[[Cluster], Callable[[Shown], None]] | None = None,
+) -> Observed:
     """Run, and watch.
 
     Args:
@@ -122,6 +130,7 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str],
         seed: with which seed.
         rules: rule values that replace the mode's.
         trace: whether the result has its trace, too.
+        sample: is given the cluster before it begins, and returns what is called after each step.
     """
     watcher = Watcher()
     observations: list[Observation] = []
@@ -132,10 +141,13 @@ def observe(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str],
         cluster.kernel.watcher = watcher
         clusters.append(cluster)
         created.append(cluster.replicas)
+        sampler = None if sample is None else sample(cluster)
 
         def see(step: Shown) -> None:
             call = -1 if watcher.current is None else watcher.current.number
             observations.append(Observation(step, call, _log(cluster, step.get("broker", 0))))
+            if sampler is not None:
+                sampler(step)
 
         return see
 

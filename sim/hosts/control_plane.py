@@ -166,6 +166,11 @@ class ControlPlane(Node):
         """ELR and last known ELR; None where there is none."""
         return None
 
+    @property
+    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Replicas that the reassignment under way adds, and those that it removes; both empty if there is none."""
+        return (), ()
+
     # What an administrator does here.
 
     def prefer(self) -> bool:

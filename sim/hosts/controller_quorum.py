@@ -459,6 +459,12 @@ class ControllerQuorum(ControlPlane):
         state = self.state
         return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
 
+    @property
+    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """See `ControlPlane.reassignment`."""
+        state = self.state
+        return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
+
     # What an administrator does here.
 
     def prefer(self) -> bool:

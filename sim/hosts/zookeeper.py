@@ -436,6 +436,14 @@ class ZooKeeper(ControlPlane):
         if self.changed is not None:
             self.changed()
 
+    @property
+    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """See `ControlPlane.reassignment`: members of the target that are not in the ISR, and replicas outside it."""
+        if not self.target:
+            return (), ()
+        adding = tuple([broker for broker in self.target if broker not in self.state.isr])
+        return adding, tuple([broker for broker in self.state.replicas if broker not in self.target])
+
     # What an administrator does here.
 
     def prefer(self) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli import options
-from highwater.cli.options import Command, rule_option, set_option, strict_option, ui_options
+from highwater.cli.options import Command, one_run_options, ui_options
 from highwater.requests import RunRequest
 from reports import exits, starts
 from scenarios import paths
@@ -22,19 +21,7 @@ FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.
 
 
 @click.command("draw", cls=Command)
-@click.argument("source", metavar="DIR|SCENARIO|PLAN")
-@click.option(
-    "--seed",
-    "--seeds",
-    metavar="N",
-    callback=options.read_seed,
-    help="Seed, decimal or 0x; a scripted scenario and a plan need none.",
-)
-@click.option("--mode", "--modes", metavar="MODE", help="Mode; needed where there are several.")
-@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
-@rule_option
-@set_option
-@strict_option
+@one_run_options
 @click.option("--all", "everything", is_flag=True, help="All steps and messages, not only what violations come from.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="svg", help="SVG, or a trace for Perfetto.")
 @click.option(

@@ -1,0 +1,66 @@
+"""``highwater show``: one run as a page that is opened in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from highwater.cli import options
+from highwater.cli.options import Command, one_run_options, ui_options
+from highwater.requests import RunRequest
+from reports import exits, starts
+from scenarios import paths
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from sim.config import Value
+
+
+@click.command("show", cls=Command)
+@one_run_options
+@click.option("--against", metavar="MODE|RULE=VALUE", help="Show the same seed in another mode, or with another rule.")
+@click.option("--kind", metavar="KIND", help="The violation that the story is about; the first when not given.")
+@click.option("--all", "everything", is_flag=True, help="All sentences of the story, not only the most important.")
+@click.option("--budget", metavar="TIME", default="10s", show_default=True, help="For the point of no return.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="[default: SCENARIO-MODE-SEED.html]")
+@ui_options
+@click.pass_obj
+def command(
+    ui: Ui,
+    source: str,
+    seed: int | None,
+    mode: str | None,
+    scenario: str | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    strict: bool,
+    against: str | None,
+    kind: str | None,
+    everything: bool,
+    budget: str,
+    output: Path | None,
+) -> int:
+    r"""Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it.
+
+    \b
+    Example: highwater show reassignments --mode elr-4.3 --seed 253 --against elr-repaired
+    """
+    from reports.evidence import telling
+    from reports.film.film import cases, of_cases
+    from reports.film.page import page
+
+    limit = options.duration("--budget", budget)
+    run = RunRequest(source, seed, scenario, rules, settings, strict).origin()
+    for warning in run.warnings:
+        ui.warn(f"highwater: {warning}")
+    chosen = cases(run, run.only_mode(mode), against)
+    file = output or Path(f"{run.scenario.name}-{chosen[0].mode.name}-{run.seed}.html")
+    starts.check_file("--output", file, starts.FILM)
+    films = of_cases(chosen, kind, None if everything else telling.SENTENCES, limit)
+    paths.write(file, page(films), starts.FILM)
+    for one in films:
+        ui.line(next(one.heads))
+    ui.line(f"Open {file} in a browser")
+    return exits.EXPECTED

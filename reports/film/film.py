@@ -1,0 +1,238 @@
+"""A film: the steps of one run, the state at each, messages in flight, the story, and what was violated."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.drawing.explained import told
+from reports.drawing.observed import observe
+from reports.evidence.messages import CLIENTS, WORDS
+from reports.evidence.story import head, step_text
+from reports.evidence.waiting import since_us
+from reports.film.states import Sampler
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.keeping import Trials, symptom
+from scenarios.shrinking.no_return import curve
+from scenarios.single import recording
+from scenarios.single.run import CLIENTS_BEGIN_US
+from sim.errors import InputError
+from sim.hosts.control_plane import CONTROL
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import parse_overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from reports.drawing.observed import Message, Observed
+    from reports.evidence.replay import Origin
+    from reports.evidence.telling import Sentence
+    from reports.film.states import Change
+    from scenarios.shrinking.keeping import Symptom
+    from scenarios.shrinking.no_return import Curve
+    from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
+    from sim.protocol.modes import Mode
+
+KRAFT_OPENS: Final = "unfenced"
+ZOOKEEPER_OPENS: Final = "registered"
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """One run to be shown.
+
+    Attributes:
+        observed: the run, with its steps and messages.
+        changes: what each step changed.
+        story: sentences of the run.
+        curve: the share of continuations that fail, by the time up to which the run was as it was; None: not known.
+    """
+
+    observed: Observed
+    changes: list[Change]
+    story: list[Sentence]
+    curve: Curve | None = None
+
+    @property
+    def heads(self) -> Iterator[str]:
+        """Lines that say what was run and how it ended."""
+        return head(self.observed.result.row)
+
+
+def cases(origin: Origin, mode: Mode, against: str | None) -> list[Case]:
+    """The run that is asked for and, if there is one, the run to compare it with.
+
+    Args:
+        origin: scenario, seed and rules.
+        mode: the mode.
+        against: another mode, or ``RULE=VALUE``; None: nothing.
+
+    Raises:
+        InputError: there is no such mode, rule or value, or it changes nothing.
+    """
+    case = Case(origin.scenario, mode, origin.seed, origin.rules)
+    if against is None:
+        return [case]
+    if "=" not in against:
+        other = replace(case, mode=mode_named(against))
+    else:
+        other = replace(case, rules={**origin.rules, **parse_overrides([against])})
+    if other.mode.override(other.rules) == mode.override(origin.rules):
+        raise InputError(f"--against {against!r} is what is shown already; another mode or rule value is needed")
+    return [case, other]
+
+
+def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_s: float) -> list[Film]:
+    """Films of runs; that of the first, if it fails, with its point of no return.
+
+    Args:
+        chosen: the runs.
+        kind: the kind of violation that the stories are about; None: the first.
+        most: sentences of each; None: all.
+        budget_s: seconds for the point of no return.
+
+    Raises:
+        InputError: the first run does not violate that kind.
+    """
+    films = [film(case, kind or "", most) for case in chosen]
+    case, first = chosen[0], films[0]
+    row = first.observed.result.row
+    if kind is not None:
+        symptom(row, kind)
+    if not row["violations"] or not case.scenario.drawn:
+        return films
+    begin = time.monotonic()
+    trials = Trials(lambda: time.monotonic() - begin > budget_s)
+    recorded = replace(case, scenario=recording.of_run(case.scenario, first.observed.result).scenario)
+    return [with_curve(first, recorded, symptom(row, kind), trials), *films[1:]]
+
+
+def film(case: Case, kind: str = "", most: int | None = None) -> Film:
+    """Run a case and film it.
+
+    Args:
+        case: the run.
+        kind: the kind of violation that the story is about; the first when not given.
+        most: sentences; None: all.
+    """
+    changes: list[Change] = []
+    opens = ZOOKEEPER_OPENS if case.mode.rules.control_plane == "zookeeper" else KRAFT_OPENS
+
+    def sample(cluster: Cluster) -> Callable[[Shown], None]:
+        sampler = Sampler(cluster, opens)
+        return lambda step: changes.append(sampler.take(step))
+
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True, sample=sample)
+    return Film(observed, changes, told(observed, kind, most))
+
+
+def with_curve(shown: Film, case: Case, symptom: Symptom, trials: Trials) -> Film:
+    """The film with the point of no return of what it violates.
+
+    Args:
+        shown: the film of a failed run.
+        case: the run.
+        symptom: what it violates.
+        trials: say when the time is over; then fewer prefixes are continued.
+    """
+    result = shown.observed.result
+    marks = [entry["at_us"] for entry in result.violations if entry["kind"] == symptom.kind]
+    seen_us = min(marks, default=since_us(result))
+    times = [step["t"] for step in result.trace or () if step["t"] <= seen_us]
+    landmarks = [sentence.at_us for sentence in shown.story if sentence.line and sentence.at_us <= seen_us]
+    return replace(shown, curve=curve(case, symptom, trials, times, landmarks))
+
+
+def as_json(shown: Film) -> dict[str, Any]:
+    """The film as the page reads it; times are in us, and frames are numbered from 0."""
+    observed = shown.observed
+    times = [one.at_us for one in observed.observations]
+    row = observed.result.row
+    return {
+        "title": list(shown.heads),
+        "mode": row["mode"],
+        "control": observed.control,
+        "brokers": sorted(replica.broker for replica in observed.result.replicas),
+        "clients": {str(node): name for node, name in CLIENTS.items()},
+        "min_isr": observed.result.settings["min.insync.replicas"],
+        "begin": min(bisect_right(times, CLIENTS_BEGIN_US), len(times) - 1),
+        "frames": [_frame(one.step, change) for one, change in zip(observed.observations, shown.changes, strict=True)],
+        "messages": list(_messages(observed, times)),
+        "story": [[sentence.at_us, _frame_at(times, sentence), sentence.text] for sentence in shown.story],
+        "marks": list(_marks(observed, times)),
+        "curve": None if shown.curve is None else _curve(shown.curve),
+        "replay": row["replay"],
+    }
+
+
+def _frame(step: Shown, change: Change) -> list[Any]:
+    """Time, lane, name and text of a step, and its change."""
+    delta: dict[str, Any] = {}
+    if change.partition:
+        delta["p"] = change.partition
+    if change.brokers:
+        delta["b"] = change.brokers
+    if change.acked >= 0:
+        delta["a"] = change.acked
+    node = step.get("broker", step.get("consumer", CONTROL))
+    return [step["t"], node, step["step"], step_text(step), delta]
+
+
+def _messages(observed: Observed, times: Sequence[int]) -> Iterator[list[Any]]:
+    """Messages that are in flight at a step, or lost, in the order in which they were sent."""
+    for one in sorted(observed.messages, key=lambda message: (message.sent_us, message.call)):
+        if one.source != one.target and (one.lost or _is_seen(one, times)):
+            yield [WORDS.get(one.name, one.name), one.source, one.target, one.sent_us, one.arrived_us, int(one.lost)]
+
+
+def _is_seen(message: Message, times: Sequence[int]) -> bool:
+    place = bisect_right(times, message.sent_us - 1)
+    return place < len(times) and times[place] <= message.arrived_us
+
+
+def _frame_at(times: Sequence[int], sentence: Sentence) -> int:
+    """The frame that a sentence is about: its step, or the last one of its time."""
+    if sentence.line:
+        return sentence.line - 2
+    return max(bisect_right(times, sentence.at_us) - 1, 0)
+
+
+def _marks(observed: Observed, times: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Violations and early warnings, each violation with the frame of the first early warning before it."""
+    result = observed.result
+    warnings = sorted(result.warnings, key=lambda entry: entry["at_us"])
+    for entry in sorted([*result.violations, *warnings], key=lambda entry: entry["at_us"]):
+        is_violation = entry in result.violations
+        cause_us = next((one["at_us"] for one in warnings if one["at_us"] < entry["at_us"]), -1)
+        yield {
+            "at": entry["at_us"],
+            "frame": max(bisect_right(times, entry["at_us"]) - 1, 0),
+            "kind": entry["kind"],
+            "detail": entry["detail"],
+            "inside": entry["inside"],
+            "violation": is_violation,
+            "cause": max(bisect_right(times, cause_us) - 1, 0) if is_violation and cause_us >= 0 else -1,
+        }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    return {
+        "shares": [[share.after_us, share.violating, share.runs] for share in curve.shares],
+        "step": None if curve.step is None else [share.after_us for share in curve.step],
+    }
+
+
+def first_difference(one: Observed, other: Observed) -> tuple[int, int] | None:
+    """The first frame of each of two runs in which they differ; None: they are equal throughout."""
+    there = [observation.step for observation in one.observations]
+    here = [observation.step for observation in other.observations]
+    for place, (step, against) in enumerate(zip(there, here, strict=False)):
+        if step != against:
+            return place, place
+    if len(there) == len(here):
+        return None
+    shorter = min(len(there), len(here))
+    return min(shorter, len(there) - 1), min(shorter, len(here) - 1)

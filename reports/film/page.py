@@ -1,0 +1,151 @@
+"""The page of a film: one HTML file with its own script and style, which asks nothing of the network.
+
+The page's Content-Security-Policy allows the one script and the one style by their hashes, so text of a run could not
+run as code even if it was not escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.drawing.picture import picture
+from reports.drawing.svg import to_svg
+from reports.evidence.markdown import story_as_markdown
+from reports.film.film import as_json, first_difference
+from reports.formatting import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reports.film.film import Film
+
+CURVE_NOTE: Final = (
+    "Curve: of runs that were the same up to here and went on at random, the share that fails. Red: violations; "
+    "amber: early warnings."
+)
+MARKS_NOTE: Final = "Red: violations; amber: early warnings."
+
+
+def page(films: Sequence[Film]) -> str:
+    """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file."""
+    runs = [as_json(one) for one in films]
+    difference = first_difference(films[0].observed, films[1].observed) if len(films) > 1 else None
+    concerned = sorted(films[0].observed.concerned)[:1]
+    data = {
+        "runs": runs,
+        "records": concerned,
+        "offset": _offset(runs[0], concerned),
+        "difference": difference,
+        "markdown": "\n".join(story_as_markdown(one.observed.result, one.story) for one in films),
+    }
+    script, style = _file("film.js"), _file("film.css")
+    row = films[0].observed.result.row
+    note = CURVE_NOTE if films[0].curve is not None else MARKS_NOTE
+    if len(films) > 1:
+        note += " Dashed: the first difference."
+    return Template(_file("film.html")).substitute(
+        title=escape(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
+        heads="\n".join(_heads(films, difference)),
+        two=" two" if len(films) > 1 else "",
+        stages="\n".join(_stage(number, one) for number, one in enumerate(films)),
+        asides="\n".join(_aside(number, run) for number, run in enumerate(runs)),
+        replays="\n".join(f'<p class="mono">{escape(run["replay"])}</p>' for run in runs),
+        pictures="\n".join(_picture(one) for one in films),
+        strip=escape(note),
+        data=_embedded(data),
+        script=script,
+        style=style,
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+    )
+
+
+def _file(name: str) -> str:
+    return resources.files("reports.film").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """JSON that no HTML parser takes for markup."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
+    """Where the record that a violation is about was first appended; -1 if there is none."""
+    for _, _, name, _, delta in run["frames"]:
+        for fields in delta.get("b", {}).values() if name == "append" else ():
+            for base, last, _, first in fields["log"][2] if "log" in fields else ():
+                if concerned and first <= concerned[0] <= first + last - base:
+                    return int(base + concerned[0] - first)
+    return -1
+
+
+def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterator[str]:
+    for one in films:
+        yield f"<p>{escape(next(one.heads))}</p>"
+    if len(films) < 2:
+        return
+    if difference is None:
+        yield '<p class="difference-note">The two histories are equal.</p>'
+        return
+    told = [
+        f"mode {one.observed.result.row['mode']}: {_step_at(one, place)}"
+        for one, place in zip(films, difference, strict=True)
+    ]
+    yield f'<p class="difference-note">First difference. {escape("; ".join(told))}</p>'
+
+
+def _step_at(shown: Film, place: int) -> str:
+    _, node, _, text, _ = as_json(shown)["frames"][place]
+    return f"{seconds(shown.observed.observations[place].at_us)} {f'broker {node} ' if 0 < node < 1_000 else ''}{text}"
+
+
+def _stage(number: int, shown: Film) -> str:
+    mode = escape(shown.observed.result.row["mode"])
+    return f'<section class="stage" id="stage-{number}" aria-label="mode {mode}"></section>'
+
+
+def _aside(number: int, run: dict[str, Any]) -> str:
+    """Story and violations, readable without scripts; with scripts each leads to its step."""
+    sentences = "\n".join(
+        f'<li><button type="button" class="sentence" data-run="{number}" data-frame="{frame}">'
+        f"<time>{seconds(at_us)}</time>{escape(text)}</button></li>"
+        for at_us, frame, text in run["story"]
+    )
+    marks = "\n".join(_mark(number, mark) for mark in run["marks"])
+    found = f"<h2>Violations and early warnings, mode {escape(run['mode'])}</h2>\n{marks}" if marks else ""
+    return f'<h2>Story, mode {escape(run["mode"])}</h2>\n<ol class="story">\n{sentences}\n</ol>\n{found}'
+
+
+def _mark(number: int, mark: dict[str, Any]) -> str:
+    promise = "inside" if mark["inside"] else "outside"
+    css = "violation" if mark["violation"] else "warning"
+    cause = (
+        f'<button type="button" class="cause" data-run="{number}" data-frame="{mark["cause"]}">Show its cause</button>'
+        if mark["cause"] >= 0
+        else ""
+    )
+    return (
+        f'<div><button type="button" class="mark {css}" data-run="{number}" data-frame="{mark["frame"]}">'
+        f"<time>{seconds(mark['at'])}</time><b>{escape(mark['kind'])}</b> ({promise} the promise): "
+        f"{escape(mark['detail'])}</button>{cause}</div>"
+    )
+
+
+def _picture(shown: Film) -> str:
+    """The run's picture as an image, which no policy of the page keeps from its own styles."""
+    row = shown.observed.result.row
+    svg = to_svg(picture(shown.observed, list(shown.heads), everything=False))
+    text = base64.b64encode(svg.encode()).decode()
+    alt = escape(f"Lanes of brokers, control plane and clients of {row['scenario']} in mode {row['mode']}", quote=True)
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{text}">'

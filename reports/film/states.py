@@ -1,0 +1,165 @@
+"""The state of a cluster at each step of a run, read from the cluster itself right after the step.
+
+Only what changed is kept: a film has thousands of steps, and most change one field of one broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.hosts.control_plane import CONTROL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.environment.storage import Storage
+    from sim.history.trace import Shown
+    from sim.hosts.broker import Broker
+    from sim.hosts.cluster import Cluster
+    from sim.protocol.batch import Batch
+
+Fields = dict[str, Any]
+Cell = tuple[int, int, int, int]
+"""A batch of a log: (base offset, last offset, leader epoch, first record)."""
+
+DOWN: Final = "down"
+STARTING: Final = "starting"
+RUNNING: Final = "running"
+PAUSED: Final = "paused"
+
+
+@dataclass(slots=True)
+class Change:
+    """What a step changed.
+
+    Attributes:
+        partition: fields of the partition as the control plane keeps it.
+        brokers: broker -> its changed fields. ``log`` is (batches kept, batches dropped in front of them, new batches).
+        acked: first record of a batch that the producer was told of as committed; -1 for none.
+    """
+
+    partition: Fields = field(default_factory=dict)
+    brokers: dict[int, Fields] = field(default_factory=dict)
+    acked: int = -1
+
+
+class Sampler:
+    """Compares a cluster with how it was at the step before.
+
+    Args:
+        cluster: the cluster, before its first step.
+        opens: the step with which a broker may lead and join an ISR: ``registered``, or ``unfenced`` with KRaft.
+    """
+
+    def __init__(self, cluster: Cluster, opens: str) -> None:
+        self._cluster = cluster
+        self._opens = opens
+        self._partition: Fields = {}
+        self._brokers: dict[int, Fields] = {broker: {} for broker in cluster.settings}
+        self._logs: dict[int, list[Batch]] = {broker: [] for broker in cluster.settings}
+        self._fenced = dict.fromkeys(cluster.settings, True)
+
+    def take(self, step: Shown) -> Change:
+        """What this step changed; steps come in their order."""
+        self._note_session(step)
+        change = Change(_changed(self._partition, _partition(self._cluster)))
+        for broker in self._brokers:
+            storage = self._cluster.machines.storages[broker]
+            process = self._cluster.running.get(broker)
+            fields = _broker(storage, process, fenced=self._fenced[broker])
+            found = _changed(self._brokers[broker], fields)
+            log = self._log(broker, storage.log.batches)
+            if log is not None:
+                found["log"] = log
+            if found:
+                change.brokers[broker] = found
+        if step["step"] == "ack":
+            change.acked = step["record"]
+        return change
+
+    def _note_session(self, step: Shown) -> None:
+        """Sessions are known by their steps: KRaft fences brokers, ZooKeeper ends sessions."""
+        name, broker = step["step"], step.get("broker", CONTROL)
+        if name == "session-end":
+            self._fenced[broker] = True
+        elif name == self._opens:
+            self._fenced[broker] = False
+
+    def _log(self, broker: int, batches: list[Batch]) -> tuple[int, int, list[Cell]] | None:
+        """How a log differs from how it was; None: it does not.
+
+        Batches are shared and never changed, so a log whose length and ends are the same is the same.
+        """
+        before = self._logs[broker]
+        if len(before) == len(batches) and (not batches or (before[0] is batches[0] and before[-1] is batches[-1])):
+            return None
+        dropped = _dropped(before, batches)
+        kept = 0
+        for old, new in zip(before[dropped:], batches, strict=False):
+            if old is not new:
+                break
+            kept += 1
+        self._logs[broker] = batches[:]
+        return kept, dropped, [_cell(batch) for batch in batches[kept:]]
+
+
+def _dropped(before: list[Batch], batches: list[Batch]) -> int:
+    """How many batches were deleted at the beginning of a log."""
+    if not batches:
+        return 0
+    first = batches[0].base_offset
+    return sum(batch.base_offset < first for batch in before)
+
+
+def _cell(batch: Batch) -> Cell:
+    return batch.base_offset, batch.last_offset, batch.leader_epoch, batch.first_id
+
+
+def _changed(before: Fields, now: Mapping[str, Any]) -> Fields:
+    """Fields that have another value; `before` becomes `now`."""
+    found = {name: value for name, value in now.items() if name not in before or before[name] != value}
+    before.update(found)
+    return found
+
+
+def _partition(cluster: Cluster) -> Fields:
+    control = cluster.control
+    state = control.state
+    elr, last_known_elr = control.eligible or ((), ())
+    adding, removing = control.reassignment
+    return {
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+        "elr": elr,
+        "last_known_elr": last_known_elr,
+        "replicas": state.replicas,
+        "adding": adding,
+        "removing": removing,
+    }
+
+
+def _broker(storage: Storage, process: Broker | None, *, fenced: bool) -> Fields:
+    partition = None if process is None else process.partition
+    batches, synced, log = storage.log.batches, storage.synced, storage.log
+    leads = partition is not None and partition.is_leader
+    return {
+        "state": _state(process),
+        "disk_stalled": process is not None and process.disk_stalled_us is not None,
+        "fenced": fenced,
+        "leads": leads,
+        "knows_epoch": -1 if partition is None else partition.leader_epoch,
+        "hw": storage.hw_file.content or 0 if partition is None else partition.hw,
+        "leo": log.leo,
+        "log_start": log.log_start,
+        "flushed": batches[synced - 1].last_offset + 1 if 0 < synced <= len(batches) else log.log_start,
+    }
+
+
+def _state(process: Broker | None) -> str:
+    if process is None:
+        return DOWN
+    if process.frozen:
+        return PAUSED
+    return STARTING if process.partition is None else RUNNING
