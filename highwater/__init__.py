@@ -1,4 +1,4 @@
-"""Highwater as a library: run, sweep, read, compare, shrink, explain and draw.
+"""Highwater as a library: run, sweep, read, compare, shrink, explain, show and draw.
 
 What comes back shows itself in a notebook. Where the command line would end with a message, a `UserError` is raised;
 where it would only say something on stderr, Python warns.
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from highwater.functions import compare, draw, explain, report, rows, run, shrink, sweep
+    from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
     from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
     from sim.errors import InputError, UserError
 
@@ -29,6 +29,7 @@ __all__ = [
     "report",
     "rows",
     "run",
+    "show",
     "shrink",
     "sweep",
 ]

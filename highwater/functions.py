@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reports.evidence.replay import Origin
+    from scenarios.shrinking.case import Case
     from sim.protocol.modes import Mode
 
 
@@ -257,11 +258,36 @@ def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Draw
     from reports.drawing.svg import to_svg
     from reports.evidence.story import head
 
-    if isinstance(found, Explanation):
-        found = found.shrunk
-    case = found.run.case if isinstance(found, Shrunk) else found.case
+    case = _case(found)
     observed = observe(case.scenario, case.mode, case.seed, case.rules)
     return Drawing(to_svg(picture(observed, list(head(observed.result.row)), everything=everything), "run"))
+
+
+def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | None = None) -> None:
+    """Write a run as a page that a browser shows, as ``highwater show`` does, without its point of no return.
+
+    Args:
+        found: a run, or what `shrink` or `explain` gave.
+        file: that gets the page.
+        against: another mode, or ``RULE=VALUE``, in which the same seed is shown beside it.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from reports.evidence.telling import SENTENCES
+    from reports.film import film
+    from reports.film.page import page
+
+    starts.check_file("file", Path(file), starts.FILM)
+    cases = film.compared(_case(found), against)
+    paths.write(Path(file), page([film.film(case, most=SENTENCES) for case in cases]), starts.FILM)
+
+
+def _case(found: Run | Shrunk | Explanation) -> Case:
+    """The run that a picture or page is of."""
+    if isinstance(found, Explanation):
+        found = found.shrunk
+    return found.run.case if isinstance(found, Shrunk) else found.case
 
 
 def _origin(

@@ -103,7 +103,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("reports.analysis", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),
-    ("reports.brokers.confirm", "reports.page"),
+    ("reports.brokers.confirm", "reports.film", "reports.page"),
     ("highwater",),
     ("highwater.cli",),
     ("highwater.cli.commands",),

@@ -103,7 +103,9 @@
       for (const [node, name] of Object.entries(film.clients)) if (busy.has(+node)) this.lane(+node, name);
       this.wires = draw(this.lanes, "svg", { class: "wires", "aria-hidden": "true" });
       this.now = root.appendChild(html("p", "now"));
-      this.flight = root.appendChild(html("p", "flight"));
+      this.alarm = root.appendChild(html("p", "alarm"));
+      this.flight = root.appendChild(html("ul", "flight"));
+      this.flight.setAttribute("aria-label", "Messages in flight");
     }
     lane(node, name) {
       const row = this.lanes.appendChild(html("div", "lane"));
@@ -122,8 +124,15 @@
       this.showPartition(state.p);
       this.showBrokers(state);
       this.showWires(frame[0]);
+      this.showAlarm(place);
       for (const [node, { row }] of this.rows) row.classList.toggle("acts", node === frame[1]);
       this.now.textContent = `${seconds(frame[0])}  ${this.who(frame[1])}: ${frame[3]}`;
+    }
+    showAlarm(place) {
+      const found = this.film.marks.filter((mark) => mark.frame === place);
+      this.alarm.textContent = found.map((mark) =>
+        `${mark.violation ? "Violation" : "Early warning"} ${mark.kind} (${mark.inside ? "inside" : "outside"} the promise): ${mark.detail}`)
+        .join("; ");
     }
     who(node) {
       if (node === 0) return this.film.control;
@@ -207,24 +216,23 @@
       };
       const rail = this.rows.get(0).row.querySelector(".rail").getBoundingClientRect();
       const flying = this.film.messages.filter((one) => one[3] <= now && now <= one[4]);
-      const slot = Math.max(Math.min(rail.width / (flying.length + 1), 28), 4);
-      const texts = [];
-      flying.forEach(([name, source, target, sent, arrived, lost], number) => {
+      const slot = Math.max(Math.min(rail.width / Math.max(flying.length, 1), 28), 4);
+      this.flight.replaceChildren(...flying.map(([name, source, target, sent, arrived, lost], number) => {
+        const text = `${number + 1} ${name}: ${this.who(source)} to ${this.who(target)}${lost ? ", will be lost" : ""}`;
         const from = middle(source), to = middle(target);
-        if (from === null || to === null) return;
-        const x = rail.left - area.left + slot * (number + 1);
-        const done = arrived > sent ? (now - sent) / (arrived - sent) : 1;
-        const line = draw(this.wires, "line", { x1: x, x2: x, y1: from, y2: to, class: lost ? "lost" : "wire" });
-        const text = `${name}: ${this.who(source)} to ${this.who(target)}${lost ? ", will be lost" : ""}`;
-        draw(line, "title", {}, text);
-        const y = from + (to - from) * done;
-        draw(this.wires, "circle", { cx: x, cy: y, r: 4, class: lost ? "lost" : "wire" });
-        const way = to > from ? 6 : -6;
-        draw(this.wires, "path", { d: `M${x - 4} ${to - way} L${x} ${to} L${x + 4} ${to - way}`, class: "head" });
-        if (flying.length < 4 && slot >= 24) draw(this.wires, "text", { x: x + 6, y: (from + to) / 2 }, name);
-        texts.push(text);
-      });
-      this.flight.textContent = texts.length ? `In flight: ${texts.join("; ")}` : "No message in flight";
+        if (from !== null && to !== null) {
+          const x = rail.left - area.left + slot * (number + 0.5), way = to > from ? 6 : -6;
+          const done = arrived > sent ? (now - sent) / (arrived - sent) : 1;
+          const line = draw(this.wires, "line", { x1: x, x2: x, y1: from, y2: to, class: lost ? "lost" : "wire" });
+          draw(line, "title", {}, text);
+          draw(this.wires, "path", { d: `M${x - 4} ${to - way} L${x} ${to} L${x + 4} ${to - way}`, class: "head" });
+          const y = from + (to - from) * done;
+          draw(this.wires, "circle", { cx: x, cy: y, r: slot < 14 ? 4 : 7, class: lost ? "lost" : "wire" });
+          if (slot >= 14) draw(this.wires, "text", { x, y: y + 3.5, class: lost ? "lost" : "" }, number + 1);
+        }
+        return html("li", lost ? "lost" : "", text);
+      }));
+      if (!flying.length) this.flight.append(html("li", "", "No message in flight"));
     }
   }
 

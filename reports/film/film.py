@@ -13,7 +13,6 @@ from reports.evidence.messages import CLIENTS, WORDS
 from reports.evidence.story import head, step_text
 from reports.evidence.waiting import since_us
 from reports.film.states import Sampler
-from scenarios.shrinking.case import Case
 from scenarios.shrinking.keeping import Trials, symptom
 from scenarios.shrinking.no_return import curve
 from scenarios.single import recording
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reports.drawing.observed import Message, Observed
-    from reports.evidence.replay import Origin
     from reports.evidence.telling import Sentence
     from reports.film.states import Change
+    from scenarios.shrinking.case import Case
     from scenarios.shrinking.keeping import Symptom
     from scenarios.shrinking.no_return import Curve
     from sim.history.trace import Shown
     from sim.hosts.cluster import Cluster
-    from sim.protocol.modes import Mode
 
 KRAFT_OPENS: Final = "unfenced"
 ZOOKEEPER_OPENS: Final = "registered"
@@ -62,25 +60,23 @@ class Film:
         return head(self.observed.result.row)
 
 
-def cases(origin: Origin, mode: Mode, against: str | None) -> list[Case]:
-    """The run that is asked for and, if there is one, the run to compare it with.
+def compared(case: Case, against: str | None) -> list[Case]:
+    """A run and, if there is one, the run to compare it with.
 
     Args:
-        origin: scenario, seed and rules.
-        mode: the mode.
+        case: the run.
         against: another mode, or ``RULE=VALUE``; None: nothing.
 
     Raises:
         InputError: there is no such mode, rule or value, or it changes nothing.
     """
-    case = Case(origin.scenario, mode, origin.seed, origin.rules)
     if against is None:
         return [case]
     if "=" not in against:
         other = replace(case, mode=mode_named(against))
     else:
-        other = replace(case, rules={**origin.rules, **parse_overrides([against])})
-    if other.mode.override(other.rules) == mode.override(origin.rules):
+        other = replace(case, rules={**case.rules, **parse_overrides([against])})
+    if other.mode.override(other.rules) == case.mode.override(case.rules):
         raise InputError(f"--against {against!r} is what is shown already; another mode or rule value is needed")
     return [case, other]
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from reports.film.film import Film
 
 CURVE_NOTE: Final = (
-    "Curve: of runs that were the same up to here and went on at random, the share that fails. Red: violations; "
-    "amber: early warnings."
+    "Curve: the share of runs that fail if everything up to this step stays the same and the rest is drawn anew. "
+    "Red: violations; amber: early warnings."
 )
 MARKS_NOTE: Final = "Red: violations; amber: early warnings."
 

@@ -14,13 +14,16 @@ from highwater.cli.options import Command, json_option, rule_option, set_option,
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
+from scenarios import paths
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
+    from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
     from scenarios.single.run import RunResult
     from sim.config import Value
@@ -50,6 +53,7 @@ SCHEMA_VERSION: Final = 1
 @set_option
 @strict_option
 @click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Write the trace as JSON lines.")
+@click.option("--show", metavar="FILE", type=click.Path(path_type=Path), help="Write the run as an HTML page, too.")
 @json_option
 @ui_options
 @click.pass_obj
@@ -64,6 +68,7 @@ def command(
     settings: dict[str, Value],
     strict: bool,
     trace: Path | None,
+    show: Path | None,
     as_json: bool,
 ) -> int:
     """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
@@ -72,8 +77,9 @@ def command(
     """
     from scenarios.format import choosing
 
-    if len(names) > 1 and (plan or trace):
-        raise InputError(f"{'--plan' if plan else '--trace'} is of one run; choose one scenario: {', '.join(names)}")
+    single_run = {"--plan": plan, "--trace": trace, "--show": show}
+    for option in (option for option, file in single_run.items() if file and len(names) > 1):
+        raise InputError(f"{option} is of one run; choose one scenario: {', '.join(names)}")
     origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
     chosen = []
     for origin in origins:
@@ -84,7 +90,7 @@ def command(
     for place, (origin, modes) in enumerate(chosen):
         if place and not as_json:
             ui.line()
-        runs += _run(ui, origin, modes, seed, rules, settings, trace, as_json=as_json)
+        runs += _run(ui, origin, modes, seed, rules, settings, trace, show, as_json=as_json)
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if as_json:
         shown = [single.as_json(result) for result in runs]
@@ -100,28 +106,43 @@ def _run(
     asked: dict[str, str],
     settings: dict[str, Value],
     trace: Path | None,
+    page: Path | None,
     *,
     as_json: bool,
 ) -> list[RunResult]:
     """Run one scenario, or what was recorded, in each of the modes."""
+    from scenarios.shrinking.case import Case
     from scenarios.single.run import run
 
     chosen, rules = origin.scenario, {**(origin.rules or {}), **asked}
     names = tuple(one.name for one in modes)
     if trace is not None:
-        _check_trace(trace, names)
+        _check_one("--trace", trace, names, starts.TRACE)
+    if page is not None:
+        _check_one("--show", page, names, starts.FILM)
     number = _seed(ui, chosen, origin.seed if seed is None else seed)
     options.tell_idle(ui, chosen, modes, asked, settings)
     results: list[RunResult] = []
     for one in modes:
         results.append(run(chosen, one, number, rules, trace=trace is not None))
         _show(ui, chosen, results, trace, as_json)
+    if page is not None:
+        _write_page(ui, page, Case(chosen, modes[0], number, rules))
     if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
         same = results[0].row["digest"] == origin.digest
         ui.note(
             "digest as recorded" if same else "not the recorded digest: the plan was edited, or other code ran then"
         )
     return results
+
+
+def _write_page(ui: Ui, file: Path, case: Case) -> None:
+    from reports.evidence import telling
+    from reports.film.film import film
+    from reports.film.page import page
+
+    paths.write(file, page([film(case, most=telling.SENTENCES)]), starts.FILM)
+    ui.note(f"Open {file} in a browser")
 
 
 def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
@@ -146,10 +167,10 @@ def _as_recorded(origin: Recording) -> tuple[object, ...]:
     return (origin.mode,), origin.seed, origin.rules
 
 
-def _check_trace(file: Path, modes: tuple[str, ...]) -> None:
+def _check_one(option: str, file: Path, modes: tuple[str, ...], start: re.Pattern[bytes]) -> None:
     if len(modes) != 1:
-        raise InputError(f"--trace writes one run; choose one with --mode: {', '.join(modes)}")
-    starts.check_file("--trace", file, starts.TRACE)
+        raise InputError(f"{option} writes one run; choose one with --mode: {', '.join(modes)}")
+    starts.check_file(option, file, start)
 
 
 def _seed(ui: Ui, scenario: Scenario, seed: int | None) -> int:

@@ -48,14 +48,15 @@ def command(
     Example: highwater show reassignments --mode elr-4.3 --seed 253 --against elr-repaired
     """
     from reports.evidence import telling
-    from reports.film.film import cases, of_cases
+    from reports.film.film import compared, of_cases
     from reports.film.page import page
+    from scenarios.shrinking.case import Case
 
     limit = options.duration("--budget", budget)
     run = RunRequest(source, seed, scenario, rules, settings, strict).origin()
     for warning in run.warnings:
         ui.warn(f"highwater: {warning}")
-    chosen = cases(run, run.only_mode(mode), against)
+    chosen = compared(Case(run.scenario, run.only_mode(mode), run.seed, run.rules), against)
     file = output or Path(f"{run.scenario.name}-{chosen[0].mode.name}-{run.seed}.html")
     starts.check_file("--output", file, starts.FILM)
     films = of_cases(chosen, kind, None if everything else telling.SENTENCES, limit)

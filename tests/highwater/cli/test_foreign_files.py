@@ -116,6 +116,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "report": ("report", "out", "-o", "out/jan.json"),
     "report by a link": ("report", "out", "-o", "out/link.json"),
     "draw": ("draw", "out", *SEED, "--output", "out/results/jan.json"),
+    "show": ("show", "out", *SEED, "--budget", "1s", "--output", "out/results/jan.json"),
     "draw a trace": ("draw", "out", *SEED, "--format", "perfetto", "--output", "out/jan.json"),
     "trace": ("run", "canary", "--mode", "hw", "--trace", "out/jan.json"),
     "a run's trace": ("run", "canary", "--mode", "hw", "--trace", "out/run.json"),

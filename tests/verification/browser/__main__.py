@@ -1,4 +1,4 @@
-"""Opens a report and a picture in headless Chromium, at 1,280 and 390 pixels.
+"""Opens a report, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
 
 Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
 the report leads to something that is seen.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import highwater as hw
-from tests.verification.browser import chromium
+from tests.verification.browser import chromium, film
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,10 @@ def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
     yield from (f"error: {error}" for error in browser.errors)
 
 
+def _tell(file: Path, width: int, wrong: list[str]) -> None:
+    sys.stdout.write("".join(f"{file.name} at {width}: {line}\n" for line in wrong or ["as it should be"]))
+
+
 def main() -> int:
     """Look, and tell; 0 also where there is no browser."""
     program = chromium.find()
@@ -64,7 +68,14 @@ def main() -> int:
             for width in WIDTHS:
                 wrong = list(problems(browser, file, width))
                 found += len(wrong)
-                sys.stdout.write("".join(f"{file.name} at {width}: {line}\n" for line in wrong or ["as it should be"]))
+                _tell(file, width, wrong)
+        page = folder / "film.html"
+        hw.show(hw.run("reassignments", "elr-4.3", 253), page, against="elr-repaired")
+        for width in WIDTHS:
+            wrong = list(film.problems(browser, page, width))
+            wrong += film.without_scripts(browser, page, width)
+            found += len(wrong)
+            _tell(page, width, wrong)
     return int(found > 0)
 
 

@@ -1,0 +1,104 @@
+"""Films: what a page shows at a step was so at that step, and watching changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+
+import pytest
+
+from reports.film.film import Film, as_json, compared, film, first_difference, of_cases
+from reports.film.states import Change
+from scenarios.format import choosing
+from scenarios.shrinking.case import Case
+from scenarios.single.run import run
+from sim.errors import InputError
+from sim.protocol.modes import mode as mode_named
+from tests.reports.film.truth import played, problems
+
+LOSES = ("reassignments", "elr-4.3", 253)
+DRAWN = [
+    *(("chaos", mode, seed) for mode in ("hw", "kip320") for seed in (1, 4)),
+    *(("elr-chaos", mode, 11) for mode in ("kraft", "elr", "elr-recovery")),
+    *(("reassignments", mode, 5) for mode in ("kip320", "elr-4.3")),
+    ("rolling", "kip101", 5),
+    ("sessions", "kip279", 2),
+]
+
+
+def case(scenario: str, mode: str, seed: int) -> Case:
+    return Case(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed)
+
+
+@cache
+def shown(scenario: str, mode: str, seed: int) -> Film:
+    return film(case(scenario, mode, seed))
+
+
+@pytest.mark.parametrize(("scenario", "mode", "seed"), DRAWN)
+def test_at_each_row_the_state_is_that_of_the_history(scenario: str, mode: str, seed: int) -> None:
+    assert list(islice(problems(shown(scenario, mode, seed)), 3)) == []
+
+
+def test_a_state_that_was_not_so_is_found() -> None:
+    whole = shown(*LOSES)
+    place = next(place for place, change in enumerate(whole.changes) if place > 60 and change.brokers)
+    without = [*whole.changes[:place], Change(), *whole.changes[place + 1 :]]
+    assert list(islice(problems(replace(whole, changes=without)), 1)) != []
+
+
+def test_filming_a_run_changes_nothing_in_it() -> None:
+    scenario, mode, seed = LOSES
+    row = run(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed).row
+    assert shown(*LOSES).observed.result.row == row
+
+
+def test_a_reassignment_under_way_names_who_is_added_and_removed() -> None:
+    moves = {(tuple(one["adding"]), tuple(one["removing"])) for one, _ in played(shown(*LOSES))}
+    assert moves - {((), ())}
+    zookeeper = {
+        (tuple(one["adding"]), tuple(one["removing"])) for one, _ in played(shown("reassignments", "kip320", 5))
+    }
+    assert zookeeper - {((), ())}
+
+
+def test_messages_of_the_page_are_in_flight_at_some_step_or_lost() -> None:
+    found = as_json(shown("chaos", "kip320", 1))
+    times = [frame[0] for frame in found["frames"]]
+    assert found["messages"]
+    for _, _, _, sent_us, arrives_us, lost in found["messages"]:
+        assert lost or any(sent_us <= at_us <= arrives_us for at_us in times)
+
+
+def test_each_violation_leads_to_the_early_warning_before_it() -> None:
+    marks = as_json(shown(*LOSES))["marks"]
+    loss = next(mark for mark in marks if mark["kind"] == "committed-loss")
+    warning = next(mark for mark in marks if not mark["violation"])
+    assert loss["cause"] == warning["frame"] < loss["frame"]
+
+
+def test_the_first_difference_is_the_first_step_that_differs() -> None:
+    one, other = shown(*LOSES).observed, shown("reassignments", "elr-repaired", 253).observed
+    found = first_difference(one, other)
+    assert found is not None
+    place = found[0]
+    assert [step.step for step in one.observations[:place]] == [step.step for step in other.observations[:place]]
+    assert one.observations[place].step != other.observations[place].step
+    assert first_difference(one, one) is None
+
+
+def test_a_failed_run_gets_its_point_of_no_return() -> None:
+    (found,) = of_cases([case("power", "hw", 20)], None, 12, budget_s=60)
+    assert found.curve is not None
+    rates = [share.rate for share in found.curve.shares]
+    assert (rates[0], rates[-1]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("against", "problem"),
+    [("elr-4.3", "is what is shown already"), ("elr-5", "unknown mode 'elr-5'"), ("isr_floor=9", "has no value '9'")],
+)
+def test_against_needs_another_mode_or_rule_value(against: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        compared(case(*LOSES), against)
