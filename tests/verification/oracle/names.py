@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from reports.brokers.kafka import releases
+from sim.protocol.rules import RULES as RULE_SPECS
 from tests.places import ROOT
 from tests.verification.oracle import class_files
 from tests.verification.oracle.releases import RULES
@@ -165,32 +166,54 @@ def _link(one: Reference) -> str:
 # The check.
 
 
-def wrong(found: Iterable[Reference], release: str) -> list[str]:
-    """What a release's jars contradict, a line each.
+def declared(wanted: Iterable[str], release: str) -> dict[str, list[str]]:
+    """The full names of the classes in a release's jars that have each of Kafka's names.
 
     Raises:
         InputError: the release is not pinned.
         UnavailableError: its jars cannot be fetched.
     """
     jars = [jar for jar in releases.class_path(release) if jar.name.startswith("org.apache.kafka")]
-    wanted: dict[str, list[Reference]] = {}
-    for one in found:
-        wanted.setdefault(one.kafka, []).append(one)
-    held = class_files.classes(jars, {name.partition("#")[0].rpartition(".")[2] for name in wanted})
-    lines = []
-    for kafka, places in wanted.items():
-        owner, _, member = kafka.partition("#")
+    parts = {kafka: kafka.partition("#")[::2] for kafka in wanted}
+    held = class_files.classes(jars, {owner.rpartition(".")[2] for owner, _ in parts.values()})
+    found = {}
+    for kafka, (owner, member) in parts.items():
         named = [name for name in held if f".{name}".endswith(f".{owner}")]
-        full = [name for name in named if not member or member in held[name]]
-        for one in places:
-            where = f"{one.path} {one.ours}: {kafka}"
-            if release in one.releases and not full:
-                lines.append(f"{where}: not in {release}")
-            elif release in one.releases and len(full) > 1:
-                lines.append(f"{where}: several in {release}: {', '.join(sorted(full))}")
-            elif full and release not in one.releases:
-                lines.append(f"{where}: in {release}, too")
+        found[kafka] = sorted(name for name in named if not member or member in held[name])
+    return found
+
+
+def wrong(found: Iterable[Reference], release: str) -> list[str]:
+    """What a release's jars contradict, a line each; raises as `declared`."""
+    found = list(found)
+    by_name = declared({one.kafka for one in found}, release)
+    lines = []
+    for one in found:
+        where, having = f"{one.path} {one.ours}: {one.kafka}", by_name[one.kafka]
+        if release not in one.releases:
+            lines += [f"{where}: in {release}, too"] if having else []
+        elif len(having) != 1:
+            lines.append(f"{where}: {f'several in {release}: ' + ', '.join(having) if having else f'not in {release}'}")
     return lines
+
+
+def sources() -> dict[str, list[str]]:
+    """The classes' members that the sources of rules name (``Partition.makeFollower``), with the rules."""
+    found: dict[str, list[str]] = {}
+    for rule, spec in RULE_SPECS.items():
+        for owner, member in re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", spec.source):
+            if not owner.startswith("Kip"):  # A TLA+ specification.
+                found.setdefault(f"{owner}#{member}", []).append(rule)
+    return found
+
+
+def wrong_sources() -> list[str]:
+    """Names in sources of rules that none of the releases has, a line each; raises as `declared`."""
+    found = sources()
+    missing = set(found)
+    for release in RULES:
+        missing -= {kafka for kafka, having in declared(missing, release).items() if having}
+    return [f"rule {', '.join(found[kafka])}: {kafka}: in no release" for kafka in sorted(missing)]
 
 
 def main() -> int:

@@ -107,3 +107,15 @@ def test_names_are_looked_up_in_jars(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert wrong("Log#append (3.9-4.3)") == ["Log#append: in 2.6.0, too"]
     assert wrong("Log") == ["Log: several in 2.6.0: kafka.log.Log, kafka.old.Log"]
     assert wrong("UnifiedLog (3.9-4.3)") == []
+
+
+def test_sources_of_rules_are_looked_up_in_all_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"Partition#makeFollower", "LogManager#shutdown"} <= set(names.sources())
+    monkeypatch.setattr(names, "declared", lambda wanted, release: {kafka: [release] for kafka in wanted})
+    assert names.wrong_sources() == []
+    monkeypatch.setattr(
+        names, "declared", lambda wanted, _: {kafka: ["any"] if "#make" in kafka else [] for kafka in wanted}
+    )
+    found = names.wrong_sources()
+    assert "rule clean_shutdown_file: LogManager#shutdown: in no release" in found
+    assert not any("#make" in line for line in found)
