@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final
 
-from faults.drawing import FaultDraw, Limits, aim
+from faults.bounds import FaultDraw, Limits, aim
 from faults.plan import CONTROLLER, LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import CONTROL
@@ -135,10 +135,10 @@ class Role(Enum):
     """In `faults.stories.swarm`, as `SILENCE` is."""
     SILENCE = "silences a broker that goes on running"
     LEAVE_ISR = "makes a follower leave the ISR"
-    """In `faults.stories.standing` and `faults.stories.moving`, as `STRIKE_LAST` is."""
+    """In `faults.stories.last_replica` and `faults.stories.reassignments`, as `STRIKE_LAST` is."""
     STRIKE_LAST = "strikes the last member of the ISR"
     BACKGROUND = "strikes meanwhile"
-    """In `faults.stories.standing`."""
+    """In `faults.stories.last_replica`."""
 
 
 class Kind:
@@ -199,7 +199,7 @@ class Kind:
         return Fault(self.name, at_us, (target,), self.draw_lasts_us(stream, limits), value=value)
 
     def draw_target(self, stream: Stream, limits: Limits) -> int:
-        """A broker or its name (`faults.drawing.aim`), unless it is clear who is struck."""
+        """A broker or its name (`faults.bounds.aim`), unless it is clear who is struck."""
         strikes = self.strikes
         return aim(stream, limits) if strikes.params else strikes.implied
 

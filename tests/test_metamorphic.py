@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults.drawing import FaultDraw, Limits
+from faults.bounds import FaultDraw, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names

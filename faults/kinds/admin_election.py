@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from faults.drawing import Limits, aim
+from faults.bounds import Limits, aim
 from faults.kind import KRAFT, Amount, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster

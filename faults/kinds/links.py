@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from faults.drawing import Limits, aim_link
+from faults.bounds import Limits, aim_link
 from faults.kind import DISTURBED, LINK, Kind, Lasting, Targets
 from faults.plan import Fault, directions
 from sim.history.steps import StepKind

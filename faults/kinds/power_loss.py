@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from faults.drawing import Limits, aim
+from faults.bounds import Limits, aim
 from faults.kind import MACHINES, Targets
 from faults.kinds.stops import Stop
 from faults.plan import Fault

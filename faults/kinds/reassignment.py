@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from faults.drawing import Limits
+from faults.bounds import Limits
 from faults.kind import CLUSTER, OTHER_BROKER, Kind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster

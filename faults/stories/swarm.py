@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults.drawing import FaultDraw, Limits
+from faults.bounds import FaultDraw, Limits
 from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, joining
 from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
-from faults.stories import moving, standing
+from faults.stories import last_replica, reassignments
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -31,7 +31,7 @@ CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
 STANDING: Final = "standing"
 MOVING: Final = "moving"
-SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4), MOVING: (moving.LEAST, 7)}
+SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4), MOVING: (reassignments.LEAST, 7)}
 """Faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Between the faults of a burst: at once, or up to one of these."""
@@ -278,11 +278,11 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
             continue
         if incident.style == STANDING and not alone:
             own = streams(f"standing:{len(faults)}")
-            faults += standing.draw(own, incident.faults, possible, limits, incident.at_us, story_us)
+            faults += last_replica.draw(own, incident.faults, possible, limits, incident.at_us, story_us)
             continue
-        if incident.style == MOVING and incident.faults >= moving.LEAST and moving.MOVES in possible:
+        if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
             own = streams(f"moving:{len(faults)}")
-            faults += moving.draw(own, incident.faults, possible, limits, incident.at_us, last_us)
+            faults += reassignments.draw(own, incident.faults, possible, limits, incident.at_us, last_us)
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))

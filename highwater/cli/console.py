@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from reports.formatting import plain
-from scenarios.masking import masked
+from scenarios.redaction import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

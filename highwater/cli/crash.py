@@ -9,8 +9,8 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from scenarios.masking import masked
 from scenarios.paths import directory
+from scenarios.redaction import masked
 from scenarios.sweep.java import cache_folder
 from sim.errors import UserError
 

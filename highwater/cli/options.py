@@ -133,7 +133,7 @@ def _pairs_option(
 
 
 def _settings(pairs: Iterable[str]) -> dict[str, Value]:
-    from scenarios.format.choosing import settings
+    from scenarios.format.selection import settings
 
     return settings(pairs)
 
@@ -249,7 +249,7 @@ def tell_idle(
     ui: Ui, scenario: Scenario, modes: Iterable[Mode], rules: Mapping[str, str], settings: Iterable[str]
 ) -> None:
     """Say which of the rules and settings that were asked for cannot decide anything in the modes that are run."""
-    from scenarios.format.deciding import idle
+    from scenarios.format.relevance import idle
 
     for line in idle([(scenario, mode) for mode in modes], rules, settings):
         ui.note(line)

@@ -93,7 +93,7 @@ def read(folder: str) -> CoverageReport:
         InputError: there is no sweep, no wave of it is done and sound, or its rows are older than coverage.
     """
     from scenarios.sweep.store import Store, read_json
-    from scenarios.sweep.stored import check_summary
+    from scenarios.sweep.store_checks import check_summary
 
     store = Store(folder)
     summary = read_json(store.folder, "summary.json")

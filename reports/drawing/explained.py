@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from reports.drawing.observed import observe
 from reports.evidence import telling
 from reports.evidence.waiting import since_us
-from scenarios.shrinking.keeping import Trials
-from scenarios.shrinking.necessary import necessary
+from scenarios.shrinking.criterion import Trials
+from scenarios.shrinking.necessity import necessary
 from scenarios.shrinking.no_return import curve
-from scenarios.shrinking.remedies import remedies
+from scenarios.shrinking.prevention import remedies
 
 if TYPE_CHECKING:
     from reports.drawing.observed import Observed
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom
-    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.criterion import Symptom
+    from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
-    from scenarios.shrinking.remedies import Remedy
+    from scenarios.shrinking.prevention import Remedy
 
 
 @dataclass(frozen=True, slots=True)

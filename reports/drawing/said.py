@@ -13,7 +13,7 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scenarios.shrinking.necessary import Necessary, Sent
+    from scenarios.shrinking.necessity import Necessary, Sent
     from scenarios.shrinking.no_return import Curve, Share
 
 MOST: Final = 20

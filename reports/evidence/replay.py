@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports import exits
 from reports.evidence import outcome as single
 from reports.evidence.folder import Place
-from scenarios.format import catalogue, choosing
+from scenarios.format import catalogue, selection
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.recorder import DIGEST_BYTES
@@ -69,7 +69,7 @@ class Origin:
         Raises:
             InputError: there are several, or it is unknown.
         """
-        modes = choosing.modes(self.scenario, self._names if name is None else name.split(","), own=self.modes)
+        modes = selection.modes(self.scenario, self._names if name is None else name.split(","), own=self.modes)
         if len(modes) > 1:
             raise InputError(f"{self.word} runs in several modes; choose one with --mode: {', '.join(self._names)}")
         return modes[0]
@@ -148,7 +148,7 @@ def origin(
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
-    scenario = choosing.scenario(word, settings, strict=strict)
+    scenario = selection.scenario(word, settings, strict=strict)
     number = _needed(word, 0 if seed is None and not scenario.drawn else seed)
     return Origin(word, scenario, number, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
 
@@ -184,11 +184,11 @@ def of_plan(
     """
     from scenarios.single import recording
 
-    found = recording.read(file, None if word is None else choosing.scenario(word, settings, strict=strict))
+    found = recording.read(file, None if word is None else selection.scenario(word, settings, strict=strict))
     scenario = found.scenario
     number = _needed(str(file), found.seed if seed is None else seed)
     if found.mode is not None:
-        choosing.check_settings(scenario, settings)
+        selection.check_settings(scenario, settings)
         scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
     changed = rules or settings or number != found.seed or strict > found.scenario.strict
     digests = {found.mode: found.digest} if found.mode and found.digest and not changed else {}
@@ -225,7 +225,7 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     name = _chosen(folder.shown, name, stored)
     try:
         scenario = schema.of_store(stored[name])
-        choosing.check_settings(scenario, point)
+        selection.check_settings(scenario, point)
         for rule, value in run["rules"].items():
             check_rule(rule, value)
     except InputError as error:
@@ -293,7 +293,7 @@ def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
     if run["code_version"] != code_version():
         yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
     with contextlib.suppress(UserError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
-        now = choosing.scenario(scenario.source or scenario.name, choosing.settings(scenario.overrides))
+        now = selection.scenario(scenario.source or scenario.name, selection.settings(scenario.overrides))
         if now.scenario_hash() != scenario.scenario_hash():
             yield (
                 f"scenario {scenario.name} has changed since the sweep (hash {scenario.scenario_hash()} then, "

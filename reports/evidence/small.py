@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.evidence import replay
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import STALLED, OutOfTimeError, Trials, symptom
-from scenarios.shrinking.scripted import NotScriptedError, to_toml
+from scenarios.shrinking.criterion import STALLED, OutOfTimeError, Trials, symptom
+from scenarios.shrinking.script_export import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process

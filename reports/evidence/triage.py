@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Symptom, Trials, symptom
-from scenarios.shrinking.known import known
+from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.known_bugs import known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process

@@ -13,7 +13,7 @@ from reports.evidence.messages import CLIENTS, WORDS
 from reports.evidence.story import head, step_text
 from reports.evidence.waiting import since_us
 from reports.film.states import Sampler
-from scenarios.shrinking.keeping import Trials, symptom
+from scenarios.shrinking.criterion import Trials, symptom
 from scenarios.shrinking.no_return import curve
 from scenarios.single import recording
 from scenarios.single.run import CLIENTS_BEGIN_US
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reports.evidence.telling import Sentence
     from reports.film.states import Change
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom
+    from scenarios.shrinking.criterion import Symptom
     from scenarios.shrinking.no_return import Curve
     from sim.history.trace import Shown
     from sim.hosts.cluster import Cluster

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from faults.drawing import FaultDraw
+from faults.bounds import FaultDraw
 from faults.plan import Plan
 from scenarios import paths
 from sim.config import Value, shown

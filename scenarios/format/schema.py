@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
-from faults.drawing import SHARES, FaultDraw
+from faults.bounds import SHARES, FaultDraw
 from faults.kinds.registry import KINDS, LINKS
-from faults.stories.moving import MOVES
+from faults.stories.reassignments import MOVES
 from scenarios import paths
-from scenarios.format import fields, legal, mixing
+from scenarios.format import control_planes, fields, kafka_checks
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
 from scenarios.format.validation import OpenTable, Table, checked, validated
@@ -334,8 +334,8 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     if found:
         raise InputError(*dict.fromkeys(found))
     scenario = from_json(_plain(file))
-    mixing.check(scenario, [mode_named(name) for name in scenario.expect])
-    legal.check(scenario)
+    control_planes.check(scenario, [mode_named(name) for name in scenario.expect])
+    kafka_checks.check(scenario)
     return scenario
 
 

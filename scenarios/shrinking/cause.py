@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scenarios.format.deciding import in_force
+from scenarios.format.relevance import in_force
 from sim.config import shown
 from sim.protocol.rules import RULES, unmet
 

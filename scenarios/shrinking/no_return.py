@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from scenarios.shrinking.keeping import OutOfTimeError
+from scenarios.shrinking.criterion import OutOfTimeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom, Trials
+    from scenarios.shrinking.criterion import Symptom, Trials
 
 CONTINUATIONS: Final = 200
 """Continuations of a prefix that the result names."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from scenarios.shrinking import passes
+from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.ddmin import ddmin
-from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Symptom, Trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

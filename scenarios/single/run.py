@@ -25,7 +25,7 @@ from scenarios.format.scenario import Continuation, PlannedSend, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single import final_logs, rows
 from scenarios.single.convergence import Convergence
-from scenarios.single.drawing import draw
+from scenarios.single.draws import draw
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.rows import STORY_ERROR, UNKNOWN, Row
 from scenarios.single.script import RulesInForce, Script, Story, StoryError

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.rows import key
-from scenarios.sweep import claim, manifest, own
+from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged
 from scenarios.sweep.manifest import DamageError, digest_of
 from scenarios.sweep.parts import RESULTS, is_part, wave_path
 from scenarios.sweep.store import IDENTITY, Store, pieces_in, read_json, write_json
-from scenarios.sweep.stored import check_run
+from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from scenarios.version import code_version
 from sim.errors import InputError
@@ -79,11 +79,11 @@ def check(folder: Folder) -> Checkup:
     """
     files = folder.files()
     run, wrong = _run(folder, files)
-    findings = [Finding(own.RUN, wrong)] if wrong else []
+    findings = [Finding(ownership.RUN, wrong)] if wrong else []
     store = Store(folder, run)
     working = {name: owner.shown for name, _, owner, _ in claim.others(folder)}
     findings += _of_waves(store, files, working)
-    findings += [Finding(f"{own.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
+    findings += [Finding(f"{ownership.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
     missing = store.sweep.count(store.missing.pieces())
     if not missing and not working:
         findings += _of_summary(store, files)
@@ -113,13 +113,13 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
                 run = manifest.from_bytes(path, folder.read(path)).run
                 kinds.setdefault(json.dumps({key: run.get(key) for key in IDENTITY}), []).append(run)
     most = max(kinds.values(), key=len, default=[])
-    if not _readable(folder, own.RUN):
+    if not _readable(folder, ownership.RUN):
         if not most:
-            read_json(folder, own.RUN)  # Says what is wrong.
+            read_json(folder, ownership.RUN)  # Says what is wrong.
         return _joined(most), "is missing or torn"
-    there = read_json(folder, own.RUN)
+    there = read_json(folder, ownership.RUN)
     try:
-        check_run(own.RUN, there)
+        check_run(ownership.RUN, there)
     except InputError:
         if not most:
             raise
@@ -172,7 +172,11 @@ def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str |
     for path, entry in files.items():
         name = path.rpartition("/")[2]
         with suppress(FileNotFoundError):  # A driver at work has moved it since.
-            is_own = name in {*parts, "_SUCCESS", manifest.NAME} if parts else own.is_of_wave(store.folder, path, entry)
+            is_own = (
+                name in {*parts, "_SUCCESS", manifest.NAME}
+                if parts
+                else ownership.is_of_wave(store.folder, path, entry)
+            )
             if not (is_own and entry.regular) and not name.startswith("."):
                 twin = None
                 if is_part(name) and entry.regular:
@@ -193,20 +197,20 @@ def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Findi
 
 def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
     folder, listed = store.folder, None
-    if own.SUMMARY not in files:
-        yield Finding(own.SUMMARY, "is missing")
+    if ownership.SUMMARY not in files:
+        yield Finding(ownership.SUMMARY, "is missing")
     else:
-        found = read_json(folder, own.SUMMARY) if _readable(folder, own.SUMMARY) else {}
+        found = read_json(folder, ownership.SUMMARY) if _readable(folder, ownership.SUMMARY) else {}
         runs, listed = found.get("runs"), found.get("failing_listed")
         asked = store.sweep.count(store.asked.pieces())
         if not isinstance(runs, int) or not isinstance(listed, int):
-            yield Finding(own.SUMMARY, "is torn")
+            yield Finding(ownership.SUMMARY, "is torn")
         elif runs != asked or not found.get("complete"):
-            yield Finding(own.SUMMARY, f"tells of {runs} of {asked} runs")
-    if own.FAILING not in files:
-        yield Finding(own.FAILING, "is missing")
-    elif listed not in (None, there := _lines(folder, own.FAILING)):
-        yield Finding(own.FAILING, f"lists {there} of {listed} runs")
+            yield Finding(ownership.SUMMARY, f"tells of {runs} of {asked} runs")
+    if ownership.FAILING not in files:
+        yield Finding(ownership.FAILING, "is missing")
+    elif listed not in (None, there := _lines(folder, ownership.FAILING)):
+        yield Finding(ownership.FAILING, f"lists {there} of {listed} runs")
 
 
 def _lines(folder: Folder, name: str) -> int:
@@ -246,15 +250,15 @@ def repair(
         raise InputError(
             f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: only that one repairs it"
         )
-    own.check(folder)
+    ownership.check(folder)
     held = Claim(folder)
     try:
-        write_json(folder, own.RUN, run)
+        write_json(folder, ownership.RUN, run)
         for finding in found.findings:
             if finding.removed:
                 folder.remove(finding.where)
         for wave in {finding.wave for finding in found.findings if finding.wave}:
-            own.clear(folder, wave_path(wave))
+            ownership.clear(folder, wave_path(wave))
         claim.take_over(folder, claim.dead(folder, held.name))
     finally:
         held.end()

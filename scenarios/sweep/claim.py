@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.validation import OpenTable, validated
-from scenarios.sweep.own import CLAIMS
+from scenarios.sweep.ownership import CLAIMS
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:

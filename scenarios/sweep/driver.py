@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from scenarios import memory
 from scenarios.paths import of_os
 from scenarios.single.rows import SCHEMA_VERSION
-from scenarios.sweep import claim, manifest, own
+from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.manifest import Manifest
 from scenarios.sweep.parts import RESULTS, wave_path
 from scenarios.sweep.store import Store, differences, pieces_in, read_back, read_json, write_json
-from scenarios.sweep.stored import check_run
+from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep
 from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
@@ -256,8 +256,8 @@ class _Job:
         self._idle = sweep.idle()
         run = {**sweep.to_json(), **code, "decides_nothing": self._idle}
         there = _sweep_in(folder, run)
-        own = (sweep.first_seed, sweep.end_seed)
-        seeds = [own] if there is None else merged([*seed_ranges(there), own])
+        ownership = (sweep.first_seed, sweep.end_seed)
+        seeds = [ownership] if there is None else merged([*seed_ranges(there), ownership])
         self._run = {**run, **(there or {}), "schema_version": SCHEMA_VERSION, "seeds": seeds}
         asked = Extent((variant, *ends) for variant in range(len(sweep.variants)) for ends in seeds)
         self._asked = asked
@@ -313,7 +313,7 @@ class _Job:
 
     def _begin(self) -> None:
         """Leave a first trace of the sweep: it can be written, here and there."""
-        write_json(self._folder, own.RUN, self._run)
+        write_json(self._folder, ownership.RUN, self._run)
         self._begun = True
 
     def _count(self) -> None:
@@ -383,7 +383,7 @@ class _Job:
         """Write the summary of what is done, in the room that the rest takes."""
         # A wave that was planned and has no manifest is none.
         for wave in self._planned:
-            own.clear(self._folder, wave_path(wave))
+            ownership.clear(self._folder, wave_path(wave))
         if self._begun and not self._claim.is_lost():  # Whoever has taken over writes its own.
             self._write_summary(exit_code)
 
@@ -397,9 +397,9 @@ class _Job:
         complete = not self._asked.minus(self._covered)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json()}
         # The short file first: on a full disk it may be all that fits.
-        write_json(self._folder, own.SUMMARY, summary)
-        own.write(self._folder, own.FAILING, self._summary.failing_lines())
-        return read_json(self._folder, own.SUMMARY)
+        write_json(self._folder, ownership.SUMMARY, summary)
+        ownership.write(self._folder, ownership.FAILING, self._summary.failing_lines())
+        return read_json(self._folder, ownership.SUMMARY)
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
@@ -409,18 +409,18 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
         InputError: it holds something else; every difference is named.
     """
     try:
-        own.check(folder)
-        there_is = own.RUN in folder.entries()
+        ownership.check(folder)
+        there_is = ownership.RUN in folder.entries()
         if not there_is and any(path.endswith(f"/{manifest.NAME}") for path in folder.files(RESULTS)):
             raise InputError(
                 f"{folder.shown} has lost its run.json: highwater doctor {folder.shown} --repair restores it"
             )
-        if not there_is and not own.is_fresh(folder):
+        if not there_is and not ownership.is_fresh(folder):
             raise InputError(f"{folder.shown} is not empty and holds no sweep; name another folder")
     except OSError as error:
         raise _unusable(folder, error) from None
     if there_is:
-        there = check_run(f"{folder.shown}/{own.RUN}", read_json(folder, own.RUN))
+        there = check_run(f"{folder.shown}/{ownership.RUN}", read_json(folder, ownership.RUN))
         if problems := list(differences(there, run)):
             raise InputError(*(f"{folder.shown} holds another sweep: {problem}" for problem in problems))
         return there
@@ -448,7 +448,7 @@ def _clear_up(folder: Folder, mine: str) -> None:
         waves = {path.split("/")[1] for path in files if path.startswith(wave_path(f"wave={name}-"))}
         for wave in waves:
             if f"{wave_path(wave)}/{manifest.NAME}" not in files:
-                own.clear(folder, wave_path(wave))
+                ownership.clear(folder, wave_path(wave))
 
 
 def long_notice(seconds: float) -> str | None:

@@ -7,7 +7,7 @@ import socket
 from contextlib import closing
 from typing import Final
 
-from scenarios.masking import masked
+from scenarios.redaction import masked
 from sim.errors import InputError, UnavailableError
 
 CONNECT_SECONDS: Final = 10.0

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from scenarios.masking import masked
+from scenarios.redaction import masked
 from scenarios.single.rows import SCHEMA_VERSION, ddl
 from scenarios.single.run import prepare_process
-from scenarios.sweep import own, parts
+from scenarios.sweep import ownership, parts
 from scenarios.sweep.java import find_java, kept, shim
 from scenarios.sweep.masters import check as check_master
 from scenarios.sweep.units import grid_of, rows_of
@@ -352,14 +352,14 @@ def _check_folder(spark: SparkSession, folder: Folder) -> None:
         UnavailableError: it has no file system of that kind.
         StorageError: it cannot, or it writes elsewhere.
     """
-    place = f"{own.CLAIMS}/probe-{secrets.token_hex(4)}"
+    place = f"{ownership.CLAIMS}/probe-{secrets.token_hex(4)}"
     try:
         spark.range(1).withMetadata("id", _VERSION).write.parquet(f"{folder.spark_uri}/{place}")
     except Exception as error:  # whatever keeps Spark from writing, it is the user's to mend
         raise _cannot_write(folder, error) from None
     finally:
         found = folder.files(place)
-        own.clear(folder, place)
+        ownership.clear(folder, place)
     if not any(parts.is_part(path.rpartition("/")[2]) for path in found):
         raise StorageError(
             f"Spark's executors write {folder.shown} elsewhere than this driver reads it: a folder that both share is "

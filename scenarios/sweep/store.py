@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
 from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
-from scenarios.sweep import manifest, own
+from scenarios.sweep import manifest, ownership
 from scenarios.sweep.extent import Extent, runs_of
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
 from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
-from scenarios.sweep.stored import check_run
+from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from sim.errors import InputError
 from sim.kernel.streams import SEED_END
@@ -49,7 +49,7 @@ _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
     """Write one JSON object, its `schema_version` first; raises InputError as `own.write`."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
-    own.write(folder, name, text.encode() + b"\n")
+    ownership.write(folder, name, text.encode() + b"\n")
 
 
 def read_json(folder: Folder, name: str) -> dict[str, Any]:

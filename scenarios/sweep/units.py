@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios.format import deciding
+from scenarios.format import relevance
 from scenarios.format.grid import points
 from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
@@ -99,7 +99,7 @@ class Sweep:
         """Rules and settings that were asked for and cannot decide anything, one line each."""
         runs = [(scenario, mode) for scenario in self.scenarios for mode in self.modes[scenario.name]]
         given = (word.partition("=")[0] for scenario in self.scenarios for word in scenario.overrides)
-        return deciding.idle(runs, self.rules, (*given, *self.grid))
+        return relevance.idle(runs, self.rules, (*given, *self.grid))
 
     def to_json(self) -> dict[str, Any]:
         """What ``run.json`` keeps and executors get."""

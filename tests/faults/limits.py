@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from faults.drawing import FaultDraw, Limits
+from faults.bounds import FaultDraw, Limits
 from tests.sim.world import SECOND_US
 
 WINDOW_US: Final = (5 * SECOND_US, 290 * SECOND_US)

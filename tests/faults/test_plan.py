@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.drawing import FaultDraw, Limits
+from faults.bounds import FaultDraw, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import (
     CONTROLLER,

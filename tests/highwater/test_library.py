@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import highwater as hw
-from scenarios.shrinking.necessary import TRIES
+from scenarios.shrinking.necessity import TRIES
 from tests.places import ROOT
 from tests.reports.page.pages import Page
 

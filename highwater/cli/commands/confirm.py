@@ -84,11 +84,11 @@ def command(
     Exit 0 when both agree, 1 when they differ alike in two attempts, 3 when the brokers could not be brought to the
     story or did not do the same twice.
     """
-    from reports.brokers.confirm import actions, milestones, release, training
-    from scenarios.format import choosing
+    from reports.brokers.confirm import actions, class_archive, milestones, release
+    from scenarios.format import selection
     from scenarios.single.run import run
 
-    chosen = choosing.scenario(scenario, settings)
+    chosen = selection.scenario(scenario, settings)
     if chosen.drawn or not chosen.script:
         raise InputError(f"{chosen.name} has no script: drawn scenarios cannot be acted out (see 'highwater shrink')")
     _check_keep(keep, repeat)
@@ -106,7 +106,7 @@ def command(
     result = run(chosen, one, 0, rules, trace=True, watch=disks.watch)
     if result.row["verdict"] == "error":
         raise InputError(f"{chosen.name}, mode {one.name}: {result.row['error']}")
-    training.make_archive(found, ui.note)
+    class_archive.make_archive(found, ui.note)
     runs = []
     for number in range(1, repeat + 1):
         folder = _folder(keep, number, repeat)
@@ -213,7 +213,7 @@ def _real(
     limit: int,
     pace: int,
 ) -> dict[str, Any]:
-    from reports.brokers.confirm import acting, comparing, milestones
+    from reports.brokers.confirm import comparison, milestones, script_runner
     from reports.brokers.confirm.processes import Processes
 
     begin_s = time.monotonic()
@@ -223,19 +223,19 @@ def _real(
     assert result.trace is not None
     batches = _batches(scenario, rules)
     reached = milestones.milestones(result, lines, story, batches, disks, elr=elr)
-    end_us = comparing.script_end_us(result.trace, lines, batches)
-    end = milestones.Milestone(comparing.simulated_changes(result, end_us + comparing.PAUSE_US, elr=elr))
+    end_us = comparison.script_end_us(result.trace, lines, batches)
+    end = milestones.Milestone(comparison.simulated_changes(result, end_us + comparison.PAUSE_US, elr=elr))
     failed, rows, seconds = "", [], {}
     with Processes(keep) as processes:
-        actor = acting.Actor(scenario, rules, found, processes, limit, ui.note, pace)
+        actor = script_runner.Actor(scenario, rules, found, processes, limit, ui.note, pace)
         try:
             acted = actor.act(reached, end)
-            rows = comparing.compare(result, acted, lines, elr=elr, epochs=epochs)
+            rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
             seconds = acted.seconds
             if not all(row.agrees for row in rows):
-                shrunk = comparing.early_exit_from_isr(end.changes, acted.states)
+                shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
                 failed = "; ".join(filter(None, [*acted.unlike, shrunk]))
-        except acting.NotBroughtError as error:
+        except script_runner.NotBroughtError as error:
             failed = str(error)
         finally:
             actor.close()
@@ -248,7 +248,7 @@ def _real(
             **{name: round(one, 1) for name, one in seconds.items()},
             "all": round(time.monotonic() - begin_s, 1),
         },
-        "rows": comparing.as_json(rows),
+        "rows": comparison.as_json(rows),
     }
 
 

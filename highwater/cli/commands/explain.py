@@ -20,9 +20,9 @@ from reports.formatting import seconds
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from reports.evidence.telling import Sentence
-    from scenarios.shrinking.necessary import Necessary
+    from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
-    from scenarios.shrinking.remedies import Remedy
+    from scenarios.shrinking.prevention import Remedy
     from sim.config import Value
 
 SCHEMA_VERSION: Final = 1
@@ -61,7 +61,7 @@ def command(
     from reports.drawing.past import past
     from reports.evidence import small, telling
     from reports.evidence.waiting import waits_for
-    from scenarios.shrinking.keeping import Trials
+    from scenarios.shrinking.criterion import Trials
 
     begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)

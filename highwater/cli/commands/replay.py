@@ -50,12 +50,12 @@ def command(
     from reports.drawing.observed import observe
     from reports.drawing.past import past
     from reports.evidence import replay
-    from scenarios.format import choosing
+    from scenarios.format import selection
 
     origin = RunRequest(source, seed, scenario, rules, settings, strict).origin()
     number = origin.seed
     names = [one.name for one in origin.modes] if mode is None else mode.split(",")
-    modes = choosing.modes(origin.scenario, names, own=origin.modes)
+    modes = selection.modes(origin.scenario, names, own=origin.modes)
     expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")

@@ -75,7 +75,7 @@ def command(
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
-    from scenarios.format import choosing
+    from scenarios.format import selection
 
     single_run = {"--plan": plan, "--trace": trace, "--show": show}
     for option in (option for option, file in single_run.items() if file and len(names) > 1):
@@ -85,7 +85,7 @@ def command(
     for origin in origins:
         wanted = mode if mode is not None or all_modes else origin.mode
         names_wanted = () if wanted is None else wanted.split(",")
-        chosen.append((origin, choosing.modes(origin.scenario, names_wanted, everyone=all_modes)))
+        chosen.append((origin, selection.modes(origin.scenario, names_wanted, everyone=all_modes)))
     runs: list[RunResult] = []
     for place, (origin, modes) in enumerate(chosen):
         if place and not as_json:
@@ -147,18 +147,18 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
 
 def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
     """What to run: a scenario, or a recorded run, with settings laid over it."""
-    from scenarios.format import choosing
+    from scenarios.format import selection
     from scenarios.single import recording
 
     if plan is None:
         if word is None:
             raise InputError("a scenario is missing, or a recorded run: --plan FILE")
-        return recording.Recording(choosing.scenario(word, settings, strict=strict))
-    named = None if word is None else choosing.scenario(word, settings, strict=strict)
+        return recording.Recording(selection.scenario(word, settings, strict=strict))
+    named = None if word is None else selection.scenario(word, settings, strict=strict)
     found = recording.read(plan, named)
     if found.mode is None:
         return found
-    choosing.check_settings(found.scenario, settings)
+    selection.check_settings(found.scenario, settings)
     scenario = found.scenario.with_settings(settings)
     return replace(found, scenario=replace(scenario, strict=scenario.strict or strict))
 

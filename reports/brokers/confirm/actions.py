@@ -13,8 +13,8 @@ from sim.hosts.settings import acks_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from reports.brokers.confirm.acting import Actor
     from reports.brokers.confirm.release import Release
+    from reports.brokers.confirm.script_runner import Actor
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
 
 _SESSION_S: Final = 20.0

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from reports.brokers.confirm.comparing import DecidedChange, simulated_changes, times_us
+from reports.brokers.confirm.comparison import DecidedChange, simulated_changes, times_us
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.observer import SEEN
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.drawing import FaultDraw
+from faults.bounds import FaultDraw
 from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, Kind, Role
 from faults.kinds.cut import Cut
 from faults.kinds.kill import Kill

@@ -38,7 +38,7 @@ from tests.sim.world import SECOND_US
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from faults.drawing import FaultDraw, Limits
+    from faults.bounds import FaultDraw, Limits
 
 ALL = mixed(tuple(KINDS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
 

@@ -105,7 +105,7 @@ def masked(text):
     if "unknown scenario" in text:
         os.kill(os.getpid(), signal.{name})
     return text
-sys.modules["scenarios.masking"] = types.SimpleNamespace(masked=masked)
+sys.modules["scenarios.redaction"] = types.SimpleNamespace(masked=masked)
 """
     done = interrupted(tmp_path, "sitecustomize", text, "run", "nosuch")
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "interrupted")

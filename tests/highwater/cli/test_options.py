@@ -6,7 +6,7 @@ import pytest
 
 from faults.plan import Plan
 from highwater import requests
-from scenarios.format import catalogue, choosing
+from scenarios.format import catalogue, selection
 from scenarios.format.scenario import Recorded
 from sim.config import NEVER
 from sim.errors import InputError
@@ -44,7 +44,7 @@ def test_bad_ranges_are_refused(text: str, problem: str) -> None:
 
 
 def test_settings_are_converted() -> None:
-    found = choosing.settings(["acks=-1", "log.flush.interval.messages=never", "unclean.leader.election.enable=TRUE"])
+    found = selection.settings(["acks=-1", "log.flush.interval.messages=never", "unclean.leader.election.enable=TRUE"])
     assert found == {
         "acks": "all",
         "log.flush.interval.messages": NEVER,
@@ -54,7 +54,7 @@ def test_settings_are_converted() -> None:
 
 def test_all_bad_settings_are_named_at_once() -> None:
     with pytest.raises(InputError) as caught:
-        choosing.settings(["acks", "min.insync.replica=2", "min.insync.replicas=zero", "acks=1"])
+        selection.settings(["acks", "min.insync.replica=2", "min.insync.replicas=zero", "acks=1"])
     form, name, value = caught.value.problems
     assert "'acks' is not of the form KEY=VALUE" in form
     assert "did you mean 'min.insync.replicas'?" in name
@@ -62,7 +62,7 @@ def test_all_bad_settings_are_named_at_once() -> None:
 
 
 def test_setting_that_is_set_is_not_drawn() -> None:
-    power = choosing.scenario("power", {"min.insync.replicas": 2, "unclean.leader.election.enable": True})
+    power = selection.scenario("power", {"min.insync.replicas": 2, "unclean.leader.election.enable": True})
     assert power.config["min.insync.replicas"] == 2
     drawn = catalogue.load("power").draw_config
     assert "min.insync.replicas" in drawn
@@ -72,12 +72,12 @@ def test_setting_that_is_set_is_not_drawn() -> None:
 
 
 def test_scenario_without_settings_is_as_it_is() -> None:
-    assert choosing.scenario("power", {}).scenario_hash() == catalogue.load("power").scenario_hash()
+    assert selection.scenario("power", {}).scenario_hash() == catalogue.load("power").scenario_hash()
 
 
 def test_more_replicas_than_brokers_are_refused() -> None:
     with pytest.raises(InputError, match="power has 3 brokers"):
-        choosing.scenario("power", {"default.replication.factor": 4})
+        selection.scenario("power", {"default.replication.factor": 4})
 
 
 WAIT, LAG = "replica.fetch.wait.max.ms", "replica.lag.time.max.ms"
@@ -85,47 +85,47 @@ WAIT, LAG = "replica.fetch.wait.max.ms", "replica.lag.time.max.ms"
 
 def test_settings_that_no_kafka_would_start_with_are_refused() -> None:
     with pytest.raises(InputError, match=r"40000 with replica.lag.time.max.ms = 30000: Kafka would not start"):
-        choosing.scenario("power", {WAIT: 40_000, "replica.socket.timeout.ms": 40_000})
+        selection.scenario("power", {WAIT: 40_000, "replica.socket.timeout.ms": 40_000})
     with pytest.raises(InputError, match=r"20000 with replica.lag.time.max.ms = 10000 \(drawn\)"):
-        choosing.scenario("sessions", {WAIT: 20_000, "replica.socket.timeout.ms": 20_000})
-    assert choosing.scenario("sessions", {WAIT: 10_000}).config[WAIT] == 10_000
+        selection.scenario("sessions", {WAIT: 20_000, "replica.socket.timeout.ms": 20_000})
+    assert selection.scenario("sessions", {WAIT: 10_000}).config[WAIT] == 10_000
 
 
 def test_a_key_that_a_grid_sets_is_looked_at_with_its_values() -> None:
     fixed = {WAIT: 20_000, "replica.socket.timeout.ms": 20_000}
-    found = choosing.scenario("sessions", fixed, later=(LAG,))
-    choosing.check_settings(found, {LAG: 20_000})
+    found = selection.scenario("sessions", fixed, later=(LAG,))
+    selection.check_settings(found, {LAG: 20_000})
     with pytest.raises(InputError, match=r"20000 with replica.lag.time.max.ms = 19999: Kafka"):
-        choosing.check_settings(found, {LAG: 19_999})
+        selection.check_settings(found, {LAG: 19_999})
 
 
 def test_only_what_is_set_now_is_looked_at() -> None:
     """A run that an earlier version recorded can still be replayed, and its other settings be changed."""
     odd = replace(catalogue.load("power"), config={WAIT: 40_000}, draw_config={}, recorded=Recorded(Plan()))
-    choosing.check_settings(odd, {"acks": "1"})
+    selection.check_settings(odd, {"acks": "1"})
     with pytest.raises(InputError, match="Kafka would not start"):
-        choosing.check_settings(odd, {LAG: 39_000})
+        selection.check_settings(odd, {LAG: 39_000})
 
 
 def test_modes_default_to_those_expected() -> None:
     power = catalogue.load("power")
-    assert [mode.name for mode in choosing.modes(power)] == list(power.expect)
-    assert choosing.modes(power, ["kip101", "kip101"]) == named.modes("kip101")
+    assert [mode.name for mode in selection.modes(power)] == list(power.expect)
+    assert selection.modes(power, ["kip101", "kip101"]) == named.modes("kip101")
 
 
 def test_unknown_modes_get_a_hint() -> None:
     with pytest.raises(InputError, match="did you mean 'kip101'"):
-        choosing.modes(catalogue.load("power"), ["kip10"])
+        selection.modes(catalogue.load("power"), ["kip10"])
 
 
 @pytest.mark.parametrize(("names", "everyone"), [(("kip320", "kraft"), False), ((), True)])
 def test_a_cluster_has_one_control_plane(names: tuple[str, ...], *, everyone: bool) -> None:
     scenario = catalogue.load("mixed-versions")
     with pytest.raises(InputError, match=r"mixed-versions does not run in kraft.*: its broker 2 is in mode hw"):
-        choosing.modes(scenario, names, everyone=everyone)
+        selection.modes(scenario, names, everyone=everyone)
     with pytest.raises(InputError, match=r"does not run in hw: its broker 1 is in mode kraft-3\.5, under KRaft"):
-        choosing.modes(replace(scenario, broker_modes={1: "kraft-3.5"}), ("hw", "elr"))
+        selection.modes(replace(scenario, broker_modes={1: "kraft-3.5"}), ("hw", "elr"))
     recorded = Recorded(Plan(), older={3: "kip101"})
     with pytest.raises(InputError, match="broker 3 is in mode kip101"):
-        choosing.modes(replace(scenario, broker_modes={}, recorded=recorded), ("kraft",))
-    assert choosing.modes(scenario, ("kip101", "kip320-2.1")) == named.modes("kip101", "kip320-2.1")
+        selection.modes(replace(scenario, broker_modes={}, recorded=recorded), ("kraft",))
+    assert selection.modes(scenario, ("kip101", "kip320-2.1")) == named.modes("kip101", "kip320-2.1")

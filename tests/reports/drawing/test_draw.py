@@ -17,7 +17,7 @@ from reports.drawing.observed import Observed, observe
 from reports.drawing.perfetto import to_perfetto
 from reports.drawing.picture import Picture, picture
 from reports.drawing.svg import to_svg
-from scenarios.format import choosing
+from scenarios.format import selection
 from scenarios.single.run import run
 from sim.protocol.modes import mode as mode_named
 
@@ -31,7 +31,7 @@ LOSES = ("power", "hw", 52379)
 
 @cache
 def observed(scenario: str = LOSES[0], mode: str = LOSES[1], seed: int = LOSES[2]) -> Observed:
-    return observe(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed, {})
+    return observe(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed, {})
 
 
 def drawn(*, everything: bool = False) -> Picture:
@@ -40,14 +40,14 @@ def drawn(*, everything: bool = False) -> Picture:
 
 @pytest.mark.parametrize(("scenario", "mode", "seed"), [LOSES, ("elr-chaos", "elr", 12), ("partitions", "kip101", 3)])
 def test_watching_changes_nothing(scenario: str, mode: str, seed: int) -> None:
-    unwatched = run(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed, trace=True)
+    unwatched = run(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed, trace=True)
     seen = observed(scenario, mode, seed)
     assert seen.result.row == unwatched.row
     assert [one.step for one in seen.observations] == unwatched.trace
 
 
 def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
-    scenario, steps = choosing.scenario("elr-chaos", {}, strict=False), set[str]()
+    scenario, steps = selection.scenario("elr-chaos", {}, strict=False), set[str]()
     for seed in range(12):
         seen = observe(scenario, mode_named("elr"), seed, {})
         assert seen.result.row == run(scenario, mode_named("elr"), seed).row
@@ -97,7 +97,7 @@ def _links() -> int:
 
 @pytest.mark.parametrize("mode", ["hw", "kip320", "kraft"])
 def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) -> None:
-    observed = observe(choosing.scenario("reassignments", {}, strict=False), mode_named(mode), 1001, {}, trace=True)
+    observed = observe(selection.scenario("reassignments", {}, strict=False), mode_named(mode), 1001, {}, trace=True)
     bands = picture(observed, [], everything=True).bands
     leaders = {(band.node, band.epoch) for band in bands if band.kind == "leader"}
     led = {(one["broker"], one["leader_epoch"]) for one in observed.result.trace or () if one["step"] == "lead"}

@@ -10,9 +10,9 @@ from reports.drawing.explained import told
 from reports.drawing.observed import Observed, observe
 from reports.evidence import messages, telling
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Symptom, Trials
-from scenarios.shrinking.necessary import _Asking
-from scenarios.shrinking.remedies import remedies
+from scenarios.shrinking.criterion import Symptom, Trials
+from scenarios.shrinking.necessity import _Asking
+from scenarios.shrinking.prevention import remedies
 from scenarios.single import recording
 from sim.protocol.modes import mode as mode_named
 from tests.verification.hunt.catalogue import BUGS, FOLDER, Bug, in_order

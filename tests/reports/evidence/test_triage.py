@@ -11,7 +11,7 @@ import pytest
 from reports.evidence.triage import Failure, Looked, Small, Triage, _buckets, _each, failures, sample, triage
 from reports.page.build import page
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.known import KNOWN, known
+from scenarios.shrinking.known_bugs import KNOWN, known
 from scenarios.sweep.store import Store
 from sim.errors import UnavailableError
 from sim.protocol.rules import RULES

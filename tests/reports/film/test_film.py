@@ -10,7 +10,7 @@ import pytest
 
 from reports.film.film import Film, as_json, compared, film, first_difference, of_cases
 from reports.film.states import Change
-from scenarios.format import choosing
+from scenarios.format import selection
 from scenarios.shrinking.case import Case
 from scenarios.single.run import run
 from sim.errors import InputError
@@ -28,7 +28,7 @@ DRAWN = [
 
 
 def case(scenario: str, mode: str, seed: int) -> Case:
-    return Case(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed)
+    return Case(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed)
 
 
 @cache
@@ -50,7 +50,7 @@ def test_a_state_that_was_not_so_is_found() -> None:
 
 def test_filming_a_run_changes_nothing_in_it() -> None:
     scenario, mode, seed = LOSES
-    row = run(choosing.scenario(scenario, {}, strict=False), mode_named(mode), seed).row
+    row = run(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed).row
     assert shown(*LOSES).observed.result.row == row
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.drawing import FaultDraw
+from faults.bounds import FaultDraw
 from scenarios.format.actions import ACTIONS
 from scenarios.format.scenario import (
     AlsoOccurs,

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Symptom, Trials, symptom
 from scenarios.shrinking.no_return import CLOSE, CONTINUATIONS, FROM_THE_BEGINNING, Curve, Share, curve
 from scenarios.shrinking.shrink import shrink
 from tests.scenarios.shrinking.failing import failing

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Trials, symptom
+from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Trials, symptom
 from scenarios.shrinking.shrink import Shrunk, shrink
 from scenarios.single import recording
 from tests.scenarios.shrinking.failing import failing

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from scenarios.sweep import own
+from scenarios.sweep import ownership
 from scenarios.sweep.folder import FILE, FOLDER, OTHER, Folder, LocalFolder, RemoteFolder, open_folder
 from sim.errors import InputError
 
@@ -106,7 +106,7 @@ def test_a_wave_is_cleared_of_what_this_program_wrote(folder: Folder) -> None:
     folder.write(f"{place}/part-00000.parquet", b"PAR1torn")
     folder.write(f"{place}/_temporary/0/_temporary/attempt_1/part-00001-c000.zstd.parquet", b"")
     folder.write(f"{place}/notes.txt", b"mine")
-    own.clear(folder, place)
+    ownership.clear(folder, place)
     assert list(folder.files()) == [f"{place}/notes.txt"]
 
 

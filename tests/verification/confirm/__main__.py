@@ -25,20 +25,21 @@ RUNS: Final = Path(__file__).with_name("runs.jsonl")
 """A line for each run that the page's table counts."""
 PAGE: Final = ROOT / "reports" / "brokers" / "confirm" / "README.md"
 COUNTED: Final = {
-    "797dbe09984f": "performed each line of a script one look later than now, by which its stories were harder to keep",
-    "81f3643eac17": "ended with an error if a log was deleted while it measured the disk that is used",
-    "f58edd04844f": "passed on a fetch's answer before the fetch was acted on, by which stories were harder to keep",
-    "3b422c36d51f": "forgot what brokers said before a script's first line, if that waits for nothing",
-    "b6fccf20a0fd": "gave batches no sequences, which none of the stories that it acted out asks for",
-    "0f32dcd82303": "looked once for what a killed run left, where it looks until nothing shows up any more",
+    "797dbe09984f": "performed each script line one observation later, so stories were harder to keep",
+    "81f3643eac17": "ended with an error if a log was deleted while it measured the disk in use",
+    "f58edd04844f": "delivered a fetch response before the fetch was acted on, so stories were harder to keep",
+    "3b422c36d51f": "forgot the brokers' output from before a script's first line, if that line waits for nothing",
+    "b6fccf20a0fd": "gave batches no sequences, which none of the stories that it ran needs",
+    "0f32dcd82303": "looked once for leftovers of a killed run; now it looks until there are none",
     "e13edff62da1": "compared the same, but waited less, and let HW files be written while a process starts",
-    "8f2376d7a404": "took for a difference that a follower left the ISR, and waited for logs that had been deleted",
+    "8f2376d7a404": "reported a follower leaving the ISR as a difference, and waited for deleted logs",
     "13a17966b701": "waited for logs of brokers that had lost power",
-    "2ca83a3e7688": "waited for HW files of 0.10.2.2 that no process finds",
+    "2ca83a3e7688": "waited for HW files of 0.10.2.2 that no process reads",
     "3cf54e71c934": "wrote two cached files of Java in another way",
-    "730f823e811b": "lay in another folder",
+    "730f823e811b": "was in another folder",
+    "e0cff4492092": "had functions that nothing used, and other names",
 }
-"""Former harnesses whose runs count as those of the present one -> why."""
+"""Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}
 """Exit code -> what it says of a run."""
 SPARE: Final = 2

@@ -22,8 +22,8 @@ from reports.evidence import small
 from reports.formatting import seconds
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Symptom, Trials
-from scenarios.shrinking.known import KNOWN
+from scenarios.shrinking.criterion import Symptom, Trials
+from scenarios.shrinking.known_bugs import KNOWN
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process

@@ -10,7 +10,7 @@ import sys
 from itertools import islice
 
 from reports.film.film import film
-from scenarios.format import catalogue, choosing
+from scenarios.format import catalogue, selection
 from scenarios.shrinking.case import Case
 from sim.protocol.modes import MODES
 from tests.reports.film.truth import problems
@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
-    scenarios = [one for one in (choosing.scenario(name, {}) for name in catalogue.names()) if one.drawn]
+    scenarios = [one for one in (selection.scenario(name, {}) for name in catalogue.names()) if one.drawn]
     pairs = [(scenario, MODES[mode]) for scenario in scenarios for mode in scenario.expect]
     rows = wrong = 0
     for number in range(asked.runs):

@@ -21,8 +21,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios.shrinking.keeping import Trials, symptom
-from scenarios.shrinking.necessary import ENOUGH, TRIES, necessary
+from scenarios.shrinking.criterion import Trials, symptom
+from scenarios.shrinking.necessity import ENOUGH, TRIES, necessary
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.run import CLIENTS_BEGIN_US, prepare_process
 from scenarios.version import code_version
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom
-    from scenarios.shrinking.necessary import Necessary, Sent
+    from scenarios.shrinking.criterion import Symptom
+    from scenarios.shrinking.necessity import Necessary, Sent
     from scenarios.single.rows import Row
     from sim.kernel.scheduler import Gate, Handler
 

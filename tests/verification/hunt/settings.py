@@ -30,12 +30,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from faults.drawing import SHARES
+from faults.bounds import SHARES
 from faults.kinds.registry import KINDS
-from faults.stories.moving import MOVES
+from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
 from reports import exits
-from scenarios.format import choosing, schema
+from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
 from scenarios.single.run import _execute, prepare_process
 from sim.config import KEYS, NEVER, Value, flatten, shown
@@ -109,8 +109,8 @@ class Case:
             InputError: the command line refuses it.
         """
         found = schema.read(toml(self.file), f"case {self.number}")
-        choosing.check_settings(found, self.settings)
-        choosing.modes(found, [self.mode])
+        selection.check_settings(found, self.settings)
+        selection.modes(found, [self.mode])
         return found.with_settings({**self.settings, **settings})
 
     def words(self, folder: Path) -> list[str]:

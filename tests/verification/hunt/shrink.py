@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from reports.evidence.story import history
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Keeper, Trials, symptom
+from scenarios.shrinking.criterion import Keeper, Trials, symptom
 from scenarios.shrinking.shrink import Shrunk, shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process

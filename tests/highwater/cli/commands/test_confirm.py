@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from highwater.cli.commands import confirm
-from reports.brokers.confirm import training
+from reports.brokers.confirm import class_archive
 from reports.brokers.kafka import releases
 from sim.errors import UnavailableError
 
@@ -69,7 +69,7 @@ def of_attempts(monkeypatch: pytest.MonkeyPatch, *rows: list[dict[str, Any]] | s
         return {"agrees": agrees, "failed": failed, "rows": found, "seconds": {"all": 1.0}}
 
     monkeypatch.setattr(confirm, "_real", real)
-    monkeypatch.setattr(training, "make_archive", lambda *_: None)
+    monkeypatch.setattr(class_archive, "make_archive", lambda *_: None)
     return given
 
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from reports.brokers.confirm import comparing
-from reports.brokers.confirm.acting import changes_of
+from reports.brokers.confirm import comparison
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import State
 from reports.brokers.confirm.milestones import Disks, Milestone, milestones
+from reports.brokers.confirm.script_runner import changes_of
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import ScriptLine, StoryLine
 from scenarios.format.schema import read
@@ -93,8 +93,8 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
     story = [line for line in scenario.story if rules.fit(line.rules, None)]
     told = [len(one.changes) for one in milestones(result, script, story, batches, disks, elr=True)]
     assert all(before <= after for before, after in pairwise(told))
-    times = comparing.times_us(result.trace, script, batches)
-    assert times[-1] == comparing.script_end_us(result.trace, script, batches)
+    times = comparison.times_us(result.trace, script, batches)
+    assert times[-1] == comparison.script_end_us(result.trace, script, batches)
     kill = next(place for place, line in enumerate(script) if line.do in ("kill", "power-loss"))
     assert told[kill] < told[-1]
 
@@ -128,7 +128,7 @@ def test_hw_files_of_brokers_that_live_on_are_not_waited_for() -> None:
     disks = Disks()
     result = run(scenario, mode("hw"), 0, trace=True, watch=disks.watch)
     last = milestones(result, scenario.script, scenario.story, {"m1": 0, "m2": 1}, disks, elr=False)[-1]
-    end_us = comparing.script_end_us(result.trace or [], scenario.script, {"m1": 0, "m2": 1})
+    end_us = comparison.script_end_us(result.trace or [], scenario.script, {"m1": 0, "m2": 1})
     assert disks.before(end_us)[2].hw > 0
     assert last.disks[2] == Disk(2)
 
@@ -164,4 +164,4 @@ def test_states_of_brokers_are_counted_as_those_of_the_simulation() -> None:
     nobody, first = State(leader=-1, isr=(1, 2)), State(leader=1, leader_epoch=0, isr=(1, 2))
     shrunk = State(leader=1, leader_epoch=0, isr=(1,))
     for states in ([], [nobody], [nobody, first, first, shrunk, nobody, first], [first, shrunk]):
-        assert changes_of(states) == len(comparing.real_changes(states, elr=True))
+        assert changes_of(states) == len(comparison.real_changes(states, elr=True))

@@ -7,8 +7,8 @@ import pytest
 
 from faults.plan import LEADER, Fault, Trigger
 from scenarios.format.schema import read
-from scenarios.shrinking.keeping import Symptom
-from scenarios.shrinking.scripted import NotScriptedError, _lines, to_toml
+from scenarios.shrinking.criterion import Symptom
+from scenarios.shrinking.script_export import NotScriptedError, _lines, to_toml
 from sim.config import resolve
 from tests.named import run
 from tests.scenarios.shrinking.failing import failing

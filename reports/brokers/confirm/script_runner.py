@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, wire
 from reports.brokers.confirm.actions import ACTIONS
+from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import Administrator, Clients, Send
 from reports.brokers.confirm.cluster import PACE, TOPIC, Cluster
-from reports.brokers.confirm.comparing import departs
+from reports.brokers.confirm.comparison import departs
 from reports.brokers.confirm.milestones import ENDS, FAULTS
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
-from reports.brokers.confirm.training import archive_of
 from scenarios.format.scenario import Pattern
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches

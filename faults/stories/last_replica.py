@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from faults.drawing import Limits
+from faults.bounds import Limits
 from faults.kind import Role
 from faults.kinds.registry import KINDS, LINKS, joining
 from faults.plan import AGAIN, FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger

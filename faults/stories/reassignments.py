@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from faults.drawing import Limits
+from faults.bounds import Limits
 from faults.kind import CLUSTER, Role
 from faults.kinds.registry import KINDS, LINKS, joining
 from faults.plan import FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger

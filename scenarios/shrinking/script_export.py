@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from faults.kind import LINK
 from faults.kinds.registry import KINDS
 from scenarios.shrinking.cause import FACTOR
-from scenarios.shrinking.keeping import STALLED
+from scenarios.shrinking.criterion import STALLED
 from scenarios.shrinking.passes import SPARE, changed_settings
 from scenarios.single.run import CLIENTS_BEGIN_US, PAUSE_US, run
 from sim.config import shown
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from faults.plan import Fault
     from scenarios.format.scenario import Scenario
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom
+    from scenarios.shrinking.criterion import Symptom
     from scenarios.single.run import RunResult
 
 Line = tuple[int, dict[str, Any]]

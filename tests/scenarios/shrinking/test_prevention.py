@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Symptom, Trials, symptom
-from scenarios.shrinking.remedies import remedies
+from scenarios.shrinking.criterion import Symptom, Trials, symptom
+from scenarios.shrinking.prevention import remedies
 from sim.protocol.modes import MODES
 from tests.scenarios.shrinking.failing import failing
 

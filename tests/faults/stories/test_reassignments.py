@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from faults.drawing import Limits
+from faults.bounds import Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault
-from faults.stories import moving
+from faults.stories import reassignments
 from faults.stories.swarm import MOVING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
@@ -19,23 +19,23 @@ AT_US = 50 * SECOND_US
 
 
 def draw(seed: int, faults: int = 6, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:
-    return moving.draw(Streams(seed)("moving"), faults, allowed, limits, AT_US, WINDOW_US[1])
+    return reassignments.draw(Streams(seed)("moving"), faults, allowed, limits, AT_US, WINDOW_US[1])
 
 
 def demands(plan: list[Fault]) -> list[Fault]:
-    return [fault for fault in plan if fault.kind in (moving.MOVES, moving.CANCELS)]
+    return [fault for fault in plan if fault.kind in (reassignments.MOVES, reassignments.CANCELS)]
 
 
-@pytest.mark.parametrize("faults", range(moving.LEAST, 8))
+@pytest.mark.parametrize("faults", range(reassignments.LEAST, 8))
 def test_who_is_away_what_is_asked_for_and_a_blow(faults: int) -> None:
     for seed in range(200):
         plan = draw(seed, faults)
         assert len(plan) == faults
         asked = demands(plan)
-        assert asked[0].kind == moving.MOVES
+        assert asked[0].kind == reassignments.MOVES
         assert len(asked) >= 2
-        assert plan[0].kind in moving.LEAVE_ISR
-        assert plan[-1].kind in moving.STRIKE_LAST
+        assert plan[0].kind in reassignments.LEAVE_ISR
+        assert plan[-1].kind in reassignments.STRIKE_LAST
         assert [fault.at_us for fault in asked] == sorted(fault.at_us for fault in asked)
         assert plan[-1].at_us >= asked[-1].at_us
         assert all(AT_US <= fault.at_us <= WINDOW_US[1] for fault in plan)
@@ -44,7 +44,7 @@ def test_who_is_away_what_is_asked_for_and_a_blow(faults: int) -> None:
 def test_assignments_have_one_replica_at_least_and_none_twice() -> None:
     for seed in range(300):
         for fault in demands(draw(seed)):
-            if fault.kind == moving.MOVES:
+            if fault.kind == reassignments.MOVES:
                 assert fault.replicas
                 assert len(set(fault.replicas)) == len(fault.replicas)
                 assert set(fault.replicas) <= set(LIMITS.all_brokers)
@@ -52,10 +52,10 @@ def test_assignments_have_one_replica_at_least_and_none_twice() -> None:
 
 def test_stories_of_moves_differ() -> None:
     plans = [draw(seed) for seed in range(400)]
-    assert {plan[0].kind for plan in plans} == set(moving.LEAVE_ISR)
-    assert {plan[-1].kind for plan in plans} == set(moving.STRIKE_LAST)
+    assert {plan[0].kind for plan in plans} == set(reassignments.LEAVE_ISR)
+    assert {plan[-1].kind for plan in plans} == set(reassignments.STRIKE_LAST)
     asked = Counter(
-        "cancel" if fault.kind == moving.CANCELS else "back" if fault.replicas == LIMITS.brokers else "other"
+        "cancel" if fault.kind == reassignments.CANCELS else "back" if fault.replicas == LIMITS.brokers else "other"
         for plan in plans
         for fault in demands(plan)[1:]
     )
@@ -63,7 +63,7 @@ def test_stories_of_moves_differ() -> None:
     sizes = Counter(len(demands(plan)[0].replicas) for plan in plans)
     assert set(sizes) == {2, 3, 4}
     held = {fault.kind for plan in plans for fault in plan[1:-1]}
-    assert held >= {*moving.HOLDS}
+    assert held >= {*reassignments.HOLDS}
 
 
 def test_a_story_has_only_kinds_of_the_scenario() -> None:
@@ -86,7 +86,7 @@ def test_a_seed_draws_the_same_story_of_moves_whatever_other_incidents_there_are
         incidents = draw_incidents(streams, mix, WINDOW_US)
         plan = draw_plan(streams, within(mix), incidents)
         assert len(plan.faults) == sum(incident.faults for incident in incidents)
-        told += sum(incident.style == MOVING and incident.faults >= moving.LEAST for incident in incidents)
+        told += sum(incident.style == MOVING and incident.faults >= reassignments.LEAST for incident in incidents)
         again = Streams(seed)
         assert draw_plan(again, within(mix), draw_incidents(again, mix, WINDOW_US)) == plan
     assert told > 30

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenarios.format import catalogue, schema
-from scenarios.sweep import stored
+from scenarios.sweep import store_checks
 from sim.errors import InputError
 from tests.places import FIXTURES
 
@@ -17,7 +17,7 @@ RUNS = sorted(FIXTURES.glob("store-v*/run.json"))
 @pytest.mark.parametrize("file", RUNS, ids=lambda file: file.parent.name)
 def test_run_json_of_every_version_is_sound(file: Path) -> None:
     data = json.loads(file.read_text())
-    assert stored.check_run(str(file), data) is data
+    assert store_checks.check_run(str(file), data) is data
     for scenario in data["scenarios"]:
         assert schema.of_store(scenario).name == scenario["name"]
 
@@ -71,7 +71,7 @@ def test_scenario_in_a_store_is_checked_like_a_file(change: dict[str, Any], said
 )
 def test_run_json_is_refused_by_what_is_wrong_with_it(change: dict[str, Any], said: str) -> None:
     sound = {"code_version": "x", "scenarios": [{"name": "power"}], "modes": {"power": ["hw"]}, "seeds": [[0, 2]]}
-    assert stored.check_run("run.json", {**sound, "rules": {}})
+    assert store_checks.check_run("run.json", {**sound, "rules": {}})
     with pytest.raises(InputError) as caught:
-        stored.check_run("run.json", {**sound, "rules": {}, **change})
+        store_checks.check_run("run.json", {**sound, "rules": {}, **change})
     assert said in str(caught.value)

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.keeping import Symptom, Trials, symptom
-from scenarios.shrinking.necessary import TRIES, Necessary, _Asking, necessary
+from scenarios.shrinking.criterion import Symptom, Trials, symptom
+from scenarios.shrinking.necessity import TRIES, Necessary, _Asking, necessary
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.run import CLIENTS_BEGIN_US
 from sim.protocol.messages import ProduceRequest, ProduceResponse

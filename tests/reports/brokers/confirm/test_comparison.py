@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.brokers.confirm import comparing
-from reports.brokers.confirm.acting import Acted, ReplicaFiles
+from reports.brokers.confirm import comparison
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.files import Stored
 from reports.brokers.confirm.history import State
+from reports.brokers.confirm.script_runner import Acted, ReplicaFiles
 from scenarios.format.catalogue import load
 from scenarios.single.run import RunResult, run
 from scenarios.single.script import RulesInForce
@@ -36,8 +36,8 @@ def as_acted(result: RunResult, name: str) -> Acted:
     """A real run that shows just what a simulated one did."""
     assert result.trace is not None
     elr = mode(name).rules.elr == "on"
-    end_us = comparing.script_end_us(result.trace, lines_of(name), BATCHES) + comparing.PAUSE_US
-    changes = comparing.simulated_changes(result, end_us, elr=elr)
+    end_us = comparison.script_end_us(result.trace, lines_of(name), BATCHES) + comparison.PAUSE_US
+    changes = comparison.simulated_changes(result, end_us, elr=elr)
     disks = {}
     names = {first: batch for batch, first in BATCHES.items()}
     for view in result.replicas[:3]:
@@ -48,7 +48,7 @@ def as_acted(result: RunResult, name: str) -> Acted:
         epochs = [(10 + epoch, offset) for epoch, offset in view.leader_epoch_checkpoint]
         disks[view.broker] = ReplicaFiles(log, epochs, view.replication_offset_checkpoint)
     acks = {step["record"]: step for step in result.trace if step["step"] == "ack"}
-    reads = comparing.simulated_reads(result, end_us)
+    reads = comparison.simulated_reads(result, end_us)
     return Acted(
         met=[(True, line["met_at_us"]) for line in result.story],
         states=[
@@ -59,7 +59,7 @@ def as_acted(result: RunResult, name: str) -> Acted:
         leader=result.partition.leader,
         sends=[Send(batch, first, 1, acks[first]["acks"], acks[first]["offset"]) for batch, first in BATCHES.items()],
         shown=list(reads),
-        shown_until_end=comparing.simulated_reads(result, 1 << 62),
+        shown_until_end=comparison.simulated_reads(result, 1 << 62),
         batches=dict(BATCHES),
     )
 
@@ -76,7 +76,7 @@ def result(name: str) -> RunResult:
 
 def differing(result: RunResult, acted: Acted, name: str) -> list[str]:
     elr = mode(name).rules.elr == "on"
-    rows = comparing.compare(result, acted, lines_of(name), elr=elr, epochs=True)
+    rows = comparison.compare(result, acted, lines_of(name), elr=elr, epochs=True)
     return [row.what for row in rows if not row.agrees]
 
 
@@ -84,7 +84,7 @@ def test_a_run_agrees_with_itself(result: RunResult, name: str) -> None:
     acted = as_acted(result, name)
     assert differing(result, acted, name) == []
     kinds = {"committed-loss", "exposed-loss"} if name == "kraft" else set()
-    assert comparing.violations(acted, acted.shown_until_end) == kinds
+    assert comparison.violations(acted, acted.shown_until_end) == kinds
 
 
 def swap_records(acted: Acted) -> None:
@@ -201,8 +201,8 @@ def test_a_simulation_that_was_tampered_with_differs(
     assert any(what.startswith(row) for what in differing(other, acted, name))
 
 
-def changes_of(*isrs: tuple[int, ...], epoch: int = 0, elr: tuple[int, ...] = ()) -> list[comparing.DecidedChange]:
-    return [comparing.DecidedChange(1, epoch, isr, elr, ()) for isr in isrs]
+def changes_of(*isrs: tuple[int, ...], epoch: int = 0, elr: tuple[int, ...] = ()) -> list[comparison.DecidedChange]:
+    return [comparison.DecidedChange(1, epoch, isr, elr, ()) for isr in isrs]
 
 
 ALONE, WITH_2, WITH_3, ALL = (1,), (1, 2), (1, 3), (1, 2, 3)
@@ -223,9 +223,9 @@ ALONE, WITH_2, WITH_3, ALL = (1,), (1, 2), (1, 3), (1, 2, 3)
     ],
 )
 def test_who_joins_first_does_not_count_and_everything_else_does(
-    simulated: list[comparing.DecidedChange], real: list[comparing.DecidedChange], free: set[int]
+    simulated: list[comparison.DecidedChange], real: list[comparison.DecidedChange], free: set[int]
 ) -> None:
-    assert comparing.orders_of_joining(simulated, real) == free
+    assert comparison.orders_of_joining(simulated, real) == free
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_who_joins_first_does_not_count_and_everything_else_does(
 def test_brokers_depart_from_the_simulation_by_another_state_and_not_by_being_late(
     real: list[State], departs: bool
 ) -> None:
-    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
-    assert comparing.departs([*simulated, comparing.DecidedChange(2, 1, WITH_2, None, None)], real) == departs
+    simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    assert comparison.departs([*simulated, comparison.DecidedChange(2, 1, WITH_2, None, None)], real) == departs
 
 
 LED = State(1, 4, ALL, replicas=ALL)
@@ -261,20 +261,20 @@ LED = State(1, 4, ALL, replicas=ALL)
 )
 def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[State], told: str) -> None:
     """Unless something else happens before it or with it."""
-    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
-    assert comparing.early_exit_from_isr(simulated, real) == told
+    simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
+    assert comparison.early_exit_from_isr(simulated, real) == told
 
 
 def test_who_joins_first_is_no_departure() -> None:
-    simulated = [comparing.DecidedChange(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
-    assert not comparing.departs(simulated, [State(1, 0, ALONE), State(1, 0, WITH_3)])
-    assert comparing.departs(simulated, [State(1, 0, ALL), State(1, 0, WITH_3)])
+    simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
+    assert not comparison.departs(simulated, [State(1, 0, ALONE), State(1, 0, WITH_3)])
+    assert comparison.departs(simulated, [State(1, 0, ALL), State(1, 0, WITH_3)])
 
 
 def test_a_new_leader_epoch_alone_is_a_change() -> None:
     """In 4.2.1 a reassignment that removes a replica completes with a new leader epoch, and the ISR as it was."""
     result = run(load("reassignment-stuck"), mode("elr"), 0, trace=True)
-    changes = comparing.simulated_changes(result, 1 << 62, elr=True)
+    changes = comparison.simulated_changes(result, 1 << 62, elr=True)
     assert [(change.epoch, change.isr) for change in changes[:2]] == [(0, (1, 2, 3)), (1, (1, 2, 3))]
 
 
@@ -288,20 +288,20 @@ def test_a_consumer_may_have_read_more(result: RunResult, name: str) -> None:
 def test_logs_that_differ_below_both_high_watermarks_diverge(result: RunResult, name: str) -> None:
     acted = as_acted(result, name)
     acted.after_script[2] = ReplicaFiles([replace(acted.after_script[2].batches[0], first_id=7)], [], 1)
-    assert "divergence" in comparing.violations(acted, [])
+    assert "divergence" in comparison.violations(acted, [])
     acted.after_script[2].hw = 0
-    assert "divergence" not in comparing.violations(acted, [])
+    assert "divergence" not in comparison.violations(acted, [])
     acted.after_script[2].hw, acted.after_script[2].settled = 1, False
-    assert "divergence" not in comparing.violations(acted, [])
+    assert "divergence" not in comparison.violations(acted, [])
 
 
 def test_an_end_offset_that_goes_back(result: RunResult, name: str) -> None:
     acted = as_acted(result, name)
     acted.end_offsets = [2, 3, 1]
-    assert "hw-regression" in comparing.violations(acted, [])
+    assert "hw-regression" in comparison.violations(acted, [])
 
 
 def test_records_are_called_by_their_batches() -> None:
     names = {0: "m1", 5: "m2"}
-    assert [comparing.record_name(record, names) for record in (0, 4, 5, 6)] == ["m1", "m1+4", "m2", "m2+1"]
-    assert comparing.record_name(3, {}) == "3"
+    assert [comparison.record_name(record, names) for record in (0, 4, 5, 6)] == ["m1", "m1+4", "m2", "m2+1"]
+    assert comparison.record_name(3, {}) == "3"

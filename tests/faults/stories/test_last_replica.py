@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from faults.drawing import Limits
+from faults.bounds import Limits
 from faults.kinds.injection import Injection
 from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, LAST, Fault
-from faults.stories import standing
+from faults.stories import last_replica
 from faults.stories.swarm import STANDING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
@@ -17,21 +17,21 @@ ALL = tuple(kind for kind in KINDS if kind != "corrupt-tail")
 
 
 def draw(seed: int, faults: int = 4, allowed: tuple[str, ...] = ALL, limits: Limits = LIMITS) -> list[Fault]:
-    return standing.draw(Streams(seed)("standing"), faults, allowed, limits, 50 * SECOND_US, WINDOW_US[1])
+    return last_replica.draw(Streams(seed)("standing"), faults, allowed, limits, 50 * SECOND_US, WINDOW_US[1])
 
 
 def test_the_others_leave_and_who_is_left_is_struck() -> None:
     for seed in range(200):
         leaves, blow, *more = draw(seed)
         assert leaves.targets == (FOLLOWERS,)
-        assert leaves.kind in standing.LEAVE_ISR
-        assert leaves.lasts_us >= standing.AWAY_US[0]
+        assert leaves.kind in last_replica.LEAVE_ISR
+        assert leaves.lasts_us >= last_replica.AWAY_US[0]
         assert list(leaves.delays_us) == sorted(leaves.delays_us)
-        assert (blow.targets, blow.kind in standing.STRIKE_LAST) == ((LAST,), True)
+        assert (blow.targets, blow.kind in last_replica.STRIKE_LAST) == ((LAST,), True)
         assert blow.trigger is not None
         assert (blow.trigger.moment, blow.trigger.occurrence in (1, 2)) == ("isr", True)
         assert len(more) == 2
-        assert {fault.kind for fault in more} <= {*standing.BACKGROUND, standing.WHILE_DOWN}
+        assert {fault.kind for fault in more} <= {*last_replica.BACKGROUND, last_replica.WHILE_DOWN}
 
 
 def test_four_of_five_replicas_have_to_leave() -> None:
@@ -42,10 +42,10 @@ def test_four_of_five_replicas_have_to_leave() -> None:
 
 def test_stories_differ() -> None:
     plans = [draw(seed) for seed in range(300)]
-    assert {plan[0].kind for plan in plans} == set(standing.LEAVE_ISR)
-    assert {plan[1].kind for plan in plans} == set(standing.STRIKE_LAST)
+    assert {plan[0].kind for plan in plans} == set(last_replica.LEAVE_ISR)
+    assert {plan[1].kind for plan in plans} == set(last_replica.STRIKE_LAST)
     meanwhile = Counter(fault.kind for plan in plans for fault in plan[2:])
-    assert set(meanwhile) == {*standing.BACKGROUND, standing.WHILE_DOWN}
+    assert set(meanwhile) == {*last_replica.BACKGROUND, last_replica.WHILE_DOWN}
     assert min(meanwhile.values()) > 20
     back_first = [plan[1].at_us + plan[1].lasts_us < plan[0].at_us + plan[0].lasts_us for plan in plans]
     assert 60 < sum(back_first) < 240

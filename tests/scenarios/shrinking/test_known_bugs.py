@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from scenarios.shrinking.known import KNOWN, known
+from scenarios.shrinking.known_bugs import KNOWN, known
 
 
 def test_each_repair_tells_its_bug_and_each_ticket_its_repair() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from faults.drawing import FaultDraw, Limits
+from faults.bounds import FaultDraw, Limits
 from faults.kinds.power_loss import SPREAD_US
 from faults.plan import Plan
 from faults.stories.swarm import draw_incidents, draw_plan

@@ -30,8 +30,8 @@ class FaultDraw:
         burst_percent: of incidents, those that strike several targets nearly at once.
         chain_percent: of incidents, those whose faults wait for steps one after the other.
         rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
-        standing_percent: of incidents, those that tell of a last replica standing (`faults.stories.standing`).
-        moving_percent: of incidents, those that tell of reassignments (`faults.stories.moving`).
+        standing_percent: of incidents, those that tell of a last replica standing (`faults.stories.last_replica`).
+        moving_percent: of incidents, those that tell of reassignments (`faults.stories.reassignments`).
     """
 
     horizon_us: int

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.brokers.confirm.acting import Acted, Actor, NotBroughtError, size_of
 from reports.brokers.confirm.actions import ACTIONS
-from reports.brokers.confirm.comparing import DecidedChange
+from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import State
 from reports.brokers.confirm.milestones import ENDS, Milestone
 from reports.brokers.confirm.proxy import Link
+from reports.brokers.confirm.script_runner import Acted, Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Story
 from sim.protocol.modes import MODES

@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import NO_REPAIRS, Repair, later_values, repairs
-from scenarios.shrinking.keeping import Keeper, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials, symptom
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from tests.scenarios.shrinking.failing import failing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from scenarios.format import mixing
+from scenarios.format import control_planes
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom, Trials
+    from scenarios.shrinking.criterion import Symptom, Trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _changes(case: Case) -> Iterator[tuple[str, str, Case]]:
     for mode in MODES.values():
         if mode.place > case.mode.place and not mode.follows:
             try:
-                mixing.check(case.scenario, [mode])
+                control_planes.check(case.scenario, [mode])
             except InputError:
                 continue
             yield "mode", mode.name, replace(case, mode=mode)

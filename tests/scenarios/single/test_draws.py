@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.single.drawing import draw
+from scenarios.single.draws import draw
 from sim.kernel.scheduler import BudgetError
 
 SCENARIO = load("reassignments")

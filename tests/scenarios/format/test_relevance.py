@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.format.deciding import idle
+from scenarios.format.relevance import idle
 from scenarios.single import recording
 from sim.config import KEYS, Value
 from sim.protocol.modes import MODES

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from scenarios.masking import masked
+from scenarios.redaction import masked
 
 SECRET = "hunter2"  # noqa: S105 - a made-up one
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from faults.plan import Fault
-from scenarios.shrinking.keeping import BUDGET, OutOfTimeError
+from scenarios.shrinking.criterion import BUDGET, OutOfTimeError
 from scenarios.shrinking.no_return import FROM_THE_BEGINNING, SETUP
 from scenarios.single.run import CLIENTS_BEGIN_US
 from sim.environment.network import Channel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import PlannedSend
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.keeping import Symptom, Trials
+    from scenarios.shrinking.criterion import Symptom, Trials
     from scenarios.single.run import RunResult
     from sim.kernel.scheduler import Gate, Handler
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scenarios.format import legal, mixing
+from scenarios.format import control_planes, kafka_checks
 from scenarios.format.catalogue import load
 from sim.config import KEYS, parse
 from sim.errors import InputError, parse_pairs
@@ -61,7 +61,7 @@ def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Co
         raise InputError(
             f"default.replication.factor = {factor} is not valid: {scenario.name} has {scenario.brokers} brokers"
         )
-    legal.check(scenario.with_settings(overrides), overrides, later)
+    kafka_checks.check(scenario.with_settings(overrides), overrides, later)
 
 
 def modes(
@@ -82,5 +82,5 @@ def modes(
         names = MODES
     known = {**MODES, **{mode.name: mode for mode in own}}
     chosen = tuple(mode(name, known) for name in dict.fromkeys(names or scenario.expect))
-    mixing.check(scenario, chosen)
+    control_planes.check(scenario, chosen)
     return chosen

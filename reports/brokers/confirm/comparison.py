@@ -13,7 +13,7 @@ from sim.config import integer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from reports.brokers.confirm.acting import Acted, ReplicaFiles
+    from reports.brokers.confirm.script_runner import Acted, ReplicaFiles
     from scenarios.format.scenario import ScriptLine
     from scenarios.single.run import RunResult
     from sim.history.trace import Shown
