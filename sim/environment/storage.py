@@ -191,7 +191,7 @@ class Storage:
             self.roll(batch, now_us)
 
     def roll(self, batch: Batch, now_us: int) -> None:
-        """Begin a new segment with this batch; the ones before it are fsynced (task flush-log).
+        """Begin a segment with this batch; those before it are fsynced (task flush-log).
 
         Kafka: UnifiedLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
         """
@@ -237,10 +237,7 @@ class Storage:
         self._note_log_start()
 
     def _note_log_start(self) -> None:
-        """A log that begins where its first segment does has no entry.
-
-        Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3).
-        """
+        """There is no entry where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3)."""
         log = self.log
         self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
 
@@ -439,10 +436,7 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _begin_anew(self, log: Log) -> None:
-        """All data ends below the log start: it is deleted.
-
-        Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.3).
-        """
+        """Delete data below the log start. Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.3)."""
         log.truncate_fully(log.log_start)
         self._written_us.clear()
         self._synced = 0

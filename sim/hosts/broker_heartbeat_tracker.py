@@ -18,14 +18,11 @@ LOOKS: Final = 8
 """So often in a timeout sessions are looked at. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
-"""After a broker was fenced sessions are looked at again so much later.
-
-Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3).
-"""
+"""How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
 
 
 class BrokerHeartbeatTracker:
-    """When each broker was heard of last. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager (3.9-4.3).
+    """When each broker was heard of last. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
 
     Args:
         quorum: who fences those that are silent for too long.
@@ -64,7 +61,7 @@ class BrokerHeartbeatTracker:
     def heard(self, broker: int, at_us: int) -> None:
         """A broker sent a heartbeat at a time.
 
-        Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch (3.9-4.3).
+        Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch.
         """
         self._heard_us[broker] = max(self._heard_us.get(broker, 0), at_us)
         if self._keeps_fenced:
@@ -100,7 +97,7 @@ class BrokerHeartbeatTracker:
     def is_open(self, broker: int) -> bool:
         """Whether a broker was heard of within the timeout.
 
-        Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.3), BrokerHeartbeatManager#hasValidSession (3.9-4.3).
+        Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.3), BrokerHeartbeatManager#hasValidSession.
         """
         return self.valid_until_us(broker) >= self._kernel.now_us
 
@@ -134,7 +131,7 @@ class BrokerHeartbeatTracker:
         once; since 4.0 the first, and the others at the next look.
 
         Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.3), BrokerHeartbeatManager#findOneStaleBroker (3.9),
-        ReplicationControlManager#maybeFenceOneStaleBroker (3.9-4.3).
+        ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         now_us = self._kernel.now_us
         if not 0 <= self._watched.get(broker, -1) <= now_us:

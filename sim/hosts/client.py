@@ -193,10 +193,7 @@ class Client(Node):
             self._watch_metadata()
 
     def on_metadata_reply(self, reply: MetadataResponse) -> None:
-        """A broker says who leads, as far as it knows. Older metadata may be ignored (KIP-232).
-
-        Kafka: clients.Metadata#update.
-        """
+        """Metadata names the leader; older metadata may be ignored (KIP-232). Kafka: clients.Metadata#update."""
         if reply.request is not self._asked:
             return
         self._asked = None

@@ -302,10 +302,7 @@ class Consumer(Client):
         self._place(offset, epoch if self._validates else NO_EPOCH)
 
     def commit(self) -> None:
-        """Store the position, with the epoch of the last record if the consumer knows of epochs.
-
-        Kafka: ConsumerCoordinator#commitOffsetsSync.
-        """
+        """Store the position, with the last record's epoch if known. Kafka: ConsumerCoordinator#commitOffsetsSync."""
         at = self.at
         if at.state == FETCHING:
             self._committed = (at.offset, at.offset_epoch if self._validates else NO_EPOCH)
@@ -345,10 +342,7 @@ class Consumer(Client):
         self.kernel.call_at(self.kernel.now_us + self.settings.end_offsets_us, self.life, self.ask_regularly, None)
 
     def offset_for_time(self, timestamp: int) -> None:
-        """Ask for the first record that is not older than a time. A record's time is its id.
-
-        Kafka: KafkaConsumer#offsetsForTimes.
-        """
+        """Ask for the first record from a time on; a record's time is its id. Kafka: KafkaConsumer#offsetsForTimes."""
         channel = self.channel()
         if channel is not None:
             self._lookup = self._ask_offset(channel, timestamp)

@@ -45,7 +45,7 @@ FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 
 
 class ControllerQuorum(ControlPlane):
-    """The control plane of a KRaft cluster. Kafka: ControllerApis (3.9-4.3), QuorumController (3.9-4.3).
+    """The control plane of a KRaft cluster. Kafka: ControllerApis, QuorumController.
 
     Args:
         setup: see `ControlPlane`.
@@ -87,10 +87,7 @@ class ControllerQuorum(ControlPlane):
     # The controller.
 
     def _take_over(self) -> None:
-        """Another controller becomes active: it knows the log, and nothing else.
-
-        Kafka: QuorumController#claim (3.9-4.3).
-        """
+        """Another controller becomes active: it knows the log, and nothing else. Kafka: QuorumController#claim."""
         image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
@@ -117,10 +114,7 @@ class ControllerQuorum(ControlPlane):
                 self._every(interval_us, task)
 
     def event_failed(self) -> None:
-        """An event of the active controller threw what is no error of a request: it resigns.
-
-        Kafka: QuorumController#handleEventException (3.9-4.3).
-        """
+        """An event threw an unexpected error: the controller resigns. Kafka: QuorumController#handleEventException."""
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
@@ -132,7 +126,7 @@ class ControllerQuorum(ControlPlane):
         return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
 
     def _fail_over(self, gap_us: int) -> bool:
-        """Kafka: QuorumController#renounce (3.9-4.3)."""
+        """Kafka: QuorumController#renounce."""
         if self._failing_over:
             return False
         self._failing_over = True
@@ -151,10 +145,7 @@ class ControllerQuorum(ControlPlane):
         self.sessions.touch()
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `QuorumControllerHost.append`: commit records, and let everybody have them.
-
-        Kafka: QuorumController#appendWriteEvent (3.9-4.3).
-        """
+        """See `QuorumControllerHost.append`. Kafka: QuorumController#appendWriteEvent."""
         self.end_omissions()
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
@@ -240,7 +231,7 @@ class ControllerQuorum(ControlPlane):
     def on_register(self, request: BrokerRegistrationRequest) -> None:
         """A broker's process registers.
 
-        Kafka: ControllerApis#handleBrokerRegistration (3.9-4.3), QuorumController#registerBroker (3.9-4.3).
+        Kafka: ControllerApis#handleBrokerRegistration, QuorumController#registerBroker.
         """
         broker = request.broker
         known = self.active.image.brokers.get(broker)
@@ -273,7 +264,7 @@ class ControllerQuorum(ControlPlane):
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
         """A broker gives a sign of life.
 
-        Kafka: ControllerApis#handleBrokerHeartBeatRequest (3.9-4.3), QuorumController#processBrokerHeartbeat (3.9-4.3).
+        Kafka: ControllerApis#handleBrokerHeartBeatRequest, QuorumController#processBrokerHeartbeat.
         """
         broker = heartbeat.broker
         known = self.active.image.brokers.get(broker)
@@ -387,7 +378,7 @@ class ControllerQuorum(ControlPlane):
     def on_alter_partition(self, request: AlterPartitionRequest) -> None:
         """A leader wants another ISR.
 
-        Kafka: ControllerApis#handleAlterPartitionRequest (3.9-4.3), QuorumController#alterPartition (3.9-4.3).
+        Kafka: ControllerApis#handleAlterPartitionRequest, QuorumController#alterPartition.
         """
         error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
         self._send(request.broker, "on_alter_partition_reply", AlterPartitionResponse(request, error, results))
@@ -395,7 +386,7 @@ class ControllerQuorum(ControlPlane):
     def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> None:
         """A broker's replica is in another log directory; what comes of it the metadata log tells.
 
-        Kafka: ControllerApis#handleAssignReplicasToDirs (3.9-4.3), QuorumController#assignReplicasToDirs (3.9-4.3).
+        Kafka: ControllerApis#handleAssignReplicasToDirs, QuorumController#assignReplicasToDirs.
         """
         try:
             self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
@@ -472,7 +463,7 @@ class ControllerQuorum(ControlPlane):
         return self.elect_leader(PREFERRED)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
-        """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders (3.9-4.3)."""
+        """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders."""
         if self.frozen or self.state.partition_epoch < 0:
             return False
         before, self._forced = self._forced, self._forced or kind in FORCED
@@ -486,7 +477,7 @@ class ControllerQuorum(ControlPlane):
         return not error
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments (3.9-4.3)."""
+        """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments."""
         return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
 
     def cancel_reassignment(self) -> bool:
@@ -502,7 +493,7 @@ class ControllerQuorum(ControlPlane):
         return True
 
     def set_config(self, key: str, value: Value) -> None:
-        """See `ControlPlane.set_config`. Kafka: QuorumController#incrementalAlterConfigs (3.9-4.3)."""
+        """See `ControlPlane.set_config`. Kafka: QuorumController#incrementalAlterConfigs."""
         self.perform(self._set_config, (key, value))
 
     def _set_config(self, change: tuple[str, Value]) -> None:

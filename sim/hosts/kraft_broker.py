@@ -42,7 +42,7 @@ LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
 class KRaftBroker(Broker):
     """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
 
-    Kafka: BrokerServer (3.9-4.3), BrokerMetadataPublisher (3.9-4.3).
+    Kafka: BrokerServer, BrokerMetadataPublisher.
 
     Attributes:
         image: the metadata that it has replayed.
@@ -87,10 +87,7 @@ class KRaftBroker(Broker):
     # Life cycle.
 
     def start(self) -> None:
-        """Register, and load the logs meanwhile. It can be reached before that is done.
-
-        Kafka: BrokerServer#startup (3.9-4.3).
-        """
+        """Register, and load the logs meanwhile. It can be reached before that is done. Kafka: BrokerServer#startup."""
         self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
         self._lifecycle.start()
@@ -266,7 +263,7 @@ class KRaftBroker(Broker):
     def _publish(self) -> None:
         """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration.
 
-        Kafka: BrokerMetadataPublisher#onMetadataUpdate (3.9-4.3).
+        Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
         if self.partition is None or self.broker_epoch < 0:
             return
@@ -287,10 +284,7 @@ class KRaftBroker(Broker):
             self._publish()
 
     def _apply(self) -> None:
-        """Replay what has arrived, then act on what it adds up to.
-
-        Kafka: BrokerMetadataPublisher#onMetadataUpdate (3.9-4.3).
-        """
+        """Replay what has arrived, then act on what it adds up to. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
         partition = self.partition
         assert partition is not None
@@ -320,8 +314,8 @@ class KRaftBroker(Broker):
 
         A leader that knows the partition epoch already, from the answer to its AlterPartition, takes the state again:
         what it has proposed meanwhile is given up.
-        Kafka: ReplicaManager#applyDelta (3.9-4.3), ReplicaManager#applyLocalLeadersDelta (3.9-4.3),
-        ReplicaManager#applyLocalFollowersDelta (3.9-4.3).
+        Kafka: ReplicaManager#applyDelta, ReplicaManager#applyLocalLeadersDelta,
+        ReplicaManager#applyLocalFollowersDelta.
         """
         partition = self.partition
         assert partition is not None
@@ -356,7 +350,7 @@ class KRaftBroker(Broker):
         self._recorder.record(steps.Follow(self.node, partition, restarts=True))
 
     def _drop(self, partition: Partition) -> None:
-        """The broker is no replica any more: its log is deleted. Kafka: ReplicaManager#stopPartitions (3.9-4.3)."""
+        """The broker is no replica any more: its log is deleted. Kafka: ReplicaManager#stopPartitions."""
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
         self._delete_partition(partition)
@@ -369,10 +363,7 @@ class KRaftBroker(Broker):
         return self.node in state.replicas and place != self.storage.directory
 
     def _assign_directory(self, retry_us: int) -> None:
-        """Tell the controller, and again until the metadata says so.
-
-        Kafka: AssignmentsManager#onAssignment (3.9-4.3).
-        """
+        """Tell the controller, until the metadata says so. Kafka: AssignmentsManager#onAssignment."""
         partition = self.partition
         state = self.known
         if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
@@ -403,7 +394,7 @@ class KRaftBroker(Broker):
     def send_alter_partition(self, changes: list[Change]) -> None:
         """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again.
 
-        Kafka: DefaultAlterPartitionManager#sendRequest (3.9-4.3).
+        Kafka: DefaultAlterPartitionManager#sendRequest.
         """
         request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
         self.to_control("on_alter_partition", request)
@@ -418,10 +409,7 @@ class KRaftBroker(Broker):
         self._sender.send()
 
     def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest) -> None:
-        """No answer came in time: an AlterPartition is sent again, as it was.
-
-        Kafka: NodeToControllerChannelManager (3.9-4.3).
-        """
+        """The request timed out: send an AlterPartition again, unchanged. Kafka: NodeToControllerChannelManager."""
         if request is self._said:
             self.end_omissions()
             self._said = None

@@ -115,10 +115,7 @@ class Producer(Client):
             self._watch()
 
     def _has_room(self) -> bool:
-        """Whether one more request may be sent to the leader: those to former leaders do not count.
-
-        Kafka: InFlightRequests#canSendMore.
-        """
+        """Whether another request may be sent to the present leader. Kafka: InFlightRequests#canSendMore."""
         most = self.settings.max_in_flight
         if len(self._requests) < most:
             return True

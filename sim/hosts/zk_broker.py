@@ -57,9 +57,7 @@ Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6), IsrChangePropagatio
 
 
 class ZooKeeperBroker(Broker):
-    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
-
-    Kafka: KafkaServer (0.10.2-3.9).
+    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer.
 
     Attributes:
         module: its controller module.
@@ -257,8 +255,8 @@ class ZooKeeperBroker(Broker):
     def on_control(self, batch: ControllerRequestBatch) -> None:
         """A controller's requests.
 
-        Kafka: KafkaApis#handleLeaderAndIsrRequest (0.10.2-3.9), KafkaApis#handleUpdateMetadataRequest (0.10.2-3.9),
-        KafkaApis#handleStopReplicaRequest (0.10.2-3.9).
+        Kafka: KafkaApis#handleLeaderAndIsrRequest, KafkaApis#handleUpdateMetadataRequest,
+        KafkaApis#handleStopReplicaRequest.
         """
         for request in batch.requests:
             if isinstance(request, LeaderAndIsrRequest):
@@ -283,7 +281,7 @@ class ZooKeeperBroker(Broker):
         """Learn who leads and who lives, for clients; the error, if any.
 
         Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
-        Kafka: ReplicaManager#maybeUpdateMetadataCache (0.10.2-3.9), server.MetadataCache#updateCache (0.10.2-2.0),
+        Kafka: ReplicaManager#maybeUpdateMetadataCache, server.MetadataCache#updateCache (0.10.2-2.0),
         server.MetadataCache#updateMetadata (2.6).
         """
         error = self._check_control(request)
@@ -298,10 +296,7 @@ class ZooKeeperBroker(Broker):
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Stop following, or drop the replica altogether; the error, if any.
-
-        Kafka: ReplicaManager#stopReplicas (0.10.2-3.9).
-        """
+        """Stop following, or delete the replica. Returns an error. Kafka: ReplicaManager#stopReplicas."""
         partition = self.partition
         assert partition is not None
         error = self._check_control(request)
@@ -428,10 +423,7 @@ class ZooKeeperBroker(Broker):
             self._shutdown.begin()
 
     def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
-        """A broker asks the controller that lives here.
-
-        Kafka: KafkaApis#handleControlledShutdownRequest (0.10.2-3.9).
-        """
+        """A broker asks the controller in this broker. Kafka: KafkaApis#handleControlledShutdownRequest."""
         self.module.on_controlled_shutdown(request)
 
     def on_controlled_shutdown_reply(self, reply: ControlledShutdownResponse) -> None:

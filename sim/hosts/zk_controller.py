@@ -58,9 +58,7 @@ def nothing(*_: object, **__: object) -> None:
 
 
 class ControllerModule:
-    """The controller's host in one broker.
-
-    Kafka: ControllerChannelManager (0.10.2-3.9), RequestSendThread (0.10.2-3.9).
+    """The controller's host in one broker. Kafka: ControllerChannelManager, RequestSendThread.
 
     Args:
         node: the broker.
@@ -110,10 +108,7 @@ class ControllerModule:
     # The election.
 
     def elect(self) -> None:
-        """Run for controller, unless it works already.
-
-        Kafka: KafkaController#elect (1.1-3.9), ZookeeperLeaderElector#elect (0.10.2).
-        """
+        """Run for controller. Kafka: KafkaController#elect (1.1-3.9), ZookeeperLeaderElector#elect (0.10.2)."""
         if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
             broker = self._node.node
@@ -225,7 +220,7 @@ class ControllerModule:
                     self._send(broker, queue)
 
     def _send(self, broker: int, queue: _Queue) -> None:
-        """Kafka: RequestSendThread#doWork (0.10.2-3.9)."""
+        """Kafka: RequestSendThread#doWork."""
         node = self._node
         channel: Channel[Controlled] | None = node.out.get(broker) or node.reach(broker)
         if channel is None:

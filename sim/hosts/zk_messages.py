@@ -124,7 +124,7 @@ class WatchedEvent(Message):
 
 
 class Request(Message):
-    """Something that a broker wants done at ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData (0.10.2-3.9).
+    """Something that a broker wants done at ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
 
     Attributes:
         broker: who asks.

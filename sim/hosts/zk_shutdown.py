@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ShutdownTries:
     """Asks the controller to be relieved until it is, ``controlled.shutdown.max.retries`` times.
 
-    Kafka: KafkaServer#controlledShutdown (0.10.2-3.9).
+    Kafka: KafkaServer#controlledShutdown.
 
     Args:
         broker: who stops.

@@ -376,7 +376,7 @@ class ZooKeeper(ControlPlane):
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
     ) -> tuple[str, LeaderAndIsr]:
-        """Write an ISR, if nobody wrote since. Kafka: ReplicationUtils#updateLeaderAndIsr (0.10.2-3.9).
+        """Write an ISR, if nobody wrote since. Kafka: ReplicationUtils#updateLeaderAndIsr.
 
         Args:
             known: partition epoch and controller epoch as the leader knows them.

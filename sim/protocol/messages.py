@@ -474,10 +474,7 @@ class ControlResponse(Message):
 
 
 class ControlledShutdownRequest(Message):
-    """A broker asks the controller to be relieved of its leaderships.
-
-    Kafka: requests.ControlledShutdownRequest (0.10.2-3.9).
-    """
+    """A broker asks the controller to move its leaderships. Kafka: requests.ControlledShutdownRequest (0.10.2-3.9)."""
 
     __slots__ = ("broker", "broker_epoch")
 
@@ -491,10 +488,7 @@ class ControlledShutdownRequest(Message):
 
 
 class ControlledShutdownResponse(Message):
-    """Answer to that: an error, and how many partitions the broker still leads.
-
-    Kafka: requests.ControlledShutdownResponse (0.10.2-3.9).
-    """
+    """Answer: an error, and how many it still leads. Kafka: requests.ControlledShutdownResponse (0.10.2-3.9)."""
 
     __slots__ = ("error", "remaining", "request")
 

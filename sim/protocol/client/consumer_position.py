@@ -92,10 +92,7 @@ class ConsumerPosition:
         self.reset_strategy = ""
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Read on from there once the leader has confirmed it; without epochs there is nothing to confirm.
-
-        Kafka: SubscriptionState#seekUnvalidated (2.6-4.3).
-        """
+        """Read on from there once the leader confirms it. Kafka: SubscriptionState#seekUnvalidated (2.6-4.3)."""
         self.seek_validated(position)
         self._validate()
 
@@ -125,10 +122,7 @@ class ConsumerPosition:
         return self.state == AWAIT_VALIDATION
 
     def consumed(self, offset: int, offset_epoch: int) -> None:
-        """Records were handed out: the next offset, and the epoch of the last batch.
-
-        Kafka: SubscriptionState#position.
-        """
+        """Records were returned: next offset, and epoch of the last batch. Kafka: SubscriptionState#position."""
         self.offset = offset
         self.offset_epoch = offset_epoch
 
@@ -168,10 +162,7 @@ class ConsumerPosition:
         return None
 
     def request_reset(self, strategy: str = "") -> None:
-        """Go to the log's start or end, as the policy says unless a strategy is given.
-
-        Kafka: SubscriptionState#requestOffsetReset (1.1-4.3).
-        """
+        """Go to the log's start or end (default: the policy). Kafka: SubscriptionState#requestOffsetReset (1.1-4.3)."""
         self._place(FetchPosition(-1))
         self.state = AWAIT_RESET
         self.reset_strategy = strategy or self._policy

@@ -77,10 +77,7 @@ class ProducerSequences:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a batch was given up that the log may hold.
-
-        Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3).
-        """
+        """Whether a batch that expired may be in the log. Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3)."""
         return self._unresolved >= 0
 
     def resolve(self) -> None:
@@ -236,10 +233,7 @@ class ProducerSequences:
         return True
 
     def expired(self, batch: Sequenced) -> None:
-        """The producer gave a batch up. If it is not the first try, the log may hold it.
-
-        Kafka: TransactionManager#markSequenceUnresolved (1.1-4.3).
-        """
+        """A batch expired; if retried, it may be logged. Kafka: TransactionManager#markSequenceUnresolved (1.1-4.3)."""
         self._forget(batch)
         if batch.is_retry:
             self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)

@@ -136,10 +136,7 @@ class Sender:
 
     @property
     def next_expiry_us(self) -> int:
-        """When the batch at the head of the queue, or of those in flight, is overdue; past `NEVER_US` without one.
-
-        Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3).
-        """
+        """When the next batch expires; past `NEVER_US`: none. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3)."""
         heads = [batches[0].due_us for batches in (self.queue, self.in_flight) if batches]
         return min(heads, default=NEVER_US) + self._delivery_timeout_us
 
@@ -205,10 +202,7 @@ class Sender:
         return False
 
     def connection_lost(self, sends: Sequence[ProducerBatch], now_us: int) -> None:
-        """Batches that were sent over a connection, in this order, will not be answered.
-
-        Kafka: InFlightRequests#clearAll.
-        """
+        """A connection is lost: these batches, in this order, get no answer. Kafka: InFlightRequests#clearAll."""
         for send in reversed(sends) if self._newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 

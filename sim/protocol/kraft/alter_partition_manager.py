@@ -69,10 +69,7 @@ class AlterPartitionHost(Protocol):
     """What the sender asks of its broker."""
 
     def send_alter_partition(self, changes: list[Change]) -> None:
-        """Send a request to the controller; `AlterPartitionManager.on_reply` takes the answer.
-
-        Kafka: DefaultAlterPartitionManager#sendRequest.
-        """
+        """Send a request; `AlterPartitionManager.on_reply` follows. Kafka: DefaultAlterPartitionManager#sendRequest."""
 
     def retry_alter_partition(self, after_us: int) -> None:
         """Call `AlterPartitionManager.send` after that time."""
@@ -99,10 +96,7 @@ class AlterPartitionManager:
         self.in_flight: list[Change] | None = None
 
     def submit(self, change: Change, now_us: int) -> None:
-        """Send a change as soon as no request is in flight; refused while the partition has one that is not decided.
-
-        Kafka: DefaultAlterPartitionManager#submit.
-        """
+        """Queue a change; refused while the partition has a pending one. Kafka: DefaultAlterPartitionManager#submit."""
         name = change.partition.name
         if name in self.pending:
             change.partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)
@@ -111,10 +105,7 @@ class AlterPartitionManager:
         self.send()
 
     def send(self) -> None:
-        """Send what is pending, unless a request is in flight.
-
-        Kafka: DefaultAlterPartitionManager#maybePropagateIsrChanges.
-        """
+        """Send pending changes, if none is in flight. Kafka: DefaultAlterPartitionManager#maybePropagateIsrChanges."""
         if self.pending and self.in_flight is None:
             self.in_flight = list(self.pending.values())
             self._host.send_alter_partition(self.in_flight)

@@ -55,10 +55,7 @@ class BrokerHeartbeatManager:
         self._shutdown_offsets.pop(broker, None)
 
     def fenced(self, broker: int) -> None:
-        """A broker is fenced: it is in no controlled shutdown any more, and may stop at once.
-
-        Kafka: BrokerHeartbeatManager#fence.
-        """
+        """A broker is fenced, which ends its controlled shutdown. Kafka: BrokerHeartbeatManager#fence."""
         self._shutdown_offsets.pop(broker, None)
 
     def state(self, known: BrokerRegistration) -> str:
@@ -99,7 +96,7 @@ class BrokerHeartbeatManager:
             self.fenced(broker)
 
     def _lowest_read(self) -> int:
-        """How far the slowest active broker has read; a new controller does not know who waits to stop.
+        """Metadata offset of the slowest active broker; a new controller does not know who is stopping.
 
         Kafka: BrokerHeartbeatManager#lowestActiveOffset.
         """
@@ -109,8 +106,5 @@ class BrokerHeartbeatManager:
 
 
 def accepted(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
-    """The answer to a heartbeat that made a broker what it is now.
-
-    Kafka: ReplicationControlManager#processBrokerHeartbeat.
-    """
+    """The answer to a heartbeat that led to this state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
     return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)

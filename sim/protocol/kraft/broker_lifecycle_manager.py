@@ -38,16 +38,10 @@ class LifecycleHost(Protocol):
     """What the lifecycle asks of its broker."""
 
     def send_registration(self) -> None:
-        """Send BrokerRegistration; `registered` or `failed` takes the answer.
-
-        Kafka: BrokerLifecycleManager#sendBrokerRegistration.
-        """
+        """Send it; `registered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerRegistration."""
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        """Send BrokerHeartbeat; `heartbeat_answered` or `failed` takes the answer.
-
-        Kafka: BrokerLifecycleManager#sendBrokerHeartbeat.
-        """
+        """Send it; `heartbeat_answered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerHeartbeat."""
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """Call `communicate` with the number after that time."""
@@ -122,7 +116,7 @@ class BrokerLifecycleManager:
         self._communicate_after(0)
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask to be relieved; who does not run yet, or is stopping, is not asked for.
+        """Ask the controller for controlled shutdown; stop at once unless the broker is running.
 
         Kafka: BrokerLifecycleManager#beginControlledShutdown, BrokerLifecycleManager.BeginControlledShutdownEvent#run.
         """
@@ -133,10 +127,7 @@ class BrokerLifecycleManager:
             self._shut_down()
 
     def communicate(self, number: int) -> None:
-        """The time has come for which `LifecycleHost.communicate_after` was called with a number.
-
-        Kafka: BrokerLifecycleManager.CommunicationEvent#run.
-        """
+        """A timer of `LifecycleHost.communicate_after` ends. Kafka: BrokerLifecycleManager.CommunicationEvent#run."""
         if number != self._number or self.state == SHUTTING_DOWN:
             return
         if self.in_flight:
@@ -159,10 +150,7 @@ class BrokerLifecycleManager:
         self._communicate_after(0)
 
     def failed(self) -> None:
-        """A request was answered with an error, or not in time.
-
-        Kafka: BrokerLifecycleManager#scheduleNextCommunicationAfterFailure.
-        """
+        """A request failed or timed out. Kafka: BrokerLifecycleManager#scheduleNextCommunicationAfterFailure."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -219,10 +207,7 @@ class BrokerLifecycleManager:
         self._host.send_registration()
 
     def _communicate_after(self, after_us: int) -> None:
-        """Of several times the one that was asked for last counts.
-
-        Kafka: BrokerLifecycleManager#scheduleNextCommunication.
-        """
+        """The latest call replaces earlier ones. Kafka: BrokerLifecycleManager#scheduleNextCommunication."""
         wait_us = 0 if self._next_at_once else after_us
         self._next_at_once = False
         self._number += 1

@@ -74,16 +74,13 @@ class PartitionRegistration(LeaderAndIsr):
         return tuple([replica for replica in self.replicas if replica not in self.removing])
 
     def cleared(self) -> PartitionRegistration:
-        """The partition after a ClearElrRecord (KAFKA-16540).
-
-        Kafka: ReplicationControlManager#removeTopicElrs (4.1-4.3).
-        """
+        """State after a ClearElrRecord (KAFKA-16540). Kafka: ReplicationControlManager#removeTopicElrs (4.1-4.3)."""
         after = self.relisted(self.isr, (), ())
         after.clears_elr = True
         return after
 
     def repeated(self, before: PartitionRegistration) -> PartitionRegistration:
-        """The partition when the PartitionChangeRecord that made it of `before` is replayed once more.
+        """State after its record, which was made from `before`, is replayed twice.
 
         Kafka: PartitionRegistration#merge.
         """
@@ -216,9 +213,6 @@ class MetadataImage:
         return entry is not None and not entry.fenced and not entry.shutting_down
 
     def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
-        """Whether a replica is where the metadata says: in a directory that its broker has.
-
-        Kafka: ClusterControlManager#hasOnlineDir.
-        """
+        """Whether the assigned directory is one of its broker's. Kafka: ClusterControlManager#hasOnlineDir."""
         entry = self.brokers.get(broker)
         return entry is not None and entry.directory == state.directories.get(broker, FIRST_DIRECTORY)

@@ -28,10 +28,7 @@ Replicas = tuple[int, ...]
 
 
 class ElectionResult(NamedTuple):
-    """Outcome of an election: the leader (0: none), whether it may lack committed records, and the probe for that.
-
-    Kafka: PartitionChangeBuilder.ElectionResult.
-    """
+    """Result: leader (0: none), whether unclean, and the probe. Kafka: PartitionChangeBuilder.ElectionResult."""
 
     leader: int
     unclean: bool
@@ -188,10 +185,7 @@ class PartitionChangeBuilder:
             change_rules.reached(probes.REASSIGNMENT_WAITS)
 
     def _populate_elr(self) -> None:
-        """KIP-966: who leaves an ISR that is, or gets, smaller than min ISR stays electable.
-
-        Kafka: PartitionChangeBuilder#maybePopulateTargetElr.
-        """
+        """Members leaving an ISR below min ISR stay electable. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
         change_rules = self._change_rules
         if (
             len(self.isr) < self._min_isr
@@ -242,17 +236,11 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
-        """Whether its election would be clean; an ELR from before the feature was switched off still counts.
-
-        Kafka: PartitionChangeBuilder#isValidNewLeader.
-        """
+        """Whether electing it is clean; an old ELR counts, too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
         return broker in (self.isr or self.elr) and self._acceptable(broker)
 
     def _is_last_known_elected(self) -> bool:
-        """Whether the last leader may lead again since neither ISR nor ELR has a member.
-
-        Kafka: PartitionChangeBuilder#canElectLastKnownLeader.
-        """
+        """Whether the last known leader may lead. Kafka: PartitionChangeBuilder#canElectLastKnownLeader."""
         change_rules, known = self._change_rules, self.state.last_known_elr
         if not change_rules.elr or not change_rules.elects_last_known or self.isr or self.elr or len(known) != 1:
             return False

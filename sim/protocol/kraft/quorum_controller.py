@@ -257,7 +257,7 @@ class QuorumController(ReplicationControlManager):
         return records
 
     def _relieved(self, known: BrokerRegistration) -> list[Record]:
-        """A broker begins its controlled shutdown; before 3.3 (KIP-841) its registration did not show it.
+        """Begin controlled shutdown; before 3.3 (KIP-841) its registration did not show it.
 
         Kafka: ReplicationControlManager#handleBrokerInControlledShutdown.
         """
@@ -267,10 +267,7 @@ class QuorumController(ReplicationControlManager):
         return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removed(known.broker)]
 
     def _removed(self, broker: int) -> list[Record]:
-        """Changes of the partitions that have a broker in their ISR.
-
-        Kafka: ReplicationControlManager#generateLeaderAndIsrUpdates.
-        """
+        """Remove a broker from all ISRs. Kafka: ReplicationControlManager#generateLeaderAndIsrUpdates."""
         records: list[Record] = []
         for state in self.image.partitions.values():
             if broker in state.isr:

@@ -89,10 +89,7 @@ class BrokerHeartbeatRequest(Message):
 
 
 class BrokerHeartbeatResponse(Message):
-    """Answer to that: an error, or whether the broker has caught up, is fenced, and may stop.
-
-    Kafka: requests.BrokerHeartbeatResponse.
-    """
+    """Answer: an error, or whether it has caught up, is fenced, may stop. Kafka: requests.BrokerHeartbeatResponse."""
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
 
@@ -143,10 +140,7 @@ class MetadataRecords(Message):
 
 
 class AssignReplicasToDirsRequest(Message):
-    """A broker's replica is in another log directory than the metadata says (KIP-858).
-
-    Kafka: requests.AssignReplicasToDirsRequest.
-    """
+    """The metadata names another directory of a replica (KIP-858). Kafka: requests.AssignReplicasToDirsRequest."""
 
     __slots__ = ("broker", "broker_epoch", "directory", "name")
 
@@ -178,10 +172,7 @@ class AlterPartitionRequest(Message):
 
 
 class AlterPartitionResponse(Message):
-    """Answer to that: an error of the request as a whole, or what became of each partition.
-
-    Kafka: requests.AlterPartitionResponse.
-    """
+    """Answer: an error of the whole request, or one result per partition. Kafka: requests.AlterPartitionResponse."""
 
     __slots__ = ("error", "request", "results")
 

@@ -74,10 +74,7 @@ class ReplicationHost(RecoveryHost, Protocol):
     """What the control of partitions asks of the controller's node."""
 
     def append(self, records: list[Record]) -> None:
-        """Records are committed, all at once; the controller's image has them already. Brokers are to read them.
-
-        Kafka: QuorumController#appendWriteEvent.
-        """
+        """Commit records atomically; the image has them already. Kafka: QuorumController#appendWriteEvent."""
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
         """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
@@ -140,17 +137,11 @@ class ReplicationControlManager:
         return bool(self.value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
-        """Effective ``min.insync.replicas``: no more than there are replicas.
-
-        Kafka: ReplicationControlManager#getTopicEffectiveMinIsr.
-        """
+        """``min.insync.replicas``, capped by the replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
         return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
 
     def value(self, key: str, default: Value) -> Value:
-        """A configuration value: the one that was set last, or that of the configuration.
-
-        Kafka: ConfigurationControlManager#getTopicConfig.
-        """
+        """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
         return self.image.settings.get(key, self._config.get(key, default))
 
     # Partitions.
@@ -302,7 +293,7 @@ class ReplicationControlManager:
         return NONE
 
     def cancel_reassignment(self, name: str) -> str:
-        """An administrator wants the former assignment back; returns an error.
+        """Restore the former assignment; returns an error.
 
         Kafka: ReplicationControlManager#cancelPartitionReassignment.
         """
@@ -362,10 +353,7 @@ class ReplicationControlManager:
         return PartitionChangeRules(self._rules, self._host.reached, elr=elr)
 
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
-        """Where brokers put new replicas: into the only directory that they have.
-
-        Kafka: ClusterControlManager#defaultDir.
-        """
+        """Directories of new replicas: each broker has only one. Kafka: ClusterControlManager#defaultDir."""
         brokers = self.image.brokers
         return {one: brokers[one].directory for one in replicas if brokers[one].directory != FIRST_DIRECTORY}
 

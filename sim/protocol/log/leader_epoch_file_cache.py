@@ -104,10 +104,7 @@ class LeaderEpochFileCache:
         return self.epochs[higher - 1], self.starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch that an offset belongs to, None below the first.
-
-        Kafka: LeaderEpochFileCache#epochForOffset (3.9-4.3).
-        """
+        """The epoch of an offset, None below the first. Kafka: LeaderEpochFileCache#epochForOffset (3.9-4.3)."""
         index = bisect_right(self.starts, offset)
         return self.epochs[index - 1] if index else None
 

@@ -16,10 +16,7 @@ NO_OFFSET: Final = -1
 
 
 class UnexpectedAppendOffsetError(Exception):
-    """A fetched batch begins (or, by the older check, ends) below the LEO.
-
-    Kafka: UnexpectedAppendOffsetException (1.1-4.3).
-    """
+    """A fetched batch begins (older check: ends) below the LEO. Kafka: UnexpectedAppendOffsetException (1.1-4.3)."""
 
 
 class Log:
@@ -145,10 +142,7 @@ class Log:
         return removed
 
     def roll(self, base_offset: int) -> None:
-        """Begin a segment; an active one that begins there is empty, and is replaced.
-
-        Kafka: LocalLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
-        """
+        """Begin a segment, in place of an empty one there. Kafka: LocalLog#roll (3.9-4.3), Log#roll (0.10.2-2.6)."""
         if self.segments[-1] != base_offset:
             self.segments.append(base_offset)
         self.producers.take_snapshot(base_offset)
@@ -189,10 +183,7 @@ class Log:
         return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
     def read(self, offset: int) -> list[Batch]:
-        """Whole batches from the one that contains `offset` (or the next after a gap) to the end.
-
-        Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6).
-        """
+        """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         return self.batches[bisect_left(self.lasts, offset) :]
 
     def between(self, offset: int, end: int) -> list[Batch]:

@@ -64,10 +64,7 @@ class ProducerStateManager:
         self.snapshots_reloads = True
 
     def take_snapshot(self, offset: int) -> None:
-        """Write what is known of the batches below, unless there is a later snapshot: on a roll and a clean end.
-
-        Kafka: ProducerStateManager#takeSnapshot (1.1-4.3).
-        """
+        """Write a snapshot unless a later one exists. Kafka: ProducerStateManager#takeSnapshot (1.1-4.3)."""
         if offset > self._last_snapshot:
             self.snapshots.append(offset)
             self._log_starts[offset] = self.log_start
@@ -87,10 +84,7 @@ class ProducerStateManager:
             self.take_snapshot(end)
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
-        """Remove the snapshots that are out of range, and load the last of the others.
-
-        Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.3).
-        """
+        """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.3)."""
         snapshots = self.snapshots
         self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
         if self.snapshots:

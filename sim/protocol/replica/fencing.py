@@ -35,28 +35,19 @@ class LeaderEpochFencing:
         self.truncation = rules.truncation_fencing == "yes"
 
     def check(self, current_leader_epoch: int, leader_epoch: int, *, client: bool) -> str:
-        """Compare the epoch in a Fetch or a ListOffsets with the partition's, if such are fenced.
-
-        Kafka: Partition#getLocalLog (2.6-4.3).
-        """
+        """Compare the epoch of a Fetch or ListOffsets, if fenced. Kafka: Partition#getLocalLog (2.6-4.3)."""
         if current_leader_epoch in (NO_EPOCH, leader_epoch) or not (self.clients if client else self.fetches):
             return NONE
         self._host.reached(branch(self.rules, "list_offsets_fencing" if client else "fetch_fencing"))
         return self.compare(current_leader_epoch, leader_epoch)
 
     def check_epoch_end(self, current_leader_epoch: int, leader_epoch: int) -> str:
-        """Compare the epoch in an OffsetsForLeaderEpoch with the partition's, if such are fenced.
-
-        Kafka: Partition#getLocalLog (2.6-4.3).
-        """
+        """Compare the epoch of an OffsetsForLeaderEpoch, if fenced. Kafka: Partition#getLocalLog (2.6-4.3)."""
         return self.compare(current_leader_epoch, leader_epoch) if self.truncation else NONE
 
     @staticmethod
     def compare(current_leader_epoch: int, leader_epoch: int) -> str:
-        """Compare the epoch in a request with the partition's; `NO_EPOCH` always passes.
-
-        Kafka: Partition#checkCurrentLeaderEpoch (2.6-4.3).
-        """
+        """Compare a request's epoch; `NO_EPOCH` passes. Kafka: Partition#checkCurrentLeaderEpoch (2.6-4.3)."""
         if current_leader_epoch in (NO_EPOCH, leader_epoch):
             return NONE
         return FENCED_LEADER_EPOCH if current_leader_epoch < leader_epoch else UNKNOWN_LEADER_EPOCH

@@ -34,10 +34,7 @@ AWAIT_METADATA: Final = frozenset(
         NEW_LEADER_ELECTED,
     }
 )
-"""What becomes of an AlterPartition that met these errors; others are retried.
-
-Kafka: Partition#handleAlterPartitionError (3.9-4.3).
-"""
+"""After these errors wait for metadata; retry after others. Kafka: Partition#handleAlterPartitionError (3.9-4.3)."""
 
 
 class MetadataCache(Protocol):
@@ -122,19 +119,13 @@ class IsrMembership:
         self._holds_isr = rules.isr_floor == "min-isr"
 
     def is_eligible(self, follower: FollowerState) -> bool:
-        """Whether a follower's broker may be in an ISR (KIP-841, KIP-903).
-
-        Kafka: Partition#isReplicaIsrEligible (3.9-4.3).
-        """
+        """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.3)."""
         if not self._checks_alive:
             return True
         return self._host.is_alive(follower.broker) and self._is_registered(follower)
 
     def _is_registered(self, follower: FollowerState) -> bool:
-        """Whether the registration that fetched is the one in the leader's metadata (KIP-903).
-
-        Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.3).
-        """
+        """Whether its registration is current (KIP-903). Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.3)."""
         if not self._checks_registration:
             return True
         if follower.leo == UNKNOWN_LEO:

@@ -384,7 +384,7 @@ class Partition(ReadableReplica):
             self._complete_writes()
 
     def min_isr_changed(self, value: int) -> None:
-        """``min.insync.replicas`` has another value; nobody looks at the HW for that.
+        """``min.insync.replicas`` changed; that does not advance the HW.
 
         Kafka: UnifiedLog#updateConfig (3.9-4.3), Log#updateConfig (1.1-2.6).
         """

@@ -119,17 +119,11 @@ class ReadableReplica(Replica):
         return self.epochs.end_offset_for(last_epoch, self.log.leo)
 
     def read_uncommitted(self, offset: int) -> list[Batch]:
-        """All batches from the one that contains an offset on, for a follower.
-
-        Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6).
-        """
+        """Batches from an offset on, for a follower. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         return self.log.read(offset) if offset < self.log.leo else []
 
     def read_committed(self, offset: int) -> list[Batch]:
-        """The batches that lie below the HW, from the one that contains an offset on, for a consumer.
-
-        Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6).
-        """
+        """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         return self.log.read_below(offset, self.hw)
 
     def end_offset_for(self, current_leader_epoch: int, epoch: int, *, with_epoch: bool) -> tuple[str, int, int]:

@@ -198,10 +198,7 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def remove(self, name: str) -> None:
-        """Stop following with a partition; replies under way no longer concern it.
-
-        Kafka: AbstractFetcherThread#removePartitions.
-        """
+        """Stop fetching a partition; drop replies under way. Kafka: AbstractFetcherThread#removePartitions."""
         self.partitions.pop(name, None)
 
     def step(self, now_us: int) -> None:
@@ -371,10 +368,7 @@ class ReplicaFetcherThread:
     # Fetching.
 
     def on_fetch_reply(self, reply: FetchResponse, now_us: int) -> None:
-        """Append what came, adopt the leader's HW and log start, and fetch on.
-
-        Kafka: AbstractFetcherThread#processFetchRequest.
-        """
+        """Append records, take HW and log start, fetch on. Kafka: AbstractFetcherThread#processFetchRequest."""
         request = reply.request
         if request is not self.in_flight:
             return
@@ -452,10 +446,7 @@ class ReplicaFetcherThread:
         return True
 
     def _give_up(self, name: str) -> None:
-        """An exception while appending or truncating ends the thread, or the partition until its next leader.
-
-        Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3).
-        """
+        """Let the thread die, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3)."""
         self._host.reached(branch(self.rules, "append_error"))
         if self.rules.append_error == "thread-dies":
             self._host.reached(probes.FETCHER_DIES)
@@ -482,10 +473,7 @@ class ReplicaFetcherThread:
             self._delay(fetch, now_us)
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
-        """The leader knows a newer epoch, and this broker does not yet.
-
-        Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3).
-        """
+        """The leader knows a newer epoch than this broker. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3)."""
         rule = self.rules.fenced_fetcher
         self._host.reached(branch(self.rules, "fenced_fetcher"))
         if rule == "retries":

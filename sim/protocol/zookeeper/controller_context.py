@@ -58,8 +58,5 @@ class ControllerContext:
         return [broker for broker in self.live if broker not in self.shutting_down]
 
     def replicas(self) -> list[int]:
-        """Live replicas of the partition, those that shut down included.
-
-        Kafka: ControllerContext#liveOrShuttingDownBrokerIds.
-        """
+        """Live replicas, including those that shut down. Kafka: ControllerContext#liveOrShuttingDownBrokerIds."""
         return [broker for broker in self.state.replicas if broker in self.live]

@@ -38,10 +38,7 @@ class ControllerEventManager:
         self.put(steps)
 
     def put(self, steps: Steps) -> None:
-        """Handle an event, now or after those before it; dropped while none are taken.
-
-        Kafka: ControllerEventManager#put (1.1-3.9).
-        """
+        """Queue an event, or drop it while none are accepted. Kafka: ControllerEventManager#put (1.1-3.9)."""
         if not self.accepts:
             return
         self._queue.append(steps)
@@ -49,10 +46,7 @@ class ControllerEventManager:
             self.handle_next()
 
     def handle_next(self) -> None:
-        """Handle what is queued, until a handler has to wait.
-
-        Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9).
-        """
+        """Handle events until a handler waits. Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9)."""
         while self._queue:
             self._handling = self._queue.popleft()
             if self._go_on(None):

@@ -287,10 +287,7 @@ class KafkaController:
         yield from self._replicas_went([broker for broker in brokers if broker in self.context.state.replicas])
 
     def _replicas_went(self, brokers: list[int]) -> Steps:
-        """Replicas go offline one after the other; which of several comes first is chance in Kafka.
-
-        Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9).
-        """
+        """Replicas go offline one by one, in any order. Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
         for broker in brokers:
             yield from self._replicas.take_offline(broker)
 

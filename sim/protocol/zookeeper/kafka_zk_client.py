@@ -18,10 +18,7 @@ Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
 
 
 class ControllerMovedError(Exception):
-    """ZooKeeper refused a write since another controller was elected.
-
-    Kafka: errors.ControllerMovedException (0.10.2-4.3).
-    """
+    """ZooKeeper refused a write of an old controller. Kafka: errors.ControllerMovedException (0.10.2-4.3)."""
 
 
 class KafkaZkClient(Protocol):
@@ -67,10 +64,7 @@ class KafkaZkClient(Protocol):
         """
 
     def reassigned(self) -> None:
-        """The assignment that was asked for is in place, or will not be.
-
-        Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9).
-        """
+        """Delete the request for a reassignment. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
 
 
 Operation = Callable[[KafkaZkClient], Any]

@@ -109,10 +109,7 @@ class PartitionStateMachine:
             yield from self.elect_and_tell(decide)
 
     def elect_for_shutdown(self) -> Steps:
-        """The leader shuts down: another ISR member is to lead.
-
-        Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9).
-        """
+        """Elect another ISR member. Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9)."""
         yield from self.elect_and_tell(self._move_leader)
 
     def _move_leader(self, state: LeaderAndIsr, registry: election.Registry) -> Change | None:

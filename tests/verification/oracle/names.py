@@ -6,7 +6,7 @@ A docstring ends its description, or the line that is all of it, with a list of 
 
 A name is a class, a nested one after its outer one, with as much of its package as tells it from others; after ``#``
 comes a method or a field that this very class declares. The range is that of the releases in `releases.py` that have
-it, no less and no more; without one these are the releases of the folder (`FOLDERS`), or all.
+it, no less and no more; without one these are the releases of the module's control plane (`PLANES`), or all.
 
 ``python -m tests.verification.oracle.names`` writes `PAGE` anew.
 """
@@ -31,7 +31,16 @@ from tests.verification.oracle.releases import RULES
 PAGE: Final = ROOT / "sim" / "protocol" / "KAFKA.md"
 RELEASES: Final = {".".join(release.split(".")[: 3 if release.startswith("0") else 2]): release for release in RULES}
 """By the name that a range gives it: 0.10.2, 1.1, ..."""
-FOLDERS: Final = {"sim/protocol/kraft": ("3.9", "4.3"), "sim/protocol/zookeeper": ("0.10.2", "3.9")}
+PLANES: Final = {
+    ("3.9", "4.3"): (
+        "sim/protocol/kraft/",
+        "sim/hosts/broker_heartbeat_tracker",
+        "sim/hosts/controller_quorum",
+        "sim/hosts/kraft_",
+    ),
+    ("0.10.2", "3.9"): ("sim/protocol/zookeeper/", "sim/hosts/zk_", "sim/hosts/zookeeper"),
+}
+"""Releases that have a control plane, and how the paths of its modules begin."""
 ALL: Final = ("0.10.2", "4.3")
 BEGIN: Final = "Kafka: "
 _ONE: Final = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*(?:#\w+)?(?: \(([\d.]+?)(?:-([\d.]+?))?\))?"
@@ -124,7 +133,7 @@ def read(text: str, path: str = "", ours: str = "") -> list[Reference]:
 def _range(part: re.Match[str], path: str) -> tuple[str, str]:
     if part[2] is not None:
         return part[2], part[3] or part[2]
-    return next((span for folder, span in FOLDERS.items() if path.startswith(f"{folder}/")), ALL)
+    return next((span for span, begins in PLANES.items() if path.startswith(begins)), ALL)
 
 
 def _place(release: str) -> int:

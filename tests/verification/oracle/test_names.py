@@ -45,7 +45,7 @@ def test_a_docstring_may_have_several_references_over_lines() -> None:
     ]
 
 
-def test_range_left_out_is_that_of_the_folder() -> None:
+def test_range_left_out_is_that_of_the_control_plane() -> None:
     (one,) = names.read("Kafka: QuorumController#renounce.", "sim/protocol/kraft/some.py", "some")
     assert one.releases == ["3.9.0", "4.1.0", "4.2.1", "4.3.1"]
 
