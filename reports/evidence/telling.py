@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from reports.evidence.sentences import records, sentence
 from reports.formatting import seconds
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.run import CLIENTS_BEGIN_US
+from sim.history import steps
+from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, kind_of
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from scenarios.single.run import RunResult
-    from sim.history.trace import Shown
+    from sim.history.steps import Shown, StepKind
 
 FIRST_LINE: Final = 2
 """Of the first step in a trace's file: the line before says what it is of."""
 SENTENCES: Final = 12
 """Of a story, at most."""
-END, TURN, CHANGE, DETAIL, ASIDE = range(5)
-"""How much a sentence matters: the first stays, without the second nobody understands, the last goes first."""
+END: Final = 0
+"""The weight of what is violated: it always stays. Steps weigh `TURN` to `ASIDE`, as their kinds declare."""
 NAMED: Final = 3
 """Batches that are named one by one."""
-ALWAYS_SAID: Final[Mapping[str, tuple[int, str]]] = {
-    "shutdown": (CHANGE, "Broker {broker} shuts down in a controlled way."),
-    "kill": (TURN, "The process of {who} is killed; its page cache stays."),
-    "halt": (TURN, "Broker {broker} halts by itself."),
-    "pause": (TURN, "The process of {who} stands still."),
-    "resume": (CHANGE, "The process of {who} goes on."),
-    "disk-stalled": (TURN, "The disk of {who} does not answer."),
-    "disk-works": (CHANGE, "The disk of {who} answers again."),
-    "cut": (TURN, "The link from {source} to {target} is cut."),
-    "heal": (DETAIL, "The link from {source} to {target} works again."),
-    "slow": (TURN, "The link from {source} to {target} takes {slower} longer."),
-    "lossy": (TURN, "The link from {source} to {target} loses {value} of a thousand messages."),
-}
-"""Step -> what it means, in Kafka's words, and how much that matters."""
-LOSES: Final[Mapping[str, str]] = {
-    "power-loss": "The machine of {who} loses power; {lost} had not been flushed to disk, and {is_gone}.",
-    "disk-replaced": "The disk of {who} is replaced by an empty one; {lost} had been on it, and {is_gone}.",
-    "corrupt-tail": "The end of the log of {who} becomes unreadable: {lost} had been there, and {is_gone}.",
-}
-NOTHING_LOST: Final[Mapping[str, str]] = {
-    "power-loss": "The machine of {who} loses power; its {whole} is on disk.",
-    "disk-replaced": "The disk of {who} is replaced by an empty one; its log was empty.",
-    "corrupt-tail": "The end of the log of {who} becomes unreadable, which loses nothing.",
-}
 MIN_ISR: Final = "min.insync.replicas"
 BY_RULE: Final = "follower_truncation"
 BY_FETCH: Final = "fetch_fencing"
@@ -56,8 +35,6 @@ BY_ELIGIBILITY: Final = "isr_eligibility"
 BY_JOIN: Final = "isr_join"
 BY_RESTART: Final = "fetcher_restart"
 BY_VALIDATION: Final = "consumer_validation"
-ENDS: Final = frozenset({"kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "halt", "exit"})
-"""Steps by which a process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +69,7 @@ class _Batch:
 
     @property
     def name(self) -> str:
-        if self.first >= VALIDATION_IDS:
-            return "a record of the final validation"
-        count = self.last - self.base
-        return f"record {self.first}" if not count else f"records {self.first} to {self.first + count}"
+        return records(self.first, self.last - self.base + 1)
 
 
 @dataclass(slots=True)
@@ -106,7 +80,7 @@ class _Election:
     line: int
     leader: int | None = None
     epoch: int = -1
-    lists: dict[str, list[int]] = field(default_factory=dict)
+    lists: dict[StepKind, list[int]] = field(default_factory=dict)
 
 
 class _Teller:
@@ -127,7 +101,7 @@ class _Teller:
         self._kind = kind
         self._about = about
         self._rules = rules
-        self._lists = {"isr": sorted(isr), "elr": []}
+        self._lists: dict[StepKind, list[int]] = {steps.ISR: sorted(isr), steps.ELR: []}
         self._logs: dict[int, list[_Batch]] = {}
         self._flushed: dict[int, int] = {}
         self._acked: dict[int, _Batch] = {}
@@ -150,6 +124,27 @@ class _Teller:
         self._end_told = 0
         self._leader_lacks = False
         self._is_begun = not about
+        self._tellers: dict[StepKind, Callable[[Shown], tuple[int, str] | None]] = {
+            **dict.fromkeys((steps.POWER_LOSS, steps.DISK_REPLACED, steps.CORRUPT_TAIL), self._loss),
+            steps.ACK: self._ack,
+            steps.ACKNOWLEDGES: self._acknowledges,
+            steps.APPEND: self._append,
+            steps.DELETED: self._deleted,
+            steps.END_OFFSET: self._end_offset,
+            steps.EPOCH_RAISED: self._epoch_raised,
+            steps.FOLLOW: self._follow,
+            steps.LEAD: self._lead,
+            steps.READ: self._read,
+            steps.RECOVERED: self._recovered,
+            steps.REFUSED: self._refused,
+            steps.REGISTERED: self._registered,
+            steps.REPLICATED: self._replicated,
+            steps.SESSION_END: self._session_end,
+            steps.SETTLED: self._settled,
+            steps.TRUNCATE: self._truncate,
+            steps.UNFENCED: self._unfenced,
+        }
+        """Kinds of which more is known, or more is to be said, than they declare."""
 
     def take(self, step: Shown, line: int, flushed: int | None) -> None:
         """Take note of a step, and tell of it if it matters.
@@ -159,36 +154,37 @@ class _Teller:
             line: its line.
             flushed: the offset below which its broker's log is on disk after it, if that is known.
         """
-        name, broker = step["step"], step.get("broker", 0)
-        self._runs(name, broker)
-        decides = name in ("elected", "isr", "elr")
+        kind, broker = kind_of(step), step.get("broker", 0)
+        self._runs(kind, broker)
+        decides = kind in (steps.ELECTED, steps.ISR, steps.ELR)
         if self._election is not None and (not decides or self._is_another(step)):
             self.end()
         early = step["t"] < CLIENTS_BEGIN_US
         validates = step.get("record", 0) >= VALIDATION_IDS and step.get("record") not in self._about
         if decides:
-            self._decide(step, line)
+            self._decide(kind, step, line)
             if early:
                 self._election = None
         else:
-            teller = getattr(self, f"_{name.replace('-', '_')}", None)
-            found = teller(step) if teller is not None else self._by_name(step)
-            if found is not None and not early and (not validates or name == "read"):
+            teller = self._tellers.get(kind)
+            found = teller(step) if teller is not None else self._as_declared(kind, step)
+            if found is not None and not early and (not validates or kind is steps.READ):
                 self._tell(step["t"], found[1], line, found[0], _like(step))
         if flushed is not None:
             self._flushed[broker] = flushed
 
-    def _runs(self, name: str, broker: int) -> None:
+    def _runs(self, kind: StepKind, broker: int) -> None:
         """Whether a broker's process runs, and whether it is the one that its leader has heard of."""
-        if name in ENDS:
+        if kind in steps.ENDS:
             self._down.add(broker)
             self._anew.add(broker)
             self._leads.pop(broker, None)
-        elif name == "start":
+            self._still.discard(broker)
+        elif kind is steps.START:
             self._down.discard(broker)
-        if name == "pause":
+        elif kind is steps.PAUSE:
             self._still.add(broker)
-        elif name == "resume" or name in ENDS:
+        elif kind is steps.RESUME:
             self._still.discard(broker)
 
     def end(self) -> None:
@@ -205,24 +201,23 @@ class _Teller:
     def _is_another(self, step: Shown) -> bool:
         election = self._election
         assert election is not None
-        return step["t"] != election.at_us or (step["step"] == "elected" and election.leader is not None)
+        return step["t"] != election.at_us or (kind_of(step) is steps.ELECTED and election.leader is not None)
 
-    def _decide(self, step: Shown, line: int) -> None:
+    def _decide(self, kind: StepKind, step: Shown, line: int) -> None:
         election = self._election or _Election(step["t"], line)
         self._election = election
-        name = step["step"]
-        if name == "elected":
+        if kind is steps.ELECTED:
             election.leader, election.epoch = step["broker"], step["leader_epoch"]
             self._led[election.epoch] = 0
             return
         election.epoch = step.get("leader_epoch", election.epoch)
-        before, self._lists[name] = self._lists[name], sorted(step[name])
-        if before != self._lists[name]:
-            election.lists[name] = before
+        before, self._lists[kind] = self._lists[kind], sorted(step[kind.name])
+        if before != self._lists[kind]:
+            election.lists[kind] = before
 
     def _tell_election(self, election: _Election) -> None:
         parts, rank, about = [], DETAIL, 0
-        lists = [f"the {name.upper()} becomes {self._lists[name]}" for name in election.lists]
+        lists = [f"the {kind.name.upper()} becomes {self._lists[kind]}" for kind in election.lists]
         if election.leader is not None:
             rank, about = self._matters(TURN), election.leader
             self._leader_lacks = bool(about and self._lacks(about))
@@ -231,8 +226,8 @@ class _Teller:
                 parts += self._elected_though(about, election)
             else:
                 parts.append(f"the partition is without a leader, in leader epoch {election.epoch}")
-        elif "isr" in election.lists:
-            joined = sorted(set(self._lists["isr"]) - set(election.lists["isr"]))
+        elif steps.ISR in election.lists:
+            joined = sorted(set(self._lists[steps.ISR]) - set(election.lists[steps.ISR]))
             rank = DETAIL if joined else CHANGE
             lacking = [(broker, self._lacks(broker)) for broker in joined if self._lacks(broker)]
             if lacking:
@@ -250,7 +245,7 @@ class _Teller:
         text = "; ".join(parts) + (f"; broker {about} lacks {lacks}" if lacks else "")
         if lacks and election.leader is None:
             text += self._joins_though(about)
-        like = f"elected {election.leader}" if election.leader else f"isr {self._lists['isr']}"
+        like = f"elected {election.leader}" if election.leader else f"isr {self._lists[steps.ISR]}"
         self._tell(election.at_us, f"{text[0].upper()}{text[1:]}.", election.line, rank, like)
 
     def _elected_though(self, leader: int, election: _Election) -> Iterator[str]:
@@ -259,7 +254,7 @@ class _Teller:
             yield "its process is down" if leader in self._gone else "its process is down, and its session is not over"
         elif leader in self._still:
             yield "its process stands still"
-        if not any(leader in election.lists.get(name, self._lists[name]) for name in ("isr", "elr")):
+        if not any(leader in election.lists.get(kind, members) for kind, members in self._lists.items()):
             yield "it was not in the ISR"
 
     def _joins_though(self, broker: int) -> str:
@@ -275,19 +270,10 @@ class _Teller:
             return f", and has reached the HW that its leader knows ({self._by(BY_JOIN)})"
         return ""
 
-    # Steps by their names.
+    # Steps by their kinds.
 
-    def _by_name(self, step: Shown) -> tuple[int, str] | None:
-        name = step["step"]
-        if name in LOSES:
-            return self._loss(step)
-        if name not in ALWAYS_SAID:
-            return None
-        rank, text = ALWAYS_SAID[name]
-        words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0))}
-        words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
-        words["slower"] = seconds(step.get("value", 0))
-        return self._matters(rank), text.format(**words)
+    def _as_declared(self, kind: StepKind, step: Shown) -> tuple[int, str] | None:
+        return None if kind.weight == UNTOLD else (self._matters(kind.weight), sentence(step))
 
     def _matters(self, rank: int) -> int:
         """Before there is anything to lose, nothing is a turn."""
@@ -296,7 +282,7 @@ class _Teller:
     def _session_end(self, step: Shown) -> tuple[int, str]:
         broker = step["broker"]
         self._gone.add(broker)
-        return DETAIL if broker in self._down else self._matters(CHANGE), f"The session of broker {broker} ends."
+        return DETAIL if broker in self._down else self._matters(CHANGE), sentence(step)
 
     def _unfenced(self, step: Shown) -> None:
         self._gone.discard(step["broker"])
@@ -305,13 +291,10 @@ class _Teller:
         log, count = self._log(step), step.get("offset", 0)
         lost = log[len(log) - count :] if count else []
         del log[len(log) - count :]
-        who = _node(step["broker"])
         if not lost:
-            whole = "whole log" if log else "empty log"
-            return self._matters(TURN), NOTHING_LOST[step["step"]].format(who=who, whole=whole)
+            return self._matters(TURN), sentence(step, whole="whole log" if log else "empty log")
         one = len(lost) == 1 and lost[0].base == lost[0].last
-        gone = "is gone" if one else "are gone"
-        return TURN, LOSES[step["step"]].format(who=who, lost=_names(lost), is_gone=gone)
+        return TURN, sentence(step, lost=_names(lost), is_gone="is gone" if one else "are gone")
 
     def _append(self, step: Shown) -> tuple[int, str] | None:
         batch = _Batch(step["record"], step["offset"], step["last"])
@@ -339,7 +322,11 @@ class _Teller:
 
     def _epoch_raised(self, step: Shown) -> tuple[int, str]:
         self._raised = step["leader_epoch"]
-        return DETAIL, f"Without an election the leader epoch becomes {self._raised}; broker {step['broker']} leads on."
+        return DETAIL, sentence(step)
+
+    def _refused(self, step: Shown) -> tuple[int, str] | None:
+        batch = _Batch(step["record"], 0, step["count"] - 1)
+        return (DETAIL, sentence(step)) if self._concerns(batch, strictly=True) else None
 
     def _fetches_on(self, step: Shown) -> tuple[int, str] | None:
         """A follower that knows of an earlier leader epoch appends behind what its leader lacks."""
@@ -477,7 +464,7 @@ class _Teller:
             acks = f"all, {MIN_ISR}={min_isr} for now"
         return (
             f"The producer hears of success for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
-            f"{self._lists['isr']}; it is held by {holders}{disk}."
+            f"{self._lists[steps.ISR]}; it is held by {holders}{disk}."
         )
 
     def _read(self, step: Shown) -> tuple[int, str] | None:
@@ -498,9 +485,6 @@ class _Teller:
 
     def _where(self, step: Shown) -> str:
         return f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"
-
-    def _rewind(self, step: Shown) -> tuple[int, str]:
-        return CHANGE, f"The consumer goes back from offset {step['position']} to where the log ends, {step['offset']}."
 
     def _end_offset(self, step: Shown) -> tuple[int, str] | None:
         before, self._end_told = self._end_told, step["offset"]
@@ -533,10 +517,6 @@ def _like(step: Shown) -> str:
     """The same for steps of one kind at the same place; empty of those that are about one record."""
     keys = ("step", "broker", "source", "target")
     return "" if "record" in step else " ".join(str(step.get(key, "")) for key in keys)
-
-
-def _node(number: int) -> str:
-    return f"broker {number}" if number else "the control plane"
 
 
 def _names(batches: Sequence[_Batch]) -> str:

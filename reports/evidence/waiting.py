@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reports.formatting import seconds
+from sim.history.steps import ACK, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def _sentences(result: RunResult) -> Iterator[str]:
 
 def _lacks(result: RunResult, replica: ReplicaView) -> str:
     state = f"is {'up' if replica.running else 'down'}, with LEO {replica.leo}"
-    acked = {step["record"] for step in result.trace or () if step["step"] == "ack"}
+    acked = {step["record"] for step in result.trace or () if kind_of(step) is ACK}
     if not acked:
         return state
     missing = acked - {first_id for _, _, _, first_id in replica.batches}

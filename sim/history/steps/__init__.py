@@ -23,7 +23,7 @@ from sim.history.steps.log import *
 from sim.history.steps.processes import *
 from sim.history.steps.replication import *
 
-BY_NAME: Final = {kind.name: kind for kind in KINDS}
+BY_NAME: Final[dict[str, StepKind]] = {kind.name: kind for kind in KINDS}
 """Name -> kind, facts included."""
 
 STEPS: Final[dict[str, str]] = {

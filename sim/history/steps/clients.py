@@ -12,7 +12,7 @@ from sim.protocol.messages import NO_EPOCH, ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
-ACKNOWLEDGES: Final = StepKind(
+ACKNOWLEDGES: Final[StepKind] = StepKind(
     "acknowledges", 29, Lane.BROKER,
     "a leader answers success to acks=all: record = first id, min_isr that it goes by",
     "Broker {broker} answers success for record {record} (acks=all, min.insync.replicas={min_isr}).",
@@ -47,7 +47,7 @@ class Acknowledges(Step):
         return {"broker": self.broker, "record": self.other, "min_isr": self.min_isr}
 
 
-ACK: Final = StepKind(
+ACK: Final[StepKind] = StepKind(
     "ack", 9, Lane.PRODUCER,
     "a producer received success: record = first id, offset = base offset, acks, answered_at",
     "The producer hears of success for {records} at offset {offset} (acks={acks}).",
@@ -98,7 +98,7 @@ class Ack(Step):
         }
 
 
-REFUSED: Final = StepKind(
+REFUSED: Final[StepKind] = StepKind(
     "refused", FACT, Lane.PRODUCER,
     "a producer received another error for a batch than before: record = first id, count, error",
     "The producer receives {error} for {records}.",
@@ -137,7 +137,7 @@ class Refused(Step):
         return [self.fields()] if self.is_new else []
 
 
-PRODUCER_ID: Final = StepKind(
+PRODUCER_ID: Final[StepKind] = StepKind(
     "producer-id", 37, Lane.PRODUCER,
     "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch",
     "The producer goes on with producer id {producer_id} and producer epoch {producer_epoch}.",
@@ -165,7 +165,7 @@ class ProducerId(Step):
         return {"producer_id": self.producer_id, "producer_epoch": self.producer_epoch}
 
 
-READ: Final = StepKind(
+READ: Final[StepKind] = StepKind(
     "read", 10, Lane.CONSUMER,
     "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
     "batch_epoch of the leader that appended them",
@@ -227,7 +227,7 @@ class Read(Step):
         return entries
 
 
-END_OFFSET: Final = StepKind(
+END_OFFSET: Final[StepKind] = StepKind(
     "end-offset", 11, Lane.CONSUMER,
     "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
     "A consumer asks for the end offset, and is told {offset}.",
@@ -292,44 +292,44 @@ def _position(name: str, code: int, meaning: str, sentence: str, weight: int = U
     return StepKind(name, code, Lane.CONSUMER, meaning, sentence, weight=weight, method="position")
 
 
-OUT_OF_RANGE: Final = _position(
+OUT_OF_RANGE: Final[StepKind] = _position(
     "out-of-range", 12,
     "a consumer was told that its position is out of range: offset",
     "The consumer is told that offset {offset} is out of range.",
 )  # fmt: skip
-RESET: Final = _position(
+RESET: Final[StepKind] = _position(
     "reset", 30,
     "a consumer went where auto.offset.reset says: offset",
     "The consumer resets its position to offset {offset}.",
 )  # fmt: skip
-SEEK: Final = _position(
+SEEK: Final[StepKind] = _position(
     "seek", 31,
     "an application chose where its consumer reads on: offset, leader_epoch of the record before (-1: unknown)",
     "The consumer seeks to offset {offset}.",
 )  # fmt: skip
-TRUNCATION_DETECTED: Final = _position(
+TRUNCATION_DETECTED: Final[StepKind] = _position(
     "truncation-detected", 32,
     "a consumer's application was told that the log was truncated (LogTruncationException): offset = position, "
     "divergent_offset (-1: unknown), leader_epoch that ends there",
     "The consumer, at offset {offset}, is told that the log was truncated to offset {divergent_offset}.",
 )  # fmt: skip
-REWIND: Final = _position(
+REWIND: Final[StepKind] = _position(
     "rewind", 33,
     "a consumer went back silently to where the log was truncated: offset, position before it",
     "The consumer goes back from offset {position} to where the log ends, {offset}.",
     weight=CHANGE,
 )  # fmt: skip
-COMMIT: Final = _position(
+COMMIT: Final[StepKind] = _position(
     "commit", 34,
     "a consumer committed: offset, leader_epoch of the record before (-1: unknown)",
     "The consumer commits offset {offset}.",
 )  # fmt: skip
-RESTART_CONSUMER: Final = _position(
+RESTART_CONSUMER: Final[StepKind] = _position(
     "restart-consumer", 35,
     "a consumer's process began anew at the committed offset: offset (-1: none)",
     "The consumer starts again at offset {offset}.",
 )  # fmt: skip
-OFFSET_FOR_TIME: Final = _position(
+OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",
     "The consumer asks for the offset of record {record}, and is told {offset}.",

@@ -13,7 +13,7 @@ from sim.protocol.replica.partition import Partition
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
-ELECTED: Final = StepKind(
+ELECTED: Final[StepKind] = StepKind(
     "elected", 4, Lane.BROKER,
     "a leader was chosen and persisted (broker 0: none): leader_epoch",
     "The controller elects {elected} leader in leader epoch {leader_epoch}.",
@@ -40,7 +40,7 @@ class Elected(InEpoch):
             listener.on_elected(self)
 
 
-EPOCH_RAISED: Final = StepKind(
+EPOCH_RAISED: Final[StepKind] = StepKind(
     "epoch-raised", 27, Lane.BROKER,
     "the leader epoch was raised and nothing else: broker = leader, leader_epoch",
     "Without an election the leader epoch becomes {leader_epoch}; broker {broker} leads on.",
@@ -60,7 +60,7 @@ class EpochRaised(InEpoch):
             listener.on_epoch_raised(self)
 
 
-ISR: Final = StepKind(
+ISR: Final[StepKind] = StepKind(
     "isr", 5, Lane.CONTROL_PLANE,
     "an ISR was persisted: isr, leader_epoch",
     "The ISR becomes {isr}.",
@@ -107,7 +107,7 @@ class Isr(Step):
         return [("isr", moved), ("joined", moved)] if len(self.isr) > len(before) else [("isr", moved)]
 
 
-ISR_SENT: Final = StepKind(
+ISR_SENT: Final[StepKind] = StepKind(
     "isr-sent", FACT, Lane.NONE,
     "a leader asks for another ISR; it is a step once it is persisted",
     moments={"isr-sent": "a leader asks for another ISR"},
@@ -134,7 +134,7 @@ class IsrSent(Step):
         return [("isr-sent", _moved(self.before, self.isr))]
 
 
-ELR: Final = StepKind(
+ELR: Final[StepKind] = StepKind(
     "elr", 48, Lane.CONTROL_PLANE,
     "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch",
     "The ELR becomes {elr}, the last known ELR {last_known_elr}.",
@@ -165,7 +165,7 @@ class Elr(Step):
         return {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr), "leader_epoch": self.epoch}
 
 
-DECIDED: Final = StepKind(
+DECIDED: Final[StepKind] = StepKind(
     "decided", FACT, Lane.NONE,
     "the control plane's decision is complete, or what it means for min ISR has changed",
 )  # fmt: skip
@@ -188,7 +188,7 @@ class Decided(Step):
             listener.on_decided(self)
 
 
-MIN_ISR: Final = StepKind(
+MIN_ISR: Final[StepKind] = StepKind(
     "min-isr", FACT, Lane.NONE,
     "effective min.insync.replicas as a promise of the ELR goes by it",
     kept=True,
@@ -211,7 +211,7 @@ class MinIsr(Step):
             listener.on_min_isr(self)
 
 
-ASSIGNED: Final = StepKind(
+ASSIGNED: Final[StepKind] = StepKind(
     "assigned", FACT, Lane.CONTROL_PLANE,
     "the assignment is another one, or a reassignment began or ended: replicas, target_replicas, reassignment = "
     "begins, goes on, completes, is cancelled",
@@ -258,12 +258,12 @@ class Assigned(Step):
         return {"replicas": list(self.replicas), "target_replicas": list(target), "reassignment": reassignment}
 
 
-UNCLEAN_ELECTION: Final = StepKind(
+UNCLEAN_ELECTION: Final[StepKind] = StepKind(
     "unclean-election", FACT, Lane.NONE,
     "somebody prefers any leader to none",
     kept=True, method="fact",
 )  # fmt: skip
-ELR_OFF: Final = StepKind(
+ELR_OFF: Final[StepKind] = StepKind(
     "elr-off", FACT, Lane.NONE,
     "the feature is off, though the release has it",
     kept=True, method="fact",
@@ -284,7 +284,7 @@ class Fact(Step):
             listener.on_fact(self)
 
 
-CONTROLLER: Final = StepKind(
+CONTROLLER: Final[StepKind] = StepKind(
     "controller", 25, Lane.BROKER,
     "a broker became controller: controller_epoch",
     "{who} becomes controller, in controller epoch {controller_epoch}.",
@@ -308,14 +308,14 @@ class Controller(InEpoch):
         return {"broker": self.broker, "controller_epoch": self.epoch}
 
 
-REGISTERED: Final = StepKind(
+REGISTERED: Final[StepKind] = StepKind(
     "registered", 19, Lane.BROKER,
     "a broker registered, and (ZooKeeper) its session is open",
     "Broker {broker} registers.",
     weight=DETAIL, kept=True,
     moments={"registered": "a broker registered"},
 )  # fmt: skip
-UNFENCED: Final = StepKind(
+UNFENCED: Final[StepKind] = StepKind(
     "unfenced", 47, Lane.CONTROL_PLANE,
     "a broker was unfenced (KRaft): its session is open",
     "Broker {broker} is unfenced.",
@@ -340,7 +340,7 @@ class Registered(Step):
             listener.on_registered(self)
 
 
-SESSION_END: Final = StepKind(
+SESSION_END: Final[StepKind] = StepKind(
     "session-end", 20, Lane.CONTROL_PLANE,
     "a broker's session ended (KRaft: it was fenced)",
     "The session of broker {broker} ends.",
@@ -368,12 +368,12 @@ class SessionEnd(Step):
 
 # A quorum's metadata.
 
-COMMITTED_METADATA: Final = StepKind(
+COMMITTED_METADATA: Final[StepKind] = StepKind(
     "committed-metadata", FACT, Lane.NONE,
     "a quorum committed records; what they lead to is a step",
     has_records=True, method="metadata",
 )  # fmt: skip
-REPLAYED_METADATA: Final = StepKind(
+REPLAYED_METADATA: Final[StepKind] = StepKind(
     "replayed-metadata", FACT, Lane.NONE,
     "a broker replayed records from an offset on",
     has_records=True, method="metadata",
@@ -397,7 +397,7 @@ class Metadata(Step):
             listener.on_metadata(self)
 
 
-PARTITION_CHANGED: Final = StepKind(
+PARTITION_CHANGED: Final[StepKind] = StepKind(
     "partition-changed", FACT, Lane.NONE,
     "a quorum committed a partition's registration",
 )  # fmt: skip
@@ -429,7 +429,7 @@ class PartitionChanged(Step):
             listener.on_partition_changed(self)
 
 
-RECOVERIES: Final = StepKind("recoveries", FACT, Lane.NONE, "the controller's counters of unclean recovery")
+RECOVERIES: Final[StepKind] = StepKind("recoveries", FACT, Lane.NONE, "the controller's counters of unclean recovery")
 
 
 class Recoveries(Step):

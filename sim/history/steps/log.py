@@ -12,7 +12,7 @@ from sim.protocol.replica.partition import Partition
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
-APPEND: Final = StepKind(
+APPEND: Final[StepKind] = StepKind(
     "append", 0, Lane.BROKER,
     "a batch entered a broker's log: offset = base, last, leader_epoch of the batch, record = first id; "
     "producer_id, producer_epoch and sequence of an idempotent producer's",
@@ -65,7 +65,7 @@ class Append(Step):
         return shown
 
 
-TRUNCATE: Final = StepKind(
+TRUNCATE: Final[StepKind] = StepKind(
     "truncate", 1, Lane.BROKER,
     "a broker truncated, perhaps nothing: offset = resulting LEO, leader_epoch it follows",
     "Broker {broker} truncates to offset {offset} in leader epoch {leader_epoch}, and drops {batches}.",
@@ -102,7 +102,7 @@ class Truncate(Step):
         return {"broker": self.broker, "offset": self.offset, "leader_epoch": self.epoch, "removed": self.other}
 
 
-LOG_START: Final = StepKind(
+LOG_START: Final[StepKind] = StepKind(
     "log-start", 21, Lane.BROKER,
     "a broker's log start moved: offset",
     "The log start of broker {broker} moves to offset {offset}.",
@@ -130,7 +130,7 @@ class LogStart(Step):
         return {"broker": self.broker, "offset": self.offset}
 
 
-RETENTION: Final = StepKind(
+RETENTION: Final[StepKind] = StepKind(
     "retention", FACT, Lane.BROKER,
     "a leader deleted records, by retention or DeleteRecords: offset = log start, deleted = how many",
     "Broker {broker} deletes {deleted} below offset {offset} (DeleteRecords or retention).",

@@ -11,7 +11,7 @@ from sim.protocol.replica.replica import Replica
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
-START: Final = StepKind(
+START: Final[StepKind] = StepKind(
     "start", 17, Lane.BROKER,
     "a process started",
     "The process of broker {broker} starts.",
@@ -50,7 +50,7 @@ class NewLog(Step):
     leo: int
 
 
-RECOVERED: Final = StepKind(
+RECOVERED: Final[StepKind] = StepKind(
     "recovered", 18, Lane.BROKER,
     "a broker loaded its logs: offset = LEO, log_start, hw, lost = ids of records lost since its last end",
     "Broker {broker} has loaded its log, with LEO {offset} and HW {hw}.",
@@ -88,7 +88,7 @@ class Recovered(NewLog):
         }
 
 
-DELETED: Final = StepKind(
+DELETED: Final[StepKind] = StepKind(
     "deleted", 26, Lane.BROKER,
     "a broker deleted its replica, which was reassigned",
     "Broker {broker} deletes its replica, which was reassigned.",
@@ -121,40 +121,42 @@ def _end(name: str, code: int, meaning: str, sentence: str, weight: int) -> Step
     )
 
 
-KILL: Final = _end("kill", 13, "a process was killed", "The process of {who} is killed; its page cache stays.", TURN)
-POWER_LOSS: Final = _end(
+KILL: Final[StepKind] = _end(
+    "kill", 13, "a process was killed", "The process of {who} is killed; its page cache stays.", TURN
+)
+POWER_LOSS: Final[StepKind] = _end(
     "power-loss", 14,
     "a machine lost power",
-    "The machine of {who} loses power; {lost} had not been flushed to disk.",
+    "The machine of {who} loses power; {lost} had not been flushed to disk, and {is_gone}.",
     TURN,
 )  # fmt: skip
-SHUTDOWN: Final = _end(
+SHUTDOWN: Final[StepKind] = _end(
     "shutdown", 15,
     "a broker was shut down in a controlled way",
     "Broker {broker} shuts down in a controlled way.",
     CHANGE,
 )  # fmt: skip
-HALT: Final = _end("halt", 16, "a broker exited by itself", "Broker {broker} halts by itself.", TURN)
-EXIT: Final = _end(
+HALT: Final[StepKind] = _end("halt", 16, "a broker exited by itself", "Broker {broker} halts by itself.", TURN)
+EXIT: Final[StepKind] = _end(
     "exit", 24,
     "a broker exited at start-up, since an earlier registration was in the way",
     "Broker {broker} exits at start-up: an earlier registration is in the way.",
     ASIDE,
 )  # fmt: skip
-DISK_REPLACED: Final = _end(
+DISK_REPLACED: Final[StepKind] = _end(
     "disk-replaced", 45,
     "a machine's disk was replaced by an empty one",
-    "The disk of {who} is replaced by an empty one; {lost} had been on it.",
+    "The disk of {who} is replaced by an empty one; {lost} had been on it, and {is_gone}.",
     TURN,
 )  # fmt: skip
-CORRUPT_TAIL: Final = _end(
+CORRUPT_TAIL: Final[StepKind] = _end(
     "corrupt-tail", 46,
     "the newest batches of a log became unreadable while no process ran",
-    "The end of the log of {who} becomes unreadable: {lost} had been there.",
+    "The end of the log of {who} becomes unreadable: {lost} had been there, and {is_gone}.",
     TURN,
 )  # fmt: skip
 
-ENDS: Final = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
+ENDS: Final[tuple[StepKind, ...]] = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
 """How an incarnation ends, or what befalls a machine whose process is down."""
 
 
@@ -188,31 +190,31 @@ class End(Step):
         return {"broker": self.broker, "offset": self.offset}
 
 
-SYNCED_LOST: Final = StepKind(
+SYNCED_LOST: Final[StepKind] = StepKind(
     "synced-lost", FACT, Lane.NONE,
     "batches became unreadable although they had been fsynced",
     kept=True, method="fact",
 )  # fmt: skip
 
-PAUSE: Final = StepKind(
+PAUSE: Final[StepKind] = StepKind(
     "pause", 38, Lane.BROKER,
     "a process (0: the control plane) stands still",
     "The process of {who} stands still.",
     weight=TURN, method="pause",
 )  # fmt: skip
-RESUME: Final = StepKind(
+RESUME: Final[StepKind] = StepKind(
     "resume", 39, Lane.BROKER,
     "a process goes on",
     "The process of {who} goes on.",
     weight=CHANGE, method="pause",
 )  # fmt: skip
-DISK_STALLED: Final = StepKind(
+DISK_STALLED: Final[StepKind] = StepKind(
     "disk-stalled", 40, Lane.BROKER,
     "a broker's disk does not answer: its partition stands still, its session does not",
     "The disk of {who} does not answer.",
     weight=TURN, method="pause",
 )  # fmt: skip
-DISK_WORKS: Final = StepKind(
+DISK_WORKS: Final[StepKind] = StepKind(
     "disk-works", 41, Lane.BROKER,
     "a broker's disk answers again",
     "The disk of {who} answers again.",
@@ -239,38 +241,38 @@ def _link(name: str, code: int, meaning: str, sentence: str, weight: int) -> Ste
     return StepKind(name, code, Lane.NONE, meaning, sentence, weight=weight, method="link")
 
 
-CUT: Final = _link(
+CUT: Final[StepKind] = _link(
     "cut", 22,
     "a directed link was cut: source, target",
     "The link from {source} to {target} is cut.",
     TURN,
 )  # fmt: skip
-HEAL: Final = _link(
+HEAL: Final[StepKind] = _link(
     "heal", 23,
     "a directed link works again: source, target",
     "The link from {source} to {target} works again.",
     DETAIL,
 )  # fmt: skip
-SLOW: Final = _link(
+SLOW: Final[StepKind] = _link(
     "slow", 42,
     "a directed link takes longer: source, target, value = us",
     "The link from {source} to {target} takes {duration} longer.",
     TURN,
 )  # fmt: skip
-LOSSY: Final = _link(
+LOSSY: Final[StepKind] = _link(
     "lossy", 43,
     "a directed link loses messages: source, target, value = of a thousand",
     "The link from {source} to {target} loses {value} of a thousand messages.",
     TURN,
 )  # fmt: skip
-RESENT: Final = _link(
+RESENT: Final[StepKind] = _link(
     "resent", 44,
     "on a directed link requests arrive twice: source, target, value = of a thousand",
     "The link from {source} to {target} delivers {value} of a thousand requests twice.",
     CHANGE,
 )  # fmt: skip
 
-LINKS: Final = (CUT, HEAL, SLOW, LOSSY, RESENT)
+LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT)
 """What may happen to a directed link."""
 
 
@@ -297,7 +299,7 @@ class Link(Step):
         return shown
 
 
-CONVERGED: Final = StepKind(
+CONVERGED: Final[StepKind] = StepKind(
     "converged", 28, Lane.NONE,
     "the cluster is whole again and answered a write and a read",
     "The cluster is whole again, and answers a write and a read.",

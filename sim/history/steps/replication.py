@@ -13,7 +13,7 @@ from sim.protocol.replica.partition import Partition
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
-REPLICATED: Final = StepKind(
+REPLICATED: Final[StepKind] = StepKind(
     "replicated", 2, Lane.BROKER,
     "a leader learnt a follower's LEO: follower, offset = LEO",
     "Broker {broker} learns that the LEO of broker {follower} is {offset}.",
@@ -42,7 +42,7 @@ class Replicated(Step):
         return {"broker": self.broker, "follower": self.other, "offset": self.offset, "leader_epoch": self.epoch}
 
 
-HW: Final = StepKind(
+HW: Final[StepKind] = StepKind(
     "hw", 3, Lane.BROKER,
     "a broker's high watermark moved: offset = HW",
     "The HW of broker {broker} moves to {offset}.",
@@ -88,7 +88,7 @@ class HighWatermark(Step):
         return [("commit" if self.leads else "hw", self.broker)]
 
 
-LEAD: Final = StepKind(
+LEAD: Final[StepKind] = StepKind(
     "lead", 6, Lane.BROKER,
     "a broker became leader: leader_epoch, offset = LEO",
     "Broker {broker} leads in leader epoch {leader_epoch}, with LEO {offset}.",
@@ -120,7 +120,7 @@ class Lead(Step):
         return {"broker": self.broker, "leader_epoch": self.epoch, "offset": self.offset, "hw": self.other}
 
 
-FOLLOW: Final = StepKind(
+FOLLOW: Final[StepKind] = StepKind(
     "follow", 7, Lane.BROKER,
     "a broker became follower: leader, leader_epoch, offset = LEO",
     "Broker {broker} follows {leader} in leader epoch {leader_epoch}, with LEO {offset}.",
@@ -150,7 +150,7 @@ class Follow(Step):
         return {"broker": self.broker, "leader": self.other, "leader_epoch": self.epoch, "offset": self.offset}
 
 
-SETTLED: Final = StepKind(
+SETTLED: Final[StepKind] = StepKind(
     "settled", 8, Lane.BROKER,
     "a follower finished truncation: leader_epoch, rounds = answers about epoch ends that it took",
     "Broker {broker} has finished truncation in leader epoch {leader_epoch}.",

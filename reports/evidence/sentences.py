@@ -1,0 +1,70 @@
+"""The sentence that each kind of step declares, filled in for one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.formatting import seconds
+from scenarios.single.final_logs import VALIDATION_IDS
+from sim.history import steps
+from sim.history.steps import StepKind, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.history.steps import Shown
+
+UNHARMED: Final[Mapping[StepKind, str]] = {
+    steps.POWER_LOSS: "The machine of {who} loses power; its {whole} is on disk.",
+    steps.DISK_REPLACED: "The disk of {who} is replaced by an empty one; its log was empty.",
+    steps.CORRUPT_TAIL: "The end of the log of {who} becomes unreadable, which loses nothing.",
+}
+"""Ends that may lose batches, where they lose none."""
+
+
+def sentence(step: Shown, **words: str) -> str:
+    """A step for a reader.
+
+    Args:
+        step: of a trace.
+        words: in place of what the step itself says.
+    """
+    kind = kind_of(step)
+    text = UNHARMED[kind] if kind in UNHARMED and not step["offset"] else kind.sentence
+    said = text.format_map({**_words(step), **words})
+    return f"{said[0].upper()}{said[1:]}"
+
+
+def node(number: int) -> str:
+    """A broker, or the control plane."""
+    return f"broker {number}" if number else "the control plane"
+
+
+def records(first: int, count: int) -> str:
+    """Some records with successive ids."""
+    if first >= VALIDATION_IDS:
+        return "a record of the final validation"
+    return f"record {first}" if count == 1 else f"records {first} to {first + count - 1}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """``1 record``, ``3 records``."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _words(step: Shown) -> dict[str, Any]:
+    words: dict[str, Any] = {**step, "who": node(step.get("broker", 0)), "whole": "log"}
+    words |= {end: node(step[end]) for end in ("source", "target") if end in step}
+    words["elected"] = node(step["broker"]) if step.get("broker") else "no"
+    words["leader"] = node(step["leader"]) if step.get("leader") else "no leader"
+    words["duration"] = seconds(step.get("value", 0))
+    words["batches"] = counted(step.get("removed", 0), "batch", "batches")
+    words["deleted"] = counted(step.get("deleted", 0), "record")
+    words["lost"] = counted(step.get("offset", 0), "batch", "batches")
+    words["is_gone"] = "is gone" if step.get("offset", 0) == 1 else "are gone"
+    if step.get("acks") == -1:
+        words["acks"] = "all"
+    if "record" in step:
+        count = step.get("count", step["last"] - step["offset"] + 1 if "last" in step else 1)
+        words["records"] = records(step["record"], count)
+    return words
