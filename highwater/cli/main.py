@@ -16,6 +16,7 @@ from click.shell_completion import shell_complete
 
 from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.options import SuggestingGroup, ui_options
+from highwater.cli.overview import GROUPS
 from reports import exits
 from scenarios import memory
 from sim.errors import UserError
@@ -24,26 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
-COMMANDS: Final = (
-    "run",
-    "sweep",
-    "replay",
-    "shrink",
-    "explain",
-    "show",
-    "draw",
-    "compare",
-    "triage",
-    "report",
-    "coverage",
-    "columns",
-    "scenarios",
-    "modes",
-    "confirm",
-    "kafka",
-    "doctor",
-    "spark-package",
-)
+COMMANDS: Final = tuple(name for commands in GROUPS.values() for name in commands)
 
 _STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
 """By their numbers."""
@@ -57,6 +39,10 @@ Exit codes:
   2  bad input                  74   cannot be read or written
   3  inconclusive               130  interrupted
   4  a replay's digest differs
+
+\b
+Completion of words, for bash; other shells: zsh_source, fish_source
+  eval "$(_HIGHWATER_COMPLETE=bash_source highwater)"
 """
 
 
@@ -69,6 +55,12 @@ class _Commands(SuggestingGroup):
             return None
         command: click.Command = import_module(f"highwater.cli.commands.{cmd_name.replace('-', '_')}").command
         return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands in groups, from one table: no command's module is imported for it."""
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([*commands.items()])
 
 
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

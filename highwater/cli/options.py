@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from highwater.cli.overview import EXAMPLES
 from highwater.requests import seed
 from sim.errors import InputError, did_you_mean, parse_pairs
 
@@ -42,6 +43,13 @@ class Command(click.Command):
                 name = next(name for name in option.opts if name.startswith("--"))
                 raise InputError(f"{name} is given twice, and takes one value")
         return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's example, after its options."""
+        super().format_epilog(ctx, formatter)
+        if example := EXAMPLES.get(ctx.command_path.partition(" ")[2]):
+            with formatter.section("Example"):
+                formatter.write(f"  {example}\n")
 
 
 def _is_text(word: str) -> bool:
@@ -91,7 +99,12 @@ def ui_options(command: F) -> F:
             help="When to use colours; NO_COLOR is honoured.",
         ),
         click.option(
-            "-v", "--verbose", is_flag=True, callback=_ui("verbose"), expose_value=False, help="Tracebacks on stderr."
+            "-v",
+            "--verbose",
+            is_flag=True,
+            callback=_ui("verbose"),
+            expose_value=False,
+            help="Tracebacks on stderr; 'run' prints every run in full.",
         ),
         click.option(
             "-q", "--quiet", is_flag=True, callback=_ui("quiet"), expose_value=False, help="No progress and no notes."

@@ -11,7 +11,7 @@ from reports.formatting import pairs, seconds
 from sim.config import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
@@ -47,6 +47,40 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     if result.row["replay"]:
         ui.line()
         ui.line(f"Replay: {result.row['replay']}")
+
+
+class Board:
+    """Runs of several scenarios: a line for each, with a mark for each mode.
+
+    Args:
+        ui: where it is printed.
+        names: the scenarios.
+        modes: all modes that any of them runs in, in the order of their columns.
+    """
+
+    MARKS: Final = {"ok": ".", "violation": "v", "stalled": "s", "exhausted": "x", "error": "E"}
+    """Verdict -> mark, where it is as expected."""
+    UNEXPECTED: Final = "F"
+
+    def __init__(self, ui: Ui, names: Sequence[str], modes: Sequence[str]) -> None:
+        self._ui = ui
+        self._width = max(map(len, names)) + 1
+        self._columns = {mode: f"{number:>3}" for number, mode in enumerate(modes, 1)}
+        ui.line(f"{'':{self._width}}{''.join(self._columns.values())}")
+
+    def line(self, name: str, results: Iterable[RunResult]) -> None:
+        """Print one scenario's runs."""
+        marks = {result.row["mode"]: self._mark(result) for result in results}
+        cells = "".join(f"{marks.get(mode, ''):>3}" for mode in self._columns)
+        self._ui.line(f"{name:{self._width}}{cells}".rstrip())
+
+    def legend(self) -> None:
+        """Print what columns and marks mean."""
+        self._ui.line("  ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items()))
+        self._ui.line(". ok  v violation  s stalled, each as expected  F not as expected  -v prints every run in full")
+
+    def _mark(self, result: RunResult) -> str:
+        return self.MARKS[result.row["verdict"]] if result.row["expected"] else self.UNEXPECTED
 
 
 def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> None:

@@ -12,21 +12,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reports.evidence.telling import Sentence
+    from scenarios.shrinking.prevention import Remedy
     from scenarios.single.run import RunResult
 
 _MARKUP: Final = re.compile(r"([\\`*_{}<>|#~])")
 
 
-def story_as_markdown(result: RunResult, story: Iterable[Sentence]) -> str:
-    """What was run, how it ended, a table of the story, and the command that replays it.
+def story_as_markdown(result: RunResult, story: Iterable[Sentence], tried: Iterable[Remedy] = ()) -> str:
+    """What was run, how it ended, a table of the story, what would have prevented it, and the replay command.
 
     Args:
         result: the run.
         story: its sentences.
+        tried: changes that were tried, each by itself; those that prevent nothing are left out.
     """
     title, *rest = head(result.row)
     lines = [f"### {escaped(title)}", "", *map(escaped, rest), "", "| at | what happened |", "|---:|---|"]
     lines += [f"| {seconds(sentence.at_us)} | {escaped(sentence.text)} |" for sentence in story]
+    prevents = [f"- {one.what}: {escaped(one.change)}" for one in tried if one.keeps]
+    if prevents:
+        lines += ["", "What would have prevented it, each by itself:", "", *prevents]
     if result.row["replay"]:
         lines += ["", "Replay:", "", f"    {result.row['replay']}"]
     return "\n".join([*lines, ""])

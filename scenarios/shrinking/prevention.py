@@ -55,6 +55,23 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
     return found
 
 
+def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
+    """Try each newer mode of which a scripted scenario expects something; for its script, no other change is meant.
+
+    Args:
+        case: the run of a scripted scenario.
+        symptom: what it violates.
+    """
+    digest = case.row()["digest"]
+    kept = replace(symptom, inside=False)
+    found = []
+    for mode in MODES.values():
+        if mode.name in case.scenario.expect and mode.place > case.mode.place and not mode.follows:
+            row = replace(case, mode=mode).row()
+            found.append(Remedy("mode", mode.name, kept.cured_in(row), row["digest"] != digest))
+    return found
+
+
 def _changes(case: Case) -> Iterator[tuple[str, str, Case]]:
     for repair in repairs(case):
         if repair.is_possible(case):

@@ -19,11 +19,13 @@ from reports.formatting import seconds
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from reports.evidence.replay import Origin
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
     from sim.config import Value
+    from sim.protocol.modes import Mode
 
 SCHEMA_VERSION: Final = 1
 
@@ -33,6 +35,7 @@ SCHEMA_VERSION: Final = 1
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="60s", show_default=True, help="For all; half for shrinking.")
 @click.option("--all", "everything", is_flag=True, help="All sentences; history.txt holds what led to nothing, too.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
 @evidence_options("shrunk")
 @click.pass_obj
 def command(
@@ -45,6 +48,7 @@ def command(
     kind: str | None,
     budget: str,
     everything: bool,
+    form: str,
     rules: dict[str, str],
     settings: dict[str, Value],
     strict: bool,
@@ -55,11 +59,13 @@ def command(
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
+    A scripted scenario is told as it is, and tried in newer modes.
     """
     from reports.drawing import said
     from reports.drawing.explained import explain
     from reports.drawing.past import past
     from reports.evidence import small, telling
+    from reports.evidence.markdown import story_as_markdown
     from reports.evidence.waiting import waits_for
     from scenarios.shrinking.criterion import Trials
 
@@ -67,6 +73,8 @@ def command(
     origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
     for warning in origin.warnings:
         ui.warn(f"highwater: {warning}")
+    if not origin.scenario.drawn:
+        return _tell_script(ui, origin, chosen, kind, everything=everything, form=form, as_json=as_json)
     place = origin.place(output, origin.seed, chosen.name, small.PART)
     evidence.check(place)
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit / 2, progress(ui))
@@ -91,6 +99,9 @@ def command(
             }
         )
         return exits.EXPECTED
+    if form == "markdown":
+        _print_markdown(ui, story_as_markdown(result, explained.story, explained.remedies))
+        return exits.EXPECTED
     ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
     ui.line(small.said(found, took))
     if not found.whole:
@@ -106,6 +117,45 @@ def command(
     ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
     ui.line(f"written to {place.path}")
     return exits.EXPECTED
+
+
+def _tell_script(
+    ui: Ui, origin: Origin, mode: Mode, kind: str | None, *, everything: bool, form: str, as_json: bool
+) -> int:
+    """Tell a scripted scenario, and which newer modes keep what it loses."""
+    from reports.drawing.explained import told
+    from reports.drawing.observed import observe
+    from reports.evidence import telling
+    from reports.evidence.markdown import story_as_markdown
+    from reports.evidence.story import outcome
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.criterion import symptom
+    from scenarios.shrinking.prevention import newer_modes
+
+    case = Case(origin.scenario, mode, origin.seed, origin.rules)
+    observed = observe(case.scenario, mode, case.seed, case.rules, trace=True)
+    result = observed.result
+    fails = bool(result.row["violations"]) or kind is not None
+    tried = newer_modes(case, symptom(result.row, kind)) if fails else []
+    story = told(observed, kind or "", None if everything else telling.SENTENCES)
+    if as_json:
+        shown = {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]}
+        ui.json({"schema_version": SCHEMA_VERSION, **shown, "exit_code": exits.EXPECTED})
+    elif form == "markdown":
+        _print_markdown(ui, story_as_markdown(result, story, tried))
+    else:
+        ui.line(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}", "bold")
+        _show_story(ui, story)
+        keep = [remedy.change for remedy in tried if remedy.keeps]
+        if fails:
+            found = f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it"
+            ui.line(found)
+    return exits.EXPECTED
+
+
+def _print_markdown(ui: Ui, text: str) -> None:
+    for line in text.splitlines():
+        ui.line(line)
 
 
 def _show_story(ui: Ui, story: list[Sentence]) -> None:

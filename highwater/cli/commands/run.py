@@ -16,10 +16,11 @@ from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from scenarios import paths
 from sim.errors import InputError
+from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
@@ -86,16 +87,42 @@ def command(
         wanted = mode if mode is not None or all_modes else origin.mode
         names_wanted = () if wanted is None else wanted.split(",")
         chosen.append((origin, selection.modes(origin.scenario, names_wanted, everyone=all_modes)))
+    board = None
+    if len(chosen) > 1 and not (as_json or ui.verbose):
+        board = outcome.Board(
+            ui, [origin.scenario.name for origin, _ in chosen], _columns(modes for _, modes in chosen)
+        )
     runs: list[RunResult] = []
     for place, (origin, modes) in enumerate(chosen):
-        if place and not as_json:
+        if place and not as_json and board is None:
             ui.line()
-        runs += _run(ui, origin, modes, seed, rules, settings, trace, show, as_json=as_json)
+        found = _run(ui, origin, modes, seed, rules, settings, trace, show, shows=not as_json and board is None)
+        runs += found
+        if board is not None:
+            board.line(origin.scenario.name, found)
+            _show_unexpected(ui, origin.scenario, found)
+    if board is not None:
+        board.legend()
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if as_json:
         shown = [single.as_json(result) for result in runs]
         ui.json({"schema_version": SCHEMA_VERSION, "runs": shown, "exit_code": code})
     return code
+
+
+def _columns(chosen: Iterable[Sequence[Mode]]) -> list[str]:
+    """Names of all modes that run, in the order in which `highwater modes list` has them."""
+    names = {mode.name for modes in chosen for mode in modes}
+    return [name for name in MODES if name in names]
+
+
+def _show_unexpected(ui: Ui, scenario: Scenario, found: Sequence[RunResult]) -> None:
+    """Print in full what was not as expected, below the scenario's line."""
+    for result in found:
+        if not result.row["expected"]:
+            ui.line()
+            outcome.show(ui, scenario, result)
+            ui.line()
 
 
 def _run(
@@ -108,7 +135,7 @@ def _run(
     trace: Path | None,
     page: Path | None,
     *,
-    as_json: bool,
+    shows: bool,
 ) -> list[RunResult]:
     """Run one scenario, or what was recorded, in each of the modes."""
     from scenarios.shrinking.case import Case
@@ -125,7 +152,7 @@ def _run(
     results: list[RunResult] = []
     for one in modes:
         results.append(run(chosen, one, number, rules, trace=trace is not None))
-        _show(ui, chosen, results, trace, as_json)
+        _show(ui, chosen, results, trace, shows=shows)
     if page is not None:
         _write_page(ui, page, Case(chosen, modes[0], number, rules))
     if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
@@ -183,11 +210,11 @@ def _seed(ui: Ui, scenario: Scenario, seed: int | None) -> int:
     return number
 
 
-def _show(ui: Ui, scenario: Scenario, results: list[RunResult], trace: Path | None, as_json: bool) -> None:
+def _show(ui: Ui, scenario: Scenario, results: list[RunResult], trace: Path | None, *, shows: bool) -> None:
     """Show the newest result at once: the next run may take a while."""
     if trace is not None:
         evidence.write_trace(trace, results[-1])
-    if not as_json:
+    if shows:
         if len(results) > 1:
             ui.line()
         outcome.show(ui, scenario, results[-1])

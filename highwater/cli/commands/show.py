@@ -42,11 +42,7 @@ def command(
     budget: str,
     output: Path | None,
 ) -> int:
-    r"""Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it.
-
-    \b
-    Example: highwater show reassignments --mode elr-4.3 --seed 253 --against elr-repaired
-    """
+    """Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it."""
     from reports.evidence import telling
     from reports.film.film import compared, of_cases
     from reports.film.page import page

@@ -239,7 +239,7 @@ def test_several_scenarios_are_run_in_their_order(highwater: Callable[..., Call]
     call = highwater("run", "kip101-scenario-1", "canary", "--mode", "hw", "--json")
     assert [run["row"]["scenario"] for run in call.json["runs"]] == ["kip101-scenario-1", "canary"]
     one, other = (highwater("run", name, "--mode", "hw").out for name in ("kip101-scenario-1", "canary"))
-    assert highwater("run", "kip101-scenario-1", "canary", "--mode", "hw").out == f"{one}\n{other}"
+    assert highwater("-v", "run", "kip101-scenario-1", "canary", "--mode", "hw").out == f"{one}\n{other}"
     # Nothing is run before all of them are known; what is of one run is not of several.
     call = highwater("run", "canary", "cannary")
     assert (call.code, call.out) == (exits.BAD_INPUT, "")
@@ -247,6 +247,27 @@ def test_several_scenarios_are_run_in_their_order(highwater: Callable[..., Call]
         call = highwater("run", "canary", "power", option, tmp_path / "x")
         assert (call.code, call.out) == (exits.BAD_INPUT, "")
         assert f"{option} is of one run" in call.err
+
+
+def test_several_scenarios_are_a_line_each_with_a_mark_for_each_mode(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "kip101-scenario-1", "kip966-walk", "canary")
+    assert call.code == 0
+    numbers, *lines, legend, marks = call.out.splitlines()
+    names = dict(entry.split() for entry in legend.split("  "))
+    assert [numbers.split()[place] for place in range(len(names))] == list(names)
+    column = {mode: numbers.index(f"{number:>3}") + 2 for number, mode in names.items()}
+    found = {line.split()[0]: {mode: line.ljust(200)[place] for mode, place in column.items()} for line in lines}
+    assert (found["kip101-scenario-1"]["hw"], found["kip101-scenario-1"]["kip101"]) == ("v", ".")
+    assert (found["kip966-walk"]["hw"], found["kip966-walk"]["elr"]) == (" ", ".")
+    assert found["canary"]["hw"] == "v"
+    assert "F not as expected" in marks
+
+
+def test_of_several_scenarios_what_is_not_as_expected_is_printed_in_full(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "canary", "kip101-scenario-1", "--mode", "hw", "--rule", "follower_truncation=leader-epoch")
+    assert call.code == 1
+    assert call.out.count("  F") == 3  # Two cells, and the legend.
+    assert call.out.count("not as expected; faults") == 2
 
 
 def test_a_recorded_run_that_shows_something_else_is_1(

@@ -232,3 +232,25 @@ def test_a_folder_that_cannot_take_it_is_refused_before_anything_is_shrunk(
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert re.search(rf" is no folder$|something else than a replay \({file.name}\)", call.err, re.MULTILINE)
     assert file.read_text() == "mine"
+
+
+def test_a_script_is_explained_as_it_is_with_the_modes_that_keep_the_record(highwater: Callable[..., Call]) -> None:
+    call = highwater("explain", "kip101-scenario-1", "--mode", "hw")
+    assert call.code == 0
+    assert "drops record 1, which had been acknowledged" in " ".join(call.out.split())
+    assert call.out.splitlines()[-1].startswith("Prevented in newer modes: kip101, kip279")
+    told = highwater("explain", "kip101-scenario-1", "--mode", "hw", "--json").json
+    assert {one["change"] for one in told["remedies"] if one["keeps"]} >= {"kip101", "elr"}
+    last = highwater("explain", "reassignment-back", "--mode", "elr-4.3").out.splitlines()[-1]
+    assert last == "No newer mode prevents it"
+
+
+def test_an_explanation_as_markdown_can_be_pasted(highwater: Callable[..., Call]) -> None:
+    lines = highwater("explain", "kip101-scenario-1", "--mode", "hw", "--format", "markdown").out.splitlines()
+    assert (
+        lines[0] == "### kip101-scenario-1, mode hw, seed 0: violation (committed-loss, exposed-loss), as expected; "
+        "inside the mode's promise"
+    )
+    assert "| at | what happened |" in lines
+    assert "- mode: kip101" in lines
+    assert lines[-1].startswith("    highwater replay kip101-scenario-1 --mode hw --seed 0 --expect-digest ")

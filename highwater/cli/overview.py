@@ -1,0 +1,62 @@
+"""The commands as ``highwater --help`` lists them, and an example of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Run scenarios": {
+        "scenarios": "List, show or check scenarios",
+        "modes": "List the modelled releases of Kafka, or show one with its rules",
+        "run": "Run one seed of scenarios and print what happened",
+        "sweep": "Run many seeds on Spark or locally; resumes where it stopped",
+    },
+    "Understand results": {
+        "compare": "Compare modes or settings of a sweep: rates, intervals, pairs",
+        "triage": "Group the failures of a sweep by what cures them",
+        "report": "Write a sweep's report as one HTML file",
+        "coverage": "Show which branches and transitions a sweep reached",
+        "columns": "List the columns of a sweep's rows",
+        "replay": "Run one seed again and write its logs, trace and plan",
+        "explain": "Tell in sentences how one run failed, and what would have helped",
+        "show": "Write one run as an HTML page to step through",
+        "draw": "Draw one run as an SVG picture",
+        "shrink": "Find the smallest run that fails for the same cause",
+    },
+    "Real brokers and this machine": {
+        "confirm": "Play a scripted scenario on real brokers and compare",
+        "kafka": "List or fetch releases of Kafka",
+        "doctor": "Check this machine, or a sweep's folder",
+        "spark-package": "Pack Highwater for the workers of a Spark cluster",
+    },
+}
+"""Heading -> command -> what it does, in one line of a terminal."""
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "scenarios list": "highwater scenarios list",
+    "scenarios show": "highwater scenarios show power --resolved",
+    "scenarios validate": "highwater scenarios validate ./mine.toml",
+    "modes list": "highwater modes list",
+    "modes show": "highwater modes show kip101",
+    "run": "highwater run kip101-scenario-1 --mode hw",
+    "sweep": "highwater sweep power --modes hw,kip101 --seeds 0..10000 --output store/power --local 2",
+    "compare": "highwater compare store/power --kind committed-loss",
+    "triage": "highwater triage store/power --most 20",
+    "report": "highwater report store/power -o power.html",
+    "coverage": "highwater coverage store/power",
+    "columns": "highwater columns",
+    "replay": "highwater replay store/power --seed 20 --mode hw",
+    "explain": "highwater explain store/power --seed 20 --mode hw",
+    "show": "highwater show store/power --seed 20 --mode hw --against kip101",
+    "draw": "highwater draw store/power --seed 20 --mode hw --output power-20.svg",
+    "shrink": "highwater shrink store/power --seed 20 --mode hw",
+    "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
+    "kafka list": "highwater kafka list",
+    "kafka fetch": "highwater kafka fetch 4.1.0",
+    "doctor": "highwater doctor store/power",
+    "spark-package": "highwater spark-package -o dist",
+}
+"""Command -> a line that can be typed."""
