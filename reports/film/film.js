@@ -126,7 +126,7 @@
       this.showWires(frame[0]);
       this.showAlarm(place);
       for (const [node, { row }] of this.rows) row.classList.toggle("acts", node === frame[1]);
-      this.now.textContent = `${seconds(frame[0])}  ${this.who(frame[1])}: ${frame[3]}`;
+      this.now.textContent = `${seconds(frame[0])}  ${frame[3]}`;
     }
     showAlarm(place) {
       const found = this.film.marks.filter((mark) => mark.frame === place);

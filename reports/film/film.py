@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from reports.drawing.explained import told
 from reports.drawing.observed import observe
 from reports.evidence.messages import CLIENTS, WORDS
-from reports.evidence.story import head, step_text
+from reports.evidence.sentences import sentence
+from reports.evidence.story import head
 from reports.evidence.waiting import since_us
 from reports.film.states import Sampler
 from scenarios.shrinking.criterion import Trials, symptom
@@ -18,6 +19,9 @@ from scenarios.shrinking.no_return import curve
 from scenarios.single import recording
 from scenarios.single.run import CLIENTS_BEGIN_US
 from sim.errors import InputError
+from sim.history import steps
+from sim.history.steps import Lane, kind_of
+from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import parse_overrides
@@ -31,11 +35,8 @@ if TYPE_CHECKING:
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
     from scenarios.shrinking.no_return import Curve
-    from sim.history.trace import Shown
+    from sim.history.steps import Shown
     from sim.hosts.cluster import Cluster
-
-KRAFT_OPENS: Final = "unfenced"
-ZOOKEEPER_OPENS: Final = "registered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
         most: sentences; None: all.
     """
     changes: list[Change] = []
-    opens = ZOOKEEPER_OPENS if case.mode.rules.control_plane == "zookeeper" else KRAFT_OPENS
+    opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
 
     def sample(cluster: Cluster) -> Callable[[Shown], None]:
         sampler = Sampler(cluster, opens)
@@ -165,7 +166,7 @@ def as_json(shown: Film) -> dict[str, Any]:
 
 
 def _frame(step: Shown, change: Change) -> list[Any]:
-    """Time, lane, name and text of a step, and its change."""
+    """Time, node of the lane, name and sentence of a step, and its change."""
     delta: dict[str, Any] = {}
     if change.partition:
         delta["p"] = change.partition
@@ -173,8 +174,17 @@ def _frame(step: Shown, change: Change) -> list[Any]:
         delta["b"] = change.brokers
     if change.acked >= 0:
         delta["a"] = change.acked
-    node = step.get("broker", step.get("consumer", CONTROL))
-    return [step["t"], node, step["step"], step_text(step), delta]
+    return [step["t"], _node(step), step["step"], sentence(step), delta]
+
+
+def _node(step: Shown) -> int:
+    """The node in whose lane a step is."""
+    lane = kind_of(step).lane
+    if lane is Lane.PRODUCER:
+        return PRODUCER
+    if lane is Lane.CONSUMER:
+        return int(step.get("consumer", CONSUMER))
+    return int(step.get("broker", CONTROL)) if lane is Lane.BROKER else CONTROL
 
 
 def _messages(observed: Observed, times: Sequence[int]) -> Iterator[list[Any]]:

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence.markdown import story_as_markdown
+from reports.evidence.sentences import sentence
 from reports.film.film import as_json, first_difference
 from reports.formatting import seconds
+from sim.history import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reports.film.film import Film
+    from reports.evidence.sentences import sentence
+from reports.film.film import Film
 
 CURVE_NOTE: Final = (
     "Curve: the share of runs that fail if everything up to this step stays the same and the rest is drawn anew. "
@@ -83,7 +86,7 @@ def _embedded(data: dict[str, Any]) -> str:
 def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
     """Where the record that a violation is about was first appended; -1 if there is none."""
     for _, _, name, _, delta in run["frames"]:
-        for fields in delta.get("b", {}).values() if name == "append" else ():
+        for fields in delta.get("b", {}).values() if name == steps.APPEND.name else ():
             for base, last, _, first in fields["log"][2] if "log" in fields else ():
                 if concerned and first <= concerned[0] <= first + last - base:
                     return int(base + concerned[0] - first)
@@ -106,8 +109,8 @@ def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterato
 
 
 def _step_at(shown: Film, place: int) -> str:
-    _, node, _, text, _ = as_json(shown)["frames"][place]
-    return f"{seconds(shown.observed.observations[place].at_us)} {f'broker {node} ' if 0 < node < 1_000 else ''}{text}"
+    step = shown.observed.observations[place].step
+    return f"{seconds(step['t'])} {sentence(step)}"
 
 
 def _stage(number: int, shown: Film) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.hosts.control_plane import CONTROL
+from sim.history import steps
+from sim.history.steps import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.environment.storage import Storage
-    from sim.history.trace import Shown
+    from sim.history.steps import Shown, StepKind
     from sim.hosts.broker import Broker
     from sim.hosts.cluster import Cluster
     from sim.protocol.batch import Batch
@@ -49,10 +50,10 @@ class Sampler:
 
     Args:
         cluster: the cluster, before its first step.
-        opens: the step with which a broker may lead and join an ISR: ``registered``, or ``unfenced`` with KRaft.
+        opens: the step with which a broker may lead and join an ISR: its registration, or its unfencing with KRaft.
     """
 
-    def __init__(self, cluster: Cluster, opens: str) -> None:
+    def __init__(self, cluster: Cluster, opens: StepKind) -> None:
         self._cluster = cluster
         self._opens = opens
         self._partition: Fields = {}
@@ -74,17 +75,17 @@ class Sampler:
                 found["log"] = log
             if found:
                 change.brokers[broker] = found
-        if step["step"] == "ack":
+        if kind_of(step) is steps.ACK:
             change.acked = step["record"]
         return change
 
     def _note_session(self, step: Shown) -> None:
         """Sessions are known by their steps: KRaft fences brokers, ZooKeeper ends sessions."""
-        name, broker = step["step"], step.get("broker", CONTROL)
-        if name == "session-end":
-            self._fenced[broker] = True
-        elif name == self._opens:
-            self._fenced[broker] = False
+        kind = kind_of(step)
+        if kind is steps.SESSION_END:
+            self._fenced[step["broker"]] = True
+        elif kind is self._opens:
+            self._fenced[step["broker"]] = False
 
     def _log(self, broker: int, batches: list[Batch]) -> tuple[int, int, list[Cell]] | None:
         """How a log differs from how it was; None: it does not.

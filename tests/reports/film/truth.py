@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reports.film.film import Film
-    from sim.history.trace import Shown
+    from sim.history.steps import Shown
 
 ENDS = {"kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"}
 
