@@ -1,1 +1,1 @@
-"""Fault plans, one file for each kind of fault, and what a mode promises to survive."""
+"""Fault plans, kinds of fault, and the faults that a mode promises to survive."""

@@ -1,37 +1,37 @@
-"""What faults are drawn from: a scenario's bounds and shares, and what one fault is drawn within."""
+"""Bounds for random faults: those of a scenario, and those of one fault."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from faults.plan import CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault
+from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LEADER, OUTSIDER, STEP_BROKER, Fault
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, choice, integer
 
 
 @dataclass(frozen=True, slots=True)
-class FaultDraw:
-    """What a drawn scenario draws its fault plan from. Pairs are inclusive bounds.
+class FaultBounds:
+    """The table ``[faults]`` of a random scenario. Pairs are inclusive bounds.
 
-    The table ``[faults]`` of scenario files has these fields, in ms where they are in us here. Names ending in ``_us``,
-    ``_permille`` and ``_percent`` say what may be given.
+    Scenario files use ms where this has us. The endings ``_us``, ``_permille`` and ``_percent`` decide which values are
+    valid.
 
     Attributes:
-        horizon_us: faults happen before this time; then everything is healed.
-        count: how many faults.
+        horizon_us: no fault strikes after this time, at which everything is healed.
+        count: number of faults.
         kinds: fault kinds that a seed may enable (`faults.kinds.registry.KINDS`).
-        restart_us: time until a broker that was stopped is started again.
-        cut_us: how long a cut lasts, or whatever else is wrong with a link.
-        pause_us: how long a process or a disk stands still, or a session is gone unnoticed.
-        slow_us: what a slow link adds to its latency.
-        loss_permille: of a thousand messages, those that a lossy link loses.
-        aimed_percent: of lone faults and of bursts, those that wait for a step of the protocol.
-        burst_percent: of incidents, those that strike several targets nearly at once.
-        chain_percent: of incidents, those whose faults wait for steps one after the other.
-        rolling_percent: of incidents, those that restart all brokers one after the other; each counts as one fault.
-        standing_percent: of incidents, those that tell of a last replica standing (`faults.stories.last_replica`).
-        moving_percent: of incidents, those that tell of reassignments (`faults.stories.reassignments`).
+        restart_us: time until a stopped broker is started again.
+        cut_us: duration of cuts and other faults of links.
+        pause_us: duration of pauses, disk stalls and unnoticed session ends.
+        slow_us: latency that a slow link adds.
+        loss_permille: share of messages that a lossy link loses.
+        aimed_percent: share of lone faults and bursts that wait for a protocol step.
+        burst_percent: share of incidents that strike several targets nearly at once.
+        chain_percent: share of incidents whose faults wait for one step after another.
+        rolling_percent: share of incidents that restart all brokers in turn; each counts as one fault.
+        standing_percent: share of incidents that shrink the ISR to one replica (`faults.stories.last_replica`).
+        moving_percent: share of incidents of reassignments (`faults.stories.reassignments`).
     """
 
     horizon_us: int
@@ -51,24 +51,24 @@ class FaultDraw:
 
 
 SHARES: Final = ("burst_percent", "chain_percent", "rolling_percent", "standing_percent", "moving_percent")
-"""Shares of the same hundred incidents."""
+"""Shares of incidents, which add up to at most 100."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Limits:
-    """What one fault is drawn within. (Its constructor is written out like that of `Fault`.)
+    """Limits for drawing one fault. (The constructor is explicit, like that of `Fault`.)
 
     Attributes:
-        bounds: how long things last and how bad they are; perhaps narrower than those of the scenario.
-        brokers: the brokers that may be struck: those with a replica.
+        bounds: durations and amounts, perhaps narrower than those of the scenario.
+        brokers: the brokers with a replica, which may be struck.
         all_brokers: the brokers that may get a replica.
-        window_us: when it strikes, inclusive bounds.
-        target: who is struck, 0 if that is to be drawn.
-        peer: the other end of a link, a broker or a name, None if that is to be drawn.
-        triggered: whether the fault waits for a step, so that it can be aimed at where that happens.
+        window_us: inclusive bounds of its time.
+        target: its target; 0: draw one.
+        peer: the other end of a link, a broker or a role; None: draw one.
+        triggered: whether the fault waits for a step, so that it can strike the broker of that step.
     """
 
-    bounds: FaultDraw
+    bounds: FaultBounds
     brokers: tuple[int, ...]
     all_brokers: tuple[int, ...]
     window_us: tuple[int, int]
@@ -78,7 +78,7 @@ class Limits:
 
     def __init__(
         self,
-        bounds: FaultDraw,
+        bounds: FaultBounds,
         brokers: tuple[int, ...],
         all_brokers: tuple[int, ...],
         window_us: tuple[int, int],
@@ -95,18 +95,17 @@ class Limits:
         self.triggered = triggered
 
 
-_AIMS: Final = (LEADER,) * 5 + (ISR_MEMBER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER)
-"""Names among the targets, as often as they are drawn."""
-
+_AIMS: Final = (LEADER,) * 5 + (ISR_MEMBER, ISR_MEMBER, OUTSIDER, LAST_MEMBER, CONTROLLER)
+"""Roles as targets, repeated by weight."""
 
 _PEERS: Final = {LEADER: (ISR_MEMBER, OUTSIDER), ISR_MEMBER: (LEADER, OUTSIDER), OUTSIDER: (LEADER, ISR_MEMBER)}
-"""Names of the other end of a link."""
+"""Target of a link -> roles for its other end."""
 
 
 def aim(stream: Stream, limits: Limits) -> int:
-    """A target: a broker, or twice as often a name, mostly that of whoever leads when the fault strikes.
+    """Draw a target: a broker, or twice as often a role, mostly the leader.
 
-    Of the names, every third is where the step happens that the fault waits for.
+    If the fault waits for a step, every third role is the broker of that step.
     """
     named = stream.random() * 3 < 2
     there = stream.random() * 3 < 1
@@ -116,12 +115,12 @@ def aim(stream: Stream, limits: Limits) -> int:
         return limits.target
     if not named:
         return broker
-    return THERE if there and limits.triggered else name
+    return STEP_BROKER if there and limits.triggered else name
 
 
 def aim_link(kind: str, stream: Stream, limits: Limits) -> Fault:
-    """Two brokers (names as in `aim`), or a broker and the control plane; one way or both. A replica that has no other
-    one has a link to the control plane only.
+    """Draw a fault of a link, one way or both: between two brokers (roles as in `aim`), or a broker and the control
+    plane. A single replica has a link to the control plane only.
     """
     at_us = integer(stream, *limits.window_us)
     source = aim(stream, limits)

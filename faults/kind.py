@@ -1,6 +1,6 @@
-"""What a kind of fault is: one class, which declares all that drawing, scripts, plans and tables need to know of it.
+"""A kind of fault is one class that declares everything that drawing, scripts, plans and tables need.
 
-A kind has a file of its own and a place in `faults.kinds.registry`. README.md in this folder says how to write one.
+Each kind has its own file and is listed in `faults.kinds.registry`. README.md explains how to add one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final
 
-from faults.bounds import FaultDraw, Limits, aim
+from faults.bounds import FaultBounds, Limits, aim
 from faults.plan import CONTROLLER, LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import CONTROL
@@ -22,9 +22,9 @@ class Param:
     """One parameter of a script line.
 
     Attributes:
-        kind: what it holds, one of `scenarios.format.schema.PARAMS`.
+        kind: its type, one of `scenarios.format.schema.PARAMS`.
         required: whether a script line must give it.
-        default: its value when it is not given; None: left out.
+        default: its value if it is not given; None: it is omitted.
     """
 
     kind: str
@@ -34,21 +34,21 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What faults of a kind strike.
+    """The targets of a kind of fault.
 
     Attributes:
-        word: for people.
-        params: how a script line names it.
-        implied: who is struck where a script line names nobody; 0: the cluster as a whole.
-        whole: whether 0, the control plane or the cluster as a whole, may be among a plan's targets.
-        ends: how many targets a plan must name; 0: any number but none.
+        label: for tables.
+        params: the parameters of a script line that name them.
+        implied: the target of a script line that names none; 0: the whole cluster.
+        allows_zero: whether a plan may name 0, the control plane or the whole cluster.
+        count: how many targets a plan must name; 0: at least one.
     """
 
-    word: str
+    label: str
     params: Mapping[str, Param] = field(default_factory=dict)
     implied: int = 0
-    whole: bool = False
-    ends: int = 0
+    allows_zero: bool = False
+    count: int = 0
 
 
 BROKER: Final = Targets("a broker", {"broker": Param("broker", required=True)})
@@ -61,28 +61,28 @@ LINK: Final = Targets(
         "to": Param("endpoint", required=True),
         "both_ways": Param("flag", default=True),
     },
-    whole=True,
-    ends=2,
+    allows_zero=True,
+    count=2,
 )
-"""One fault strikes both ends of it, not each of them."""
-THE_LEADER: Final = Targets("the leader", implied=LEADER, whole=True)
+"""One fault strikes the link, not each of its ends."""
+THE_LEADER: Final = Targets("the leader", implied=LEADER, allows_zero=True)
 THE_CONTROLLER: Final = Targets("the controller", implied=CONTROLLER)
-"""Whoever is it when the fault strikes, and nobody if there is none."""
-CLUSTER: Final = Targets("the cluster", whole=True)
+"""The active controller when the fault strikes; without one, the fault has no effect."""
+CLUSTER: Final = Targets("the cluster", allows_zero=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much, which `Fault.value` holds.
+    """The strength of a fault, stored in `Fault.value`.
 
     Attributes:
         param: its name in a script line.
-        given: what a script line gives.
-        unit: of `Fault.value`.
-        scale: `Fault.value` for each 1 of a script line.
-        bounds: inclusive bounds that it is drawn from, the field of `FaultDraw` that holds them, or `REPLICAS`.
-        least: the smallest `Fault.value` that a plan may hold.
-        most: the largest; None: there is none.
+        given: its parameter in a script line.
+        unit: unit of `Fault.value`.
+        scale: factor from a script line's value to `Fault.value`.
+        bounds: inclusive bounds for drawing it, the field of `FaultBounds` with them, or `REPLICAS`.
+        least: smallest `Fault.value` in a plan.
+        most: largest; None: no limit.
     """
 
     param: str
@@ -95,19 +95,19 @@ class Amount:
 
 
 REPLICAS: Final = "replicas"
-"""Bounds of an amount: from 1 to the number of replicas."""
+"""Bounds of an amount: 1 to the number of replicas."""
 PERMILLE: Final = Param("permille", required=True)
 MS: Final = Param("ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
-    """How long a fault lasts.
+class Duration:
+    """The duration of a fault.
 
     Attributes:
-        bounds: the field of `FaultDraw` that it is drawn from.
+        bounds: the field of `FaultBounds` with its bounds.
         param: its name in a script line, in ms; without it, the fault lasts until everything is healed.
-        always: whether it is undone even without effect.
+        always: whether to undo the fault even if it had no effect.
     """
 
     bounds: str
@@ -115,65 +115,65 @@ class Lasting:
     always: bool = False
 
 
-STOPPED: Final = Lasting("restart_us", "restart_ms", always=True)
-"""A broker is down. When the time is over it is started, whichever fault stopped it."""
-DISTURBED: Final = Lasting("cut_us")
+STOPPED: Final = Duration("restart_us", "restart_ms", always=True)
+"""A broker is down; then it is started, whichever fault stopped it."""
+DISTURBED: Final = Duration("cut_us")
 """A link, a setting or the metadata stream is disturbed."""
-STALLED: Final = Lasting("pause_us")
+STALLED: Final = Duration("pause_us")
 """A process or disk is stalled."""
 
 KRAFT: Final = "KRaft"
-"""It does nothing under ZooKeeper."""
+"""The kind has no effect under ZooKeeper."""
 OTHER_REPLICA: Final = "another replica"
 OTHER_BROKER: Final = "another broker"
 
 
 class Role(Enum):
-    """What a kind of fault does in a known failure."""
+    """The role of a kind of fault in a known failure."""
 
+    # In `faults.stories.swarm`.
     STOP_LEADER = "stops the leader"
-    """In `faults.stories.swarm`, as `SILENCE` is."""
-    SILENCE = "silences a broker that goes on running"
+    SILENCE = "silences a broker that keeps running"
+    # In `faults.stories.last_replica` and `faults.stories.reassignments`.
     LEAVE_ISR = "makes a follower leave the ISR"
-    """In `faults.stories.last_replica` and `faults.stories.reassignments`, as `STRIKE_LAST` is."""
     STRIKE_LAST = "strikes the last member of the ISR"
-    BACKGROUND = "strikes meanwhile"
-    """In `faults.stories.last_replica`."""
+    # In `faults.stories.last_replica`.
+    BACKGROUND = "strikes at any time during the incident"
 
 
-class Kind:
-    """A kind of fault. Subclasses declare these attributes and define how it strikes and is undone.
+class FaultKind:
+    """A kind of fault. Subclasses declare these attributes and define `strike` and `undo`.
 
-    A kind with `lasts` must define `undo`. A kind without it says in `stays` why nothing has to be undone.
+    A kind without `duration` declares in `remains` why there is nothing to undo.
 
     Attributes:
         name: its name in scenario files, plans and rows.
         meaning: what it does, as an imperative.
-        strikes: its targets.
-        amount: its strength; None if it has none.
-        lasts: its duration; None if it is over at once.
-        stays: what remains after a kind that is over at once.
+        targets: its targets.
+        amount: its strength; None: it has none.
+        duration: its duration; None: it is over at once.
+        remains: the state that a kind without duration leaves.
         needs: preconditions (`KRAFT`, `OTHER_REPLICA`, `OTHER_BROKER`); without them it has no effect.
         moves_leader: whether another broker leads after it has struck the leader.
-        loses: whether a broker loses records from its disk or page cache.
-        joins: its roles; kinds of older roles are named where plans are drawn.
+        loses_records: whether a broker loses records from its disk or page cache.
+        roles: its roles in known failures; older kinds are listed where plans are drawn.
     """
 
     name: ClassVar[str]
     meaning: ClassVar[str]
-    strikes: ClassVar[Targets]
+    targets: ClassVar[Targets]
     amount: ClassVar[Amount | None] = None
-    lasts: ClassVar[Lasting | None] = None
-    stays: ClassVar[str] = ""
+    duration: ClassVar[Duration | None] = None
+    remains: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     moves_leader: ClassVar[bool] = False
-    loses: ClassVar[bool] = False
-    joins: ClassVar[tuple[Role, ...]] = ()
+    loses_records: ClassVar[bool] = False
+    roles: ClassVar[tuple[Role, ...]] = ()
 
-    # What it does.
+    # Strike.
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Do it to one target; of a link, to the link.
+        """Strike one target, or the link.
 
         Returns:
             Whether it took effect.
@@ -181,30 +181,30 @@ class Kind:
         raise NotImplementedError
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
-        """Take it back, if it still is as this fault made it. Kinds that are over at once leave this alone."""
+        """Undo this fault if its effect is still in place. Kinds without duration do not define it."""
 
-    # From a seed.
+    # Draw.
 
-    def possible(self, limits: Limits) -> bool:
-        """Whether it can do anything in a cluster of that size."""
+    def is_possible(self, limits: Limits) -> bool:
+        """Whether it can have an effect in a cluster of this size."""
         if OTHER_REPLICA in self.needs and len(limits.brokers) == 1:
             return False
         return OTHER_BROKER not in self.needs or len(limits.all_brokers) > 1
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
-        """Draw a fault of this kind: when, whom, how much, how long. The order of draws is part of every plan."""
+        """Draw a fault of this kind: time, target, amount, duration. Every plan depends on this order of draws."""
         at_us = integer(stream, *limits.window_us)
         target = self.draw_target(stream, limits)
         value = self.draw_value(stream, limits)
         return Fault(self.name, at_us, (target,), self.draw_lasts_us(stream, limits), value=value)
 
     def draw_target(self, stream: Stream, limits: Limits) -> int:
-        """A broker or its name (`faults.bounds.aim`), unless it is clear who is struck."""
-        strikes = self.strikes
-        return aim(stream, limits) if strikes.params else strikes.implied
+        """Draw a broker or role (`faults.bounds.aim`), unless the target is implied."""
+        targets = self.targets
+        return aim(stream, limits) if targets.params else targets.implied
 
     def draw_value(self, stream: Stream, limits: Limits) -> int:
-        """`Fault.value`; 0 for kinds without an amount."""
+        """Draw `Fault.value`; 0 for kinds without an amount."""
         amount = self.amount
         if amount is None:
             return 0
@@ -215,31 +215,31 @@ class Kind:
         return integer(stream, low, high)
 
     def draw_lasts_us(self, stream: Stream, limits: Limits) -> int:
-        """`Fault.lasts_us`; -1 for kinds that are over at once."""
-        lasts = self.lasts
-        return -1 if lasts is None else integer(stream, *_bounds(limits.bounds, lasts.bounds))
+        """Draw `Fault.lasts_us`; -1 for kinds without duration."""
+        duration = self.duration
+        return -1 if duration is None else integer(stream, *_bounds(limits.bounds, duration.bounds))
 
-    # In a script and in a plan.
+    # Script and plan.
 
     def params(self) -> dict[str, Param]:
-        """Parameters of its script line: whom, how much, how long."""
-        found = dict(self.strikes.params)
-        amount, lasts = self.amount, self.lasts
+        """Parameters of a script line: targets, amount, duration."""
+        found = dict(self.targets.params)
+        amount, duration = self.amount, self.duration
         if amount is not None:
             found[amount.param] = amount.given
-        if lasts is not None:
-            found[lasts.param] = MS
+        if duration is not None:
+            found[duration.param] = MS
         return found
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
-        """The fault that a script line is about.
+        """The fault of a script line.
 
         Args:
-            params: what the line gives, checked against `params`.
+            params: its parameters, checked against `params`.
             at_us: now.
         """
-        lasts = self.lasts
-        lasts_ms = -1 if lasts is None else params.get(lasts.param, -1)
+        duration = self.duration
+        lasts_ms = -1 if duration is None else params.get(duration.param, -1)
         return Fault(
             self.name,
             at_us,
@@ -250,30 +250,30 @@ class Kind:
         )
 
     def targets_of(self, params: Mapping[str, Any]) -> tuple[int, ...]:
-        """The targets that a script line names."""
+        """The targets of a script line."""
         if "from" in params:
             return node_of(params["from"]), node_of(params["to"])
         if "brokers" in params:
             return tuple(params["brokers"])
         named = params.get("node", params.get("broker"))
-        return (self.strikes.implied if named is None else node_of(named),)
+        return (self.targets.implied if named is None else node_of(named),)
 
     def value_of(self, params: Mapping[str, Any]) -> int:
-        """`Fault.value` by a script line."""
+        """`Fault.value` of a script line."""
         amount = self.amount
         return 0 if amount is None else amount.scale * int(params.get(amount.param, 0))
 
     def problem(self, targets: tuple[int, ...], value: int) -> str:
-        """What is wrong with a plan's fault of this kind, as ``field: why``; empty if nothing is.
+        """The problem of a plan's fault of this kind, as ``field: reason``; empty if there is none.
 
         Args:
-            targets: brokers, names, or 0, all of which are there.
+            targets: existing brokers, roles, or 0.
             value: `Fault.value`.
         """
-        strikes, amount = self.strikes, self.amount
-        if CONTROL in targets and not strikes.whole:
+        expected, amount = self.targets, self.amount
+        if CONTROL in targets and not expected.allows_zero:
             return f"targets: {self.name!r} strikes brokers, of which 0 is none"
-        if not targets or (strikes.ends and len(targets) != strikes.ends):
+        if not targets or (expected.count and len(targets) != expected.count):
             return f"targets: {list(targets)} cannot be the targets of {self.name!r}"
         if amount is not None and (value < amount.least or (amount.most is not None and value > amount.most)):
             upwards = "upwards" if amount.most is None else f"to {amount.most}"
@@ -282,10 +282,10 @@ class Kind:
 
 
 def node_of(endpoint: int | str) -> int:
-    """A node as scripts name it: a broker, or the control plane."""
+    """The node that a script names: a broker, or the control plane."""
     return CONTROL if endpoint == "control" else int(endpoint)
 
 
-def _bounds(draw: FaultDraw, name: str) -> tuple[int, int]:
-    low, high = getattr(draw, name)
+def _bounds(bounds: FaultBounds, name: str) -> tuple[int, int]:
+    low, high = getattr(bounds, name)
     return low, high

@@ -1,7 +1,7 @@
-"""Fault plans: the concrete, serialisable list of what goes wrong in one run, and when.
+"""Fault plans: the concrete, serialisable list of the faults of one run.
 
-A plan is drawn from the seed alone, one random stream for each fault, so that seed N means the same plan in every
-mode. What of it took effect is recorded apart (`faults.kinds.injection`).
+A plan is drawn from the seed alone, with one random stream for each fault, so a seed has the same plan in every mode.
+`faults.kinds.injection` records which faults took effect.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from typing import Any, Final
 SCHEMA_VERSION: Final = 3
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
 LEADER: Final = -1
-"""As a target: whoever leads when the fault strikes."""
+"""Target: the leader when the fault strikes."""
 CONTROLLER: Final = -2
-"""As a target: the active controller when the fault strikes; without one, who leads (faults of controllers: nobody)."""
+"""Target: the active controller when the fault strikes; without one, the leader (for faults of controllers: none)."""
 ISR_MEMBER: Final = -3
-"""As a target: the first of the ISR that does not lead; without one, another replica."""
+"""Target: the first follower in the ISR; without one, another replica."""
 OUTSIDER: Final = -4
-"""As a target: the first replica that is not in the ISR; without one, another that does not lead."""
-LAST: Final = -5
-"""As a target: the only member of the ISR, whether it leads or not; of a larger ISR, who leads."""
-THERE: Final = -6
-"""As a target: the broker at which the step happened that a trigger waited for; else who leads."""
-AGAIN: Final = -7
-"""As a target: the broker that was struck last; else who leads."""
+"""Target: the first replica outside the ISR; without one, another follower."""
+LAST_MEMBER: Final = -5
+"""Target: the only member of the ISR; if it has more, the leader."""
+STEP_BROKER: Final = -6
+"""Target: the broker of the step that the fault waited for; without one, the leader."""
+LAST_TARGET: Final = -7
+"""Target: the broker that was struck last; without one, the leader."""
 FOLLOWERS: Final = -8
-"""As the only target: each replica that does not lead, and runs; none of a link."""
+"""The only target of a fault: each running follower. Not for links."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Trigger:
-    """A step of the protocol that a fault waits for, from its `Fault.at_us` on.
+    """The protocol step that a fault waits for, from `Fault.at_us` on.
 
     Attributes:
-        moment: which, one of `sim.history.steps.MOMENTS`.
-        occurrence: which of these steps, counted from 1.
-        after_us: how long after it the fault strikes.
-        until_us: when it strikes at the latest, if the step never comes.
+        moment: one of `sim.history.steps.MOMENTS`.
+        occurrence: the number of the step, from 1.
+        after_us: the delay between step and strike.
+        until_us: the fallback time if the step never comes.
     """
 
     moment: str
@@ -54,27 +54,27 @@ class Trigger:
         self.until_us = until_us
 
     def row(self) -> tuple[str | int, ...]:
-        """What a plan's hash is made of."""
+        """The part of the plan's hash."""
         return ("at", self.moment, self.occurrence, self.after_us, self.until_us)
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Fault:
-    """One fault, never changed. (Its constructor is written out, and assigns: that of a frozen dataclass takes ten
-    times as long where this is compiled, and a run makes a dozen.)
+    """One fault; immutable. (The constructor is explicit: compiled, that of a frozen dataclass takes ten times as long,
+    and a run creates a dozen faults.)
 
     Attributes:
         kind: one of `faults.kinds.registry.KINDS`.
-        at_us: when it strikes, or, with a trigger, begins to wait.
-        targets: brokers, or a name such as `LEADER`; of a link, source and target (0: the control plane, which also
-            stands for the whole cluster).
-        lasts_us: until it is undone (a stopped broker: started again); -1: until the end.
-        delays_us: for several targets, how long after the strike each is hit (empty: all at once; the last delay is
-            also that of targets beyond it).
-        both_ways: for a link, whether the other direction is concerned, too.
-        value: how much, in the unit of its kind (`faults.kind.Amount`).
+        at_us: when it strikes, or starts to wait for its trigger.
+        targets: brokers, or roles such as `LEADER`; for a link, its source and target. 0 is the control plane or the
+            whole cluster.
+        lasts_us: duration until it is undone (for a stopped broker: started again); -1: until the end.
+        delays_us: for several targets, the delay of each after the strike; empty: none. The last delay also applies to
+            all further targets.
+        both_ways: for a link, whether to strike the other direction, too.
+        value: amount in the unit of its kind (`faults.kind.Amount`).
         replicas: for a reassignment, the new assignment.
-        trigger: the step that it waits for; None: it strikes at its time.
+        trigger: the step that it waits for; None: it strikes at `at_us`.
     """
 
     kind: str
@@ -110,19 +110,19 @@ class Fault:
         self.trigger = trigger
 
     def delay_us(self, place: int) -> int:
-        """How long after the strike the target at a place is hit."""
+        """The delay between the strike and the target at index `place`."""
         delays_us = self.delays_us
         return delays_us[min(place, len(delays_us) - 1)] if delays_us else 0
 
-    def waiting(self, trigger: Trigger) -> Fault:
-        """This fault, when a step comes. (`dataclasses.replace` costs four times as much.)"""
-        return self._but(self.targets, trigger)
+    def with_trigger(self, trigger: Trigger) -> Fault:
+        """A copy that waits for a step. (`dataclasses.replace` costs four times as much.)"""
+        return self._copy(self.targets, trigger)
 
-    def aimed(self, targets: tuple[int, ...]) -> Fault:
-        """This fault, with the brokers that its targets' names stand for."""
-        return self._but(targets, self.trigger)
+    def with_targets(self, targets: tuple[int, ...]) -> Fault:
+        """A copy with other targets."""
+        return self._copy(targets, self.trigger)
 
-    def _but(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
+    def _copy(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
         return Fault(
             self.kind,
             self.at_us,
@@ -136,7 +136,7 @@ class Fault:
         )
 
     def row(self) -> tuple[str | int, ...]:
-        """What a plan's hash is made of; faults that earlier versions had keep theirs."""
+        """The part of the plan's hash; unchanged for faults of earlier versions."""
         more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
         if self.trigger is not None:
             more += self.trigger.row()
@@ -145,12 +145,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The faults of one run, in order of time."""
+    """The faults of one run, ordered by time."""
 
     faults: tuple[Fault, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able copy with `schema_version`."""
+        """Plain data with `schema_version`."""
         return {"schema_version": SCHEMA_VERSION, "faults": [asdict(fault) for fault in self.faults]}
 
     def plan_hash(self) -> str:
@@ -159,7 +159,7 @@ class Plan:
 
 
 def plan_from_json(data: Mapping[str, Any]) -> Plan:
-    """Rebuild a plan of this version or an older one.
+    """Read a plan of this version or an older one.
 
     Raises:
         ValueError: `schema_version` is newer than this code knows.
@@ -185,7 +185,7 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
 
 
 def directions(fault: Fault) -> list[tuple[int, int]]:
-    """The directed links that a fault of a link is about; none between a broker and itself."""
+    """The directed links that a fault strikes; none if both ends are the same broker."""
     source, target = fault.targets
     if source == target:
         return []
@@ -193,6 +193,6 @@ def directions(fault: Fault) -> list[tuple[int, int]]:
 
 
 def hash_of(rows: Iterable[tuple[str | int, ...]]) -> str:
-    """Hash of rows of words and numbers (16 hex digits)."""
+    """Hash of rows (16 hex digits)."""
     text = ";".join([",".join(map(str, row)) for row in rows])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults.bounds import FaultDraw, Limits
+from faults.bounds import FaultBounds, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DRAWN = [name for name in names() if load(name).drawn]
 SPAN_US = (1_000, 1_000)
-DRAW = FaultDraw(SPAN_US[1], (1, 1), (), SPAN_US, SPAN_US, SPAN_US, SPAN_US, SPAN_US)
+DRAW = FaultBounds(SPAN_US[1], (1, 1), (), SPAN_US, SPAN_US, SPAN_US, SPAN_US, SPAN_US)
 LIMITS = Limits(DRAW, (1, 2, 3), (1, 2, 3), SPAN_US)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kinds.stops import Stop
+from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class ControlledRestart(Stop):
+class ControlledRestart(BrokerStop):
     """See the module."""
 
     name: ClassVar[str] = "controlled-restart"
     meaning: ClassVar[str] = "shut a broker down in a controlled way; without restart_ms it stays down until a start"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Begin the shutdown; False if no process runs."""
+        """Start the controlled shutdown; False if no process runs."""
         return cluster.shut_down(target)

@@ -1,26 +1,26 @@
-"""Disk stall: for a while a disk does not answer; its broker's partition stands still, its session lives on."""
+"""Disk stall: a disk does not respond for a while; its broker's partition is blocked, its session stays open."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kind import BROKER, STALLED, Kind, Lasting, Targets
+from faults.kind import BROKER, STALLED, Duration, FaultKind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class DiskStall(Kind):
+class DiskStall(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "disk-stall"
     meaning: ClassVar[str] = "stall a broker's disk; without for_ms until the end"
-    strikes: ClassVar[Targets] = BROKER
-    lasts: ClassVar[Lasting | None] = STALLED
+    targets: ClassVar[Targets] = BROKER
+    duration: ClassVar[Duration | None] = STALLED
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Stall one disk; False if no process serves, or it stalls already."""
+        """Stall the disk; False if no process serves, or it is stalled already."""
         return cluster.machines.stall_disk(target)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
-        """Let it answer again, unless its process ended."""
+        """End the stall, unless the process ended."""
         cluster.machines.unstall_disk(target)

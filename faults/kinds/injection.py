@@ -1,4 +1,4 @@
-"""Injecting a plan into a cluster, and recording what of it took effect."""
+"""Injects a plan into a cluster, and records which faults took effect."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from faults.kind import STALLED, THE_CONTROLLER
 from faults.kinds.registry import KINDS, LINKS
 from faults.plan import (
-    AGAIN,
     CONTROLLER,
     FOLLOWERS,
     ISR_MEMBER,
-    LAST,
+    LAST_MEMBER,
+    LAST_TARGET,
     OUTSIDER,
-    THERE,
+    STEP_BROKER,
     Fault,
     Plan,
     Trigger,
@@ -25,16 +25,16 @@ from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import ALWAYS
 
 
-def restarts(kind: str) -> bool:
-    """Whether a broker is started when a fault of this kind is over, even if the fault found it stopped."""
-    lasts = KINDS[kind].lasts
-    return lasts is not None and lasts.always
+def is_always_undone(kind: str) -> bool:
+    """Whether to undo a fault of this kind even if it had no effect: the broker is started when the fault is over."""
+    duration = KINDS[kind].duration
+    return duration is not None and duration.always
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
-class Realised:
-    """A fault as it happened to one target (or to a link, from the first node to the second, perhaps both ways): when,
-    and whether it took effect.
+class RealisedFault:
+    """A fault that struck one target (or a link, from the first node to the second, perhaps both ways), at a time, and
+    whether it took effect.
     """
 
     kind: str
@@ -50,50 +50,52 @@ class Realised:
 
 
 class Injection:
-    """Strikes a cluster.
+    """Injects faults into a cluster.
 
     Args:
-        cluster: what is struck.
+        cluster: the cluster to strike.
 
     Attributes:
-        realised: what happened so far.
+        realised: faults that struck so far.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.realised: list[Realised] = []
+        self.realised: list[RealisedFault] = []
         self._in_force: dict[int, tuple[Fault, int, Node | None]] = {}
-        """By their numbers among `realised`, from 1."""
+        """Number among `realised`, from 1 -> fault, target, and the process that a stall struck."""
         self._struck = 0
         self._is_over = False
 
     def schedule(self, plan: Plan) -> None:
-        """Let all faults of a plan strike at their times, or when the steps come that they wait for."""
+        """Schedule all faults of a plan at their times, or for the steps that they wait for."""
         for fault in plan.faults:
-            begin = self.strike if fault.trigger is None else self._wait
+            begin = self.strike if fault.trigger is None else self._await_step
             self._cluster.kernel.call_at(fault.at_us, ALWAYS, begin, fault)
 
     def stop(self) -> None:
-        """Nothing strikes any more; what struck ends at its time."""
+        """Strike no more faults; those in force end at their time."""
         self._is_over = True
 
-    def _wait(self, fault: Fault) -> None:
+    def _await_step(self, fault: Fault) -> None:
         assert fault.trigger is not None
-        _Aimed(self, self._cluster, fault, fault.trigger)
+        _TriggeredFault(self, self._cluster, fault, fault.trigger)
 
-    def strike(self, fault: Fault, there: int = 0) -> None:
-        """Let a fault strike now, whatever its time says.
+    def strike(self, fault: Fault, step_broker: int = 0) -> None:
+        """Strike now, whatever the fault's time.
 
         Args:
-            fault: what strikes.
-            there: the broker at which the step happened that it waited for, 0 if none.
+            fault: the fault.
+            step_broker: the broker of the step that it waited for; 0: none.
         """
         if self._is_over:
             return
         if fault.targets == (FOLLOWERS,):
-            fault = fault.aimed(self._followers())
+            fault = fault.with_targets(self._followers())
         elif min(fault.targets) < 0:
-            fault = fault.aimed(tuple([self._found(target, fault.kind, there) for target in fault.targets]))
+            fault = fault.with_targets(
+                tuple([self._resolve(target, fault.kind, step_broker) for target in fault.targets])
+            )
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in LINKS else fault.targets[:1]
         for place, target in enumerate(targets):
@@ -111,43 +113,43 @@ class Injection:
         coverage = self._cluster.recorder.coverage
         before = coverage.strikes(fault.kind)
         kind = KINDS[fault.kind]
-        process = self._cluster.running.get(target) if kind.lasts is STALLED else None
+        process = self._cluster.running.get(target) if kind.duration is STALLED else None
         effective = kind.strike(self._cluster, fault, target)
         if not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
-        self.realised.append(Realised(fault.kind, struck, kernel.now_us, effective))
+        self.realised.append(RealisedFault(fault.kind, struck, kernel.now_us, effective))
         self._struck = target if target > 0 and effective else self._struck
         number = len(self.realised)
-        if effective or restarts(fault.kind):
+        if effective or is_always_undone(fault.kind):
             self._in_force[number] = fault, target, process
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, number)
 
     def _leader(self) -> int:
-        """Who leads by the control plane's decision; while nobody does, the first broker that runs."""
+        """The leader that the control plane chose; without one, the first running broker."""
         leader = self._cluster.control.state.leader
         return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
 
     def _followers(self) -> tuple[int, ...]:
-        """Replicas that run and do not lead; those of the ISR last, so that it shrinks one by one."""
+        """Running followers, ISR members last, so that the ISR shrinks one by one."""
         leader, isr = self._leader(), self._cluster.control.state.isr
         others = [broker for broker in self._cluster.replicas if broker != leader and broker in self._cluster.running]
         return tuple(sorted(others, key=lambda broker: broker in isr))
 
-    def _found(self, target: int, kind: str, there: int) -> int:
-        """The broker that a target's name stands for now; faults of the controller itself may find none (0)."""
+    def _resolve(self, target: int, kind: str, step_broker: int) -> int:
+        """The broker that has a role now; 0 if there is none, for faults of the controller."""
         if target >= 0:
             return target
-        if target == CONTROLLER and (self._cluster.controller or KINDS[kind].strikes is THE_CONTROLLER):
+        if target == CONTROLLER and (self._cluster.controller or KINDS[kind].targets is THE_CONTROLLER):
             return self._cluster.controller
-        if target == THERE and there > 0:
-            return there
-        if target == AGAIN and self._struck > 0:
+        if target == STEP_BROKER and step_broker > 0:
+            return step_broker
+        if target == LAST_TARGET and self._struck > 0:
             return self._struck
         leader = self._leader()
         isr = self._cluster.control.state.isr
-        if target == LAST:
+        if target == LAST_MEMBER:
             return isr[0] if len(isr) == 1 else leader
         if target in (ISR_MEMBER, OUTSIDER):
             others = [broker for broker in self._cluster.replicas if broker != leader]
@@ -159,16 +161,14 @@ class Injection:
         if number not in self._in_force:
             return
         fault, target, process = self._in_force.pop(number)
-        if process is None or self._cluster.running.get(target) is process:  # The next one may stand still by itself.
+        # Another fault may have stalled a later process.
+        if process is None or self._cluster.running.get(target) is process:
             KINDS[fault.kind].undo(self._cluster, fault, target)
 
     def heal(self) -> None:
-        """Undo everything: links are as they were, what stands still goes on, every stopped broker is started once.
-
-        What runs is left alone.
-        """
+        """Undo every fault: heal links, end stalls, and start every stopped broker once."""
         self._cluster.links.heal_all()
-        for number in [number for number, entry in self._in_force.items() if not restarts(entry[0].kind)]:
+        for number in [number for number, entry in self._in_force.items() if not is_always_undone(entry[0].kind)]:
             self._undo(number)
         for broker in self._cluster.settings:
             self._cluster.start(broker)
@@ -179,7 +179,7 @@ class Injection:
         return sum(entry.effective for entry in self.realised)
 
     def faults_hash(self) -> str:
-        """Hash of what happened (16 hex digits)."""
+        """Hash of the realised faults (16 hex digits)."""
         return hash_of((entry.kind, *entry.targets, entry.at_us, entry.effective) for entry in self.realised)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -187,35 +187,32 @@ class Injection:
         return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]
 
 
-class _Aimed:
-    """A fault that waits for a step.
+class _TriggeredFault:
+    """A fault that waits for a step. Its strike is a separate event, never part of the step."""
 
-    Whatever strikes does so as an event of its own, never within the protocol's step.
-    """
-
-    __slots__ = ("_cluster", "_fault", "_injection", "_struck", "_there", "_trigger")
+    __slots__ = ("_cluster", "_fault", "_injection", "_step_broker", "_struck", "_trigger")
 
     def __init__(self, injection: Injection, cluster: Cluster, fault: Fault, trigger: Trigger) -> None:
         self._injection = injection
         self._cluster = cluster
         self._fault = fault
         self._trigger = trigger
-        self._there = 0
+        self._step_broker = 0
         self._struck = False
-        cluster.recorder.arm(trigger.moment, self._seen, trigger.occurrence)
+        cluster.recorder.arm(trigger.moment, self._on_step, trigger.occurrence)
         cluster.kernel.call_at(max(trigger.until_us, cluster.kernel.now_us), ALWAYS, self._strike, None)
 
-    def _seen(self, broker: int) -> None:
-        self._cluster.recorder.disarm(self._trigger.moment, self._seen)
-        self._there = broker
+    def _on_step(self, broker: int) -> None:
+        self._cluster.recorder.disarm(self._trigger.moment, self._on_step)
+        self._step_broker = broker
         kernel = self._cluster.kernel
         at_us = kernel.now_us + self._trigger.after_us
         if at_us < self._trigger.until_us:
             kernel.call_at(at_us, ALWAYS, self._strike, None)
 
     def _strike(self, _: object) -> None:
-        """At the step, or at the latest time, whichever is first."""
+        """Strike after the step, or at the fallback time, whichever is first."""
         if not self._struck:
             self._struck = True
-            self._cluster.recorder.disarm(self._trigger.moment, self._seen)
-            self._injection.strike(self._fault, self._there)
+            self._cluster.recorder.disarm(self._trigger.moment, self._on_step)
+            self._injection.strike(self._fault, self._step_broker)

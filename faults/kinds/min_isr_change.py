@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kind import CLUSTER, DISTURBED, REPLICAS, Amount, Kind, Lasting, Param, Targets
+from faults.kind import CLUSTER, DISTURBED, REPLICAS, Amount, Duration, FaultKind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class MinIsrChange(Kind):
+class MinIsrChange(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "min-isr-change"
     meaning: ClassVar[str] = "set min.insync.replicas to a value; without for_ms until the end"
-    strikes: ClassVar[Targets] = CLUSTER
+    targets: ClassVar[Targets] = CLUSTER
     amount: ClassVar[Amount | None] = Amount(
         "value", Param("count", required=True), "replicas", bounds=REPLICAS, least=1
     )
-    lasts: ClassVar[Lasting | None] = DISTURBED
+    duration: ClassVar[Duration | None] = DISTURBED
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Set it; False if it is so already."""
+        """Set the value; False if it is set already."""
         return cluster.administrator.change_min_isr(fault.value, fault)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
-        """Set it to what it would be without this change."""
+        """Set the value that applies without this change."""
         cluster.administrator.restore_min_isr(fault.value, fault)

@@ -1,4 +1,4 @@
-"""Reassignment: an operator gives the partition another list of replicas."""
+"""Reassignment: an operator assigns other replicas to the partition."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from faults.bounds import Limits
-from faults.kind import CLUSTER, OTHER_BROKER, Kind, Param, Targets
+from faults.kind import CLUSTER, OTHER_BROKER, FaultKind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import Stream, integer, sample
 
 
-class Reassignment(Kind):
+class Reassignment(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "reassignment"
     meaning: ClassVar[str] = "reassign the partition to other replicas"
-    strikes: ClassVar[Targets] = CLUSTER
-    stays: ClassVar[str] = "it goes on until it completes"
+    targets: ClassVar[Targets] = CLUSTER
+    remains: ClassVar[str] = "it continues until it completes"
     needs: ClassVar[tuple[str, ...]] = (OTHER_BROKER,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Ask for it; False if it was refused."""
+        """Submit it; False if it was refused."""
         return cluster.control.reassign(fault.replicas)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
-        """As many replicas as before, on any brokers, in any order."""
+        """Draw as many replicas as before, on any brokers, in any order."""
         at_us = integer(stream, *limits.window_us)
         replicas = sample(stream, limits.all_brokers, len(limits.brokers))
-        return Fault(self.name, at_us, (self.strikes.implied,), replicas=tuple(replicas))
+        return Fault(self.name, at_us, (self.targets.implied,), replicas=tuple(replicas))
 
     def params(self) -> dict[str, Param]:
         """The new replicas."""
@@ -37,4 +37,4 @@ class Reassignment(Kind):
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
         """See `Kind.scripted`."""
-        return Fault(self.name, at_us, (self.strikes.implied,), replicas=tuple(params["replicas"]))
+        return Fault(self.name, at_us, (self.targets.implied,), replicas=tuple(params["replicas"]))

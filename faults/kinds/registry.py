@@ -1,10 +1,10 @@
-"""All kinds of faults, in the order of the bits of the coverage column: a new kind comes last."""
+"""All kinds of fault, in the order of the bits of the coverage column: add a new kind at the end."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from faults.kind import LINK, Kind, Role
+from faults.kind import LINK, FaultKind, Role
 from faults.kinds.admin_election import AdminElection
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.controller_failover import ControllerFailover
@@ -28,7 +28,7 @@ from faults.kinds.session_expiry import SessionExpiry
 from faults.kinds.slow import Slow
 from faults.kinds.zombie import Zombie
 
-KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, FaultKind]] = {
     kind.name: kind
     for kind in (
         Kill(),
@@ -55,11 +55,11 @@ KINDS: Final[dict[str, Kind]] = {
         ReassignmentCancel(),
     )
 }
-"""By name."""
-LINKS: Final = tuple([kind.name for kind in KINDS.values() if kind.strikes is LINK])
-"""Kinds of which one fault strikes both ends of a link."""
+"""Name -> kind."""
+LINKS: Final = tuple([kind.name for kind in KINDS.values() if kind.targets is LINK])
+"""Names of the kinds that strike links."""
 
 
-def joining(role: Role) -> tuple[str, ...]:
+def kinds_with(role: Role) -> tuple[str, ...]:
     """Names of the kinds that declare a role."""
-    return tuple([kind.name for kind in KINDS.values() if role in kind.joins])
+    return tuple([kind.name for kind in KINDS.values() if role in kind.roles])

@@ -1,32 +1,32 @@
-"""Retention: the leader deletes its oldest batches; followers learn it as they fetch, and keep their segments.
+"""Retention: the leader deletes its oldest batches; followers learn of it as they fetch, and keep their segments.
 
-Whole batches, as the deletion of segments does. DeleteRecords can end within one, and a follower that then truncates to
-the log start is stuck for ever: the batch that holds this offset begins below its LEO.
+Whole batches are deleted, as with segments. DeleteRecords can end inside one, and a follower that then truncates to the
+log start is stuck: the batch with this offset begins below its LEO.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kind import PERMILLE, THE_LEADER, Amount, Kind, Targets
+from faults.kind import PERMILLE, THE_LEADER, Amount, FaultKind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class Retention(Kind):
+class Retention(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "retention"
-    meaning: ClassVar[str] = "delete the oldest records at the leader, so many of a thousand committed ones"
-    strikes: ClassVar[Targets] = THE_LEADER
-    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "of a thousand", bounds=(1, 1_000), most=1_000)
-    stays: ClassVar[str] = "deleted records stay deleted"
+    meaning: ClassVar[str] = "delete the oldest permille/1000 of the committed records at the leader"
+    targets: ClassVar[Targets] = THE_LEADER
+    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "1/1000", bounds=(1, 1_000), most=1_000)
+    remains: ClassVar[str] = "deleted records stay deleted"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Move the log start up by that share of the way to the HW.
+        """Advance the log start by that share of the distance to the HW.
 
         Returns:
-            False if the target does not lead, or nothing moved.
+            False if the target does not lead, or the log start did not move.
         """
         process = cluster.running.get(target)
         if process is None or process.frozen or process.waiting is not None:

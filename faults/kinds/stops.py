@@ -1,21 +1,21 @@
-"""What kinds have in common that stop a broker: when their time is over, it is started again."""
+"""Base of the kinds that stop a broker."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kind import BROKER, STOPPED, Kind, Lasting, Targets
+from faults.kind import BROKER, STOPPED, Duration, FaultKind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class Stop(Kind):
-    """A broker is down for a while. If it is somebody else's doing, it is started all the same."""
+class BrokerStop(FaultKind):
+    """A broker is down for a while, then started, whichever fault stopped it."""
 
-    strikes: ClassVar[Targets] = BROKER
-    lasts: ClassVar[Lasting | None] = STOPPED
+    targets: ClassVar[Targets] = BROKER
+    duration: ClassVar[Duration | None] = STOPPED
     moves_leader: ClassVar[bool] = True
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
-        """Start it again, unless it runs (still)."""
+        """Start it, unless it is running."""
         cluster.start(target)

@@ -1,1 +1,1 @@
-"""What a mode promises to survive, judged on the faults as they were realised."""
+"""The faults that a mode promises to survive, judged on realised faults."""

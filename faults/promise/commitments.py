@@ -1,4 +1,4 @@
-"""When each batch was committed, and what that rested upon: a fold over the steps of a run."""
+"""When each batch was committed, and by which ISR and min ISR: a fold over the steps of a run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from sim.protocol.batch import Batch
 
 
 class Commitments(steps.Listener):
-    """First commits, as far as it was told.
+    """First commits of batches.
 
-    A leader that was deposed without noticing (it stood still, say) may still raise its HW: by what it was told before,
-    and by an ISR that is none any more. What only such a leader commits counts as committed when it was deposed: by the
-    time its HW moves, those who told it may have lost the record and be back, as members of an ISR that never promised
-    it. A leader is deposed when its session ends, or when another leader, or none, is chosen in its place; it is not
-    while it is the chosen one and has a session.
+    A leader that was deposed without noticing (while paused, for example) may still raise its HW, from fetches before
+    that and by an outdated ISR. A commit by such a leader alone is dated to when it was deposed: when its HW moves, the
+    followers may have lost the record and returned, as members of an ISR that never promised it. A leader is deposed
+    when its session ends, or when another leader or none is elected; it is not while it is elected and has a session.
 
     Args:
-        membership: what is told of each step before.
+        membership: receives each step before this listener.
 
     Attributes:
-        at_us: first id -> when the batch counts as committed, in the first of its copies.
-        copies: batch -> when this copy of it counts as committed.
-        min_isr: batch -> the leader's own effective ``min.insync.replicas``, where it was smaller than the control
-            plane's.
-        isr: batch -> the ISR that the leader went by, where another one was persisted.
-        min_isrs: (time, effective ``min.insync.replicas``), as the control plane has it.
+        at_us: first id -> commit time of the first copy of the batch.
+        copies: batch -> commit time of this copy.
+        min_isr: batch -> the leader's own effective ``min.insync.replicas``, if smaller than the control plane's.
+        isr: batch -> the leader's ISR, if another one was persisted.
+        min_isrs: (time, effective ``min.insync.replicas``) of the control plane.
     """
 
     __slots__ = ("_deposed", "_leader", "_membership", "at_us", "copies", "isr", "min_isr", "min_isrs")
@@ -55,12 +53,12 @@ class Commitments(steps.Listener):
             self._deposed.setdefault(step.broker, step.at_us)
 
     def on_registered(self, step: steps.Registered) -> None:
-        """See `Registered`: the one who is chosen still may have a session again."""
+        """See `Registered`: the elected leader may have a session again."""
         if step.opens and step.broker == self._leader and self._membership.runs(step.broker, step.incarnation):
             self._deposed.pop(step.broker, None)
 
     def on_min_isr(self, step: steps.MinIsr) -> None:
-        """See `MinIsr`: it may be what it was."""
+        """See `MinIsr`; repeated values are skipped."""
         if not self.min_isrs or self.min_isrs[-1][1] != step.size:
             self.min_isrs.append((step.at_us, step.size))
 

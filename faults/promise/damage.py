@@ -1,16 +1,15 @@
-"""Damaged replicas: what KIP-966 tolerates, judged per record on the ends of incarnations as they were realised.
+"""Damaged replicas, which KIP-966 tolerates to some number, judged per record on the realised ends of incarnations.
 
-A replica is damaged, for a committed record, after an end of its process since the commit until it is back: a member of
-the persisted ISR, by a registration after that end, with a LEO beyond the record. Which ends count is one of two
-things: those that were unclean (no clean-shutdown marker that carries the broker epoch is left: that is what the
-controller can find out), or those that lost the record. The record is excused if at some instant min.insync.replicas of
-the assigned replicas are damaged, by the smallest effective value since the commit.
+For a committed record, a replica is damaged from an end of its process after the commit until it is back: a member of
+the persisted ISR, by a registration after that end, with a LEO beyond the record. Either unclean ends count (without a
+clean-shutdown marker with the broker epoch, which the controller can detect), or ends that lost the record. The record
+is excused if at some instant min.insync.replicas of the assigned replicas are damaged, where min.insync.replicas is its
+smallest effective value since the commit.
 
-What happens to replicas once a record is gone from the last log excuses nothing: it was lost by what came before. An
-end before the commit counts, too, if the broker was in the persisted ISR when the record was committed, or in the one
-that the leader went by: the commit rested upon it, since the leader had heard of its LEO and not of its end. An end
-before the record was made does not. Of a batch that was appended twice each copy is judged from its own commit on, by
-its own offsets.
+Once the last log has lost the record, later ends excuse nothing. An end before the commit counts, too, if the broker
+was in the persisted ISR or in the leader's ISR at the commit: the commit relied on it, because the leader knew its LEO
+but not its end. An end before the record was appended does not count. If a batch was appended twice, each copy is
+judged from its own commit on, by its own offsets.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ FOREVER_US: Final = 1 << 62
 
 
 def registers_again_us(membership: Membership, end: IncarnationEnd) -> int:
-    """When a later process of the broker registered, `FOREVER_US` if none did."""
+    """The time at which a later process of the broker registered; `FOREVER_US` if none did."""
     registrations = membership.registrations.get(end.broker, ())
     place = bisect_right(registrations, end.at_us)
     return registrations[place] if place < len(registrations) else FOREVER_US
 
 
 class _Logs(steps.Listener):
-    """How far logs reached, and when they lost what, as far as it was told.
+    """LEOs of logs, and when logs lost batches.
 
     Attributes:
-        leos: broker -> (time, its LEO), -1 from the end of a process until the next one has loaded its log.
-        made_us: batch -> when it entered a log first.
-        gone_us: first id -> when a log lost that batch last, by an end or a truncation.
-        dropped_us: when a replica was deleted last.
-        assignments: (time, replicas), where a control plane tells of changes.
+        leos: broker -> (time, LEO); -1 from the end of a process until the next one has loaded its log.
+        made_us: batch -> time of its first append.
+        gone_us: first id -> the last time at which a log lost that batch, by an end or a truncation.
+        dropped_us: the last time at which a replica was deleted.
+        assignments: (time, replicas) of each change.
     """
 
     __slots__ = ("assignments", "dropped_us", "gone_us", "leos", "made_us")
@@ -61,27 +60,27 @@ class _Logs(steps.Listener):
     def on_append(self, step: steps.Append) -> None:
         """See `Append`."""
         self.made_us.setdefault(step.batch, step.at_us)
-        self._leo(step, step.batch.last_offset + 1)
+        self._note_leo(step, step.batch.last_offset + 1)
 
     def on_truncate(self, step: steps.Truncate) -> None:
         """See `Truncate`."""
-        self._leo(step, step.offset)
-        self._gone(step, step.removed)
+        self._note_leo(step, step.offset)
+        self._note_lost(step, step.removed)
 
     def on_recovered(self, step: steps.Recovered) -> None:
         """See `Recovered`."""
-        self._leo(step, step.leo)
+        self._note_leo(step, step.leo)
 
     def on_deleted(self, step: steps.Deleted) -> None:
         """See `Deleted`."""
-        self._leo(step, step.leo)
+        self._note_leo(step, step.leo)
         self.dropped_us = step.at_us
 
     def on_end(self, step: steps.End) -> None:
         """See `End`."""
         if not step.was_down:
-            self._leo(step, -1)
-        self._gone(step, step.lost)
+            self._note_leo(step, -1)
+        self._note_lost(step, step.lost)
 
     def on_assigned(self, step: steps.Assigned) -> None:
         """See `Assigned`."""
@@ -89,20 +88,20 @@ class _Logs(steps.Listener):
         if step.replicas != replicas:
             self.assignments.append((step.at_us, step.replicas))
 
-    def _leo(self, step: steps.Step, leo: int) -> None:
+    def _note_leo(self, step: steps.Step, leo: int) -> None:
         self.leos.setdefault(step.broker, []).append((step.at_us, leo))
 
-    def _gone(self, step: steps.Step, batches: list[Batch]) -> None:
+    def _note_lost(self, step: steps.Step, batches: list[Batch]) -> None:
         for batch in batches:
             self.gone_us[batch.first_id] = step.at_us
 
 
-class _Reached:
-    """How far a broker's log reached while the broker was in the persisted ISR.
+class _IsrLeos:
+    """The LEO of a broker while it was in the persisted ISR.
 
     Args:
-        moments: when that changed, ascending.
-        leos: the LEO from each of them on, -1 outside the ISR.
+        moments: times of changes, ascending.
+        leos: the LEO from each of them on; -1 outside the ISR.
     """
 
     __slots__ = ("_moments", "_size", "_tree")
@@ -112,13 +111,13 @@ class _Reached:
         self._size = 1
         while self._size <= len(moments):
             self._size *= 2
-        # Each node holds the most that the two below it hold: 2 n and 2 n + 1. Node 1 is the root.
+        # A tree of maxima: the children of node n are 2 n and 2 n + 1, and node 1 is the root.
         self._tree = [-1] * self._size + leos + [-1] * (self._size - len(leos))
         for node in range(self._size - 1, 0, -1):
             self._tree[node] = max(self._tree[2 * node], self._tree[2 * node + 1])
 
     def first(self, begin_us: int, offset: int) -> int:
-        """When the LEO was beyond an offset, at or after a time; `FOREVER_US` if it never was."""
+        """The first time, not before `begin_us`, at which the LEO was beyond an offset; `FOREVER_US` if none."""
         tree, size = self._tree, self._size
         place = bisect_right(self._moments, begin_us)
         if place and tree[size + place - 1] > offset:
@@ -141,10 +140,10 @@ class Damage:
     """Judges the committed records of one run.
 
     Args:
-        history: what happened.
-        membership: who was a member and who had registered.
+        history: the steps of the run.
+        membership: ISR members and registrations.
         ends: ends of incarnations.
-        commitments: when each batch was committed, and what that rested upon.
+        commitments: commits of batches.
     """
 
     def __init__(self, history: History, membership: Membership, ends: Ends, commitments: Commitments) -> None:
@@ -157,13 +156,13 @@ class Damage:
         losses = ("committed-loss", "exposed-loss")
         violations = history.findings.violations
         self._lost = frozenset(record for one in violations if one.kind in losses for record in one.ids)
-        self._reached: dict[int, _Reached] = {}
+        self._isr_leos: dict[int, _IsrLeos] = {}
 
     def excused(self, *, lossy: bool) -> frozenset[int]:
-        """Ids of the committed records of which too many replicas were damaged at once.
+        """Ids of the committed records with too many damaged replicas at one instant.
 
         Args:
-            lossy: whether only ends count that lost the record; else those that were unclean.
+            lossy: whether ends that lost the record count; otherwise unclean ends do.
         """
         commitments = self._commitments
         ends = [end for end in self._ends if (end.lost if lossy else end.unclean)]
@@ -185,13 +184,13 @@ class Damage:
         commitments, first = self._commitments, batch.first_id
         committed_us = commitments.copies[batch]
         gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
-        isr = (*self._at(committed_us), *commitments.isr.get(batch, ()))
+        isr = (*self._isr_at(committed_us), *commitments.isr.get(batch, ()))
         made_us = logs.made_us.get(batch, 0)
         spans = []
         for end in ends:
             if end.at_us < made_us or (end.at_us < committed_us and end.broker not in isr):
                 continue
-            back_us = self._back(end, logs, batch.last_offset)
+            back_us = self._back_us(end, logs, batch.last_offset)
             if back_us > committed_us and end.at_us <= gone_us:
                 spans.append((max(end.at_us, committed_us), back_us, end.broker))
         if not spans:
@@ -199,36 +198,36 @@ class Damage:
         all_changes = (*commitments.min_isrs, *logs.assignments)
         changes = [since for since, _ in all_changes if committed_us < since <= gone_us]
         return any(
-            self._damaged(spans, logs, now_us) >= self._smallest(batch, committed_us, now_us)
+            self._count_damaged(spans, logs, now_us) >= self._smallest_min_isr(batch, committed_us, now_us)
             for now_us in (*(begin for begin, _, _ in spans), *changes)
         )
 
-    def _damaged(self, spans: list[tuple[int, int, int]], logs: _Logs, now_us: int) -> int:
+    def _count_damaged(self, spans: list[tuple[int, int, int]], logs: _Logs, now_us: int) -> int:
         replicas = next((held for since, held in reversed(logs.assignments) if since <= now_us), None)
         damaged = {broker for begin, end, broker in spans if begin <= now_us < end}
         return len(damaged if replicas is None else damaged & set(replicas))
 
-    def _smallest(self, batch: Batch, committed_us: int, now_us: int) -> int:
-        """The smallest effective min ISR from the commit until now, that of the leader that committed it included."""
+    def _smallest_min_isr(self, batch: Batch, committed_us: int, now_us: int) -> int:
+        """The smallest effective min ISR from the commit until now, including that of the committing leader."""
         history = self._commitments.min_isrs
         at_first = next((size for since, size in reversed(history) if since <= committed_us), 1)
         later = [size for since, size in history if committed_us < since <= now_us]
         return min([at_first, *later, self._commitments.min_isr.get(batch, at_first)])
 
-    def _at(self, now_us: int) -> tuple[int, ...]:
-        """The persisted ISR."""
+    def _isr_at(self, now_us: int) -> tuple[int, ...]:
+        """The persisted ISR at a time."""
         return self._membership.isr_history[max(0, bisect_right(self._isr_since, now_us) - 1)][1]
 
-    def _back(self, end: IncarnationEnd, logs: _Logs, offset: int) -> int:
-        """When the broker was in the ISR again with a LEO beyond an offset."""
+    def _back_us(self, end: IncarnationEnd, logs: _Logs, offset: int) -> int:
+        """The time at which the broker was in the ISR again with a LEO beyond an offset."""
         begin_us = registers_again_us(self._membership, end)
         if begin_us == FOREVER_US:
             return FOREVER_US
-        if end.broker not in self._reached:
-            self._reached[end.broker] = self._reached_by(end.broker, logs.leos.get(end.broker, []))
-        return self._reached[end.broker].first(begin_us, offset)
+        if end.broker not in self._isr_leos:
+            self._isr_leos[end.broker] = self._isr_leos_of(end.broker, logs.leos.get(end.broker, []))
+        return self._isr_leos[end.broker].first(begin_us, offset)
 
-    def _reached_by(self, broker: int, leos: list[tuple[int, int]]) -> _Reached:
+    def _isr_leos_of(self, broker: int, leos: list[tuple[int, int]]) -> _IsrLeos:
         turns = {
             since
             for (_, before), (since, isr) in pairwise([(0, ()), *self._membership.isr_history])
@@ -240,5 +239,5 @@ class Damage:
         for now_us in moments:
             while place < len(leos) and leos[place][0] <= now_us:
                 place += 1
-            reached.append(leos[place - 1][1] if place and broker in self._at(now_us) else -1)
-        return _Reached(moments, reached)
+            reached.append(leos[place - 1][1] if place and broker in self._isr_at(now_us) else -1)
+        return _IsrLeos(moments, reached)

@@ -1,28 +1,28 @@
-"""What a mode promises to survive, judged per record on the faults as they were realised.
+"""The faults that a mode promises to survive, judged per record on the realised faults.
 
-P0, always needed: no unclean election in effect, no corruption of synced data, synced metadata survives. A disk that is
-replaced corrupts nothing: it is a lossy end for all that it held.
+P0, always required: no unclean election in effect, no corruption of synced data, synced metadata survives. A replaced
+disk corrupts nothing: it is a lossy end for all that it held.
 
-``hw``, ``kip101`` (and later modes without ELR) promise a record under P0, from its commit on, if for every lossy end
-of a member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another
-member of the persisted ISR is up that has not itself lost the record by a crash. Truncation by the protocol never
-excuses: a replica that was given the record back after a crash counts as one that has it. *Up* means that its process
-runs and that its session is open: that is what Kafka's documentation calls alive.
+Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if for every lossy end of a
+member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another member of
+the persisted ISR is up that has not itself lost the record in a crash. Truncation by the protocol never excuses: a
+replica that received the record again after a crash counts as having it. *Up* means that the process runs and its
+session is open, which Kafka's documentation calls alive.
 
-``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas are damaged
-than min.insync.replicas (`faults.promise.damage`): by unclean ends where the controller goes by what it knows of them,
-by ends that lost the record where it looks at logs (rule ``unclean_recovery``). In a run in which the feature was
-switched off for a while, records must keep to the ISR as well: nobody kept eligible replicas then.
+``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas than
+min.insync.replicas are damaged (`faults.promise.damage`): by unclean ends, or, if the controller inspects logs (rule
+``unclean_recovery``), by ends that lost the record. If the feature was off for a while, the condition for modes without
+ELR must hold as well, because no eligible replicas were kept.
 
-When a record counts as committed, `faults.promise.commitments` says. All of it is worked out from the steps of a run
-once it has ended, and only of what something was lost of, or damaged.
+`faults.promise.commitments` defines commits. All of this is computed from the steps of an ended run, and only for
+records that were lost or whose replicas were damaged.
 
-Divergence: a mode that looks for the largest common epoch (KIP-279; from 2.8 on while it fetches) promises that there
-is none whatever was lost or elected; older ones under P0. What idempotent producers are promised is promised by brokers
-that know them.
+Divergence: a mode that searches for the largest common epoch (KIP-279; from 2.8 on while fetching) promises that there
+is none, whatever was lost or elected; older modes promise it under P0. Promises to idempotent producers hold in modes
+whose brokers know them.
 
-No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): every
-leader judges by the ISR that it knows.
+No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): a leader
+judges by the ISR that it knows.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ from sim.protocol.modes import Promised
 from sim.protocol.rules import Rules
 
 UNKNOWN = -1
-"""Whether a run is inside, where the mode has no eligible leader replicas."""
+"""`inside_unclean` and `inside_lossy` of a mode without ELR."""
 
 
 def elects_uncleanly(config: Mapping[str, Value], rules: Rules) -> bool:
-    """Whether the configuration lets replicas lead that are known to lack records."""
+    """Whether the configuration elects replicas that are known to lack records."""
     if heeds_unclean_election(config, rules):
         return bool(config["unclean.leader.election.enable"])
     return config["unclean.recovery.strategy"] == "Aggressive"
 
 
 class Premises(steps.Listener):
-    """What any promise depends on, as far as it was told.
+    """Preconditions of every promise.
 
     Attributes:
-        unclean_election: whether unclean election was switched on during the run, or a replica was elected that must
-            be taken to lack records, because somebody preferred that to waiting.
-        synced_lost: whether batches became unreadable although they had been fsynced.
-        elr_was_off: whether the feature was off at some time, though the release has it.
-        lossy: whether some end lost records.
-        unclean: whether some end left no clean-shutdown marker that carries its broker epoch.
+        unclean_election: whether unclean election was switched on, or a replica that may lack records was elected to
+            avoid waiting.
+        synced_lost: whether fsynced batches became unreadable.
+        elr_was_off: whether ELR was off at some time, although the release has it.
+        lossy: whether an end lost records.
+        unclean: whether an end left no clean-shutdown marker with its broker epoch.
     """
 
     __slots__ = ("_isr", "elr_was_off", "lossy", "synced_lost", "unclean", "unclean_election")
@@ -108,10 +108,10 @@ class Promise:
     """Judges records and violations of one run.
 
     Args:
-        history: what happened.
-        promised: what the mode promises.
-        unclean_election: whether unclean election is configured. That breaks P0, as does one that was switched on or
-            that happened.
+        history: the steps of the run.
+        promised: the promise of the mode.
+        unclean_election: whether unclean election is configured, which breaks P0, as does switching it on or holding
+            one.
     """
 
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
@@ -141,7 +141,7 @@ class Promise:
         if not counts_damage or premises.elr_was_off:
             self._excused_ids |= self._excused_by_isr()
         self._all_of: tuple[AbstractSet[int] | None, bool] = None, False
-        """Whether the records that `covers` was asked about last are all promised: violations share their sets."""
+        """The last record ids given to `covers`, and whether all are promised: violations share their sets."""
         self._acked_all = frozenset(
             record
             for ack in (history.clients.acks if self._lossy or self._unclean or history.findings.violations else ())
@@ -150,17 +150,17 @@ class Promise:
         )
 
     def run_inside(self) -> bool:
-        """Whether all records that were acknowledged with acks=all are inside."""
+        """Whether the promise covers all records acknowledged with acks=all."""
         return self._p0 and not (self._acked_all & self._excused_ids)
 
     @property
     def inside_unclean(self) -> int:
-        """Whether they are (1 or 0) if damage is what unclean ends do; `UNKNOWN` in a mode without ELR."""
+        """`run_inside` as 1 or 0, if unclean ends count as damage; `UNKNOWN` in a mode without ELR."""
         return self._by_damage(self._unclean)
 
     @property
     def inside_lossy(self) -> int:
-        """Whether they are (1 or 0) if damage is what ends do that lose the record; `UNKNOWN` in a mode without ELR."""
+        """`run_inside` as 1 or 0, if ends that lost the record count as damage; `UNKNOWN` in a mode without ELR."""
         return self._by_damage(self._lossy_ids)
 
     def _by_damage(self, excused: frozenset[int]) -> int:
@@ -169,10 +169,9 @@ class Promise:
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
 
-        Stuck replicas and lack of progress need P0 only. Losses, records that a consumer skipped, and regressions are
-        inside if a record concerned is (regressions: if all are, but for those that retention had deleted).
-        So are early warnings, if they are about records: about all that are committed, since a success that was sent
-        counts there, received or not.
+        Stuck replicas and lack of progress need P0 only. Losses and skipped records are inside if one of their records
+        is; regressions, if all of them are, except those that retention deleted. Early warnings about records are
+        judged on all committed records, because a sent success counts there, received or not.
         """
         promised = FINDINGS[violation.kind].promised
         if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
@@ -212,36 +211,38 @@ class Promise:
         )
 
     def _is_excused(self, first_id: int, ends: list[IncarnationEnd]) -> bool:
-        """Whether a batch is excused that these ends lost; worked out once for all that share their fate."""
+        """Whether a batch that these ends lost is excused; computed once for all batches with the same ends."""
         committed_us = self._commitments.at_us.get(first_id)
-        if committed_us is None:  # A HW of a checkpoint that was ahead of the log may cover what none has passed.
+        if committed_us is None:  # A checkpointed HW ahead of the log may cover batches that no HW has passed.
             if self._shown_us is None:
                 self._shown_us = {one.batch.first_id: one.at_us for one in reversed(self._history.clients.shown)}
             committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
-        # When it was committed before the first of these ends decides nothing.
+        # The exact time of a commit before the first of these ends has no effect.
         since_us = max(committed_us, min([end.at_us for end in ends]))
         fate = (since_us, *((end.broker, end.at_us, end.regained.get(first_id, FOREVER_US)) for end in ends))
         judged = self._judged.get(fate)
         if judged is None:
-            judged = any(self._left_alone(end, first_id, since_us) for end in ends)
+            judged = any(self._was_alone(end, first_id, since_us) for end in ends)
             self._judged[fate] = judged
         return judged
 
-    def _left_alone(self, end: IncarnationEnd, first_id: int, committed_us: int) -> bool:
-        """Whether at some instant between this end and the next registration nobody else in the ISR had the record."""
+    def _was_alone(self, end: IncarnationEnd, first_id: int, committed_us: int) -> bool:
+        """Whether at some instant between this end and the next registration no other ISR member had the record."""
         until_us = registers_again_us(self._membership, end)
         start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
         instants = [start_us, *(time for time in (*self._changes, *regained) if start_us < time < until_us)]
-        return start_us < until_us and any(not self._somebody(end.broker, first_id, now_us) for now_us in instants)
+        return start_us < until_us and any(
+            not self._other_member_has(end.broker, first_id, now_us) for now_us in instants
+        )
 
     def _member_from(self, end: IncarnationEnd) -> int:
-        """From when on the broker that ended was in the persisted ISR.
+        """The time from which the ended broker was in the persisted ISR.
 
-        A write that puts it there may be under way when it ends. Once its session is over, no write may, and one that
-        does is the protocol's mistake, which excuses nothing.
+        A write that adds it may be under way when it ends. After its session has expired, such a write is a bug of the
+        protocol, which excuses nothing.
         """
         if end.in_isr:
             return end.at_us
@@ -251,13 +252,13 @@ class Promise:
         return next(joins, FOREVER_US)
 
     def _times_of_change(self) -> list[int]:
-        """Times at which the answer to `_somebody` may change, but for records that came back."""
+        """Times at which the answer of `_other_member_has` may change, except for regained records."""
         times = self._isr_since[:]
         for periods in self._membership.up.values():
             times += [time for period in periods for time in period if time is not None]
         return times
 
-    def _somebody(self, other_than: int, first_id: int, now_us: int) -> bool:
+    def _other_member_has(self, other_than: int, first_id: int, now_us: int) -> bool:
         isr = self._membership.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
         return any(
             member != other_than and self._is_up(member, now_us) and not self._is_damaged(member, first_id, now_us)

@@ -1,1 +1,1 @@
-"""Stories: incidents of several faults that are drawn together."""
+"""Random plans, from single faults and from patterns of several."""

@@ -1,9 +1,9 @@
-"""Drawing stories of reassignments: replicas are moved, and moved again, while some of them are away.
+"""Draws incidents of reassignments: replicas are moved, and moved again, while some of them are away.
 
-Some replicas are away for a while, mostly by controlled stops. An operator asks for another assignment, which keeps,
-drops and adds any replicas; then, before or after it has completed, for something else: back to the first assignment,
-another one, the same again, or a cancellation. Sometimes who is added or dropped can fetch from nobody for a while. In
-the end who leads stops, cleanly or not, alone or with another member of the ISR, and is back, as who was away is.
+Some replicas are away for a while, mostly by controlled restarts. An operator submits another assignment, which keeps,
+drops and adds any replicas. Before or after it completes, the operator submits another request: back to the first
+assignment, another one, the same again, or a cancellation. Sometimes an added or dropped replica cannot fetch for a
+while. In the end the leader stops, cleanly or not, alone or with another ISR member, and all brokers return.
 """
 
 from __future__ import annotations
@@ -14,49 +14,55 @@ from typing import Final
 
 from faults.bounds import Limits
 from faults.kind import CLUSTER, Role
-from faults.kinds.registry import KINDS, LINKS, joining
-from faults.plan import FOLLOWERS, ISR_MEMBER, LAST, LEADER, OUTSIDER, Fault, Trigger
+from faults.kinds.registry import KINDS, LINKS, kinds_with
+from faults.plan import FOLLOWERS, ISR_MEMBER, LAST_MEMBER, LEADER, OUTSIDER, Fault, Trigger
 from sim.kernel.streams import Stream, choice, integer, sample
 
 MOVES: Final = "reassignment"
 CANCELS: Final = "reassignment-cancel"
-LEAVE_ISR: Final = (*("controlled-restart",) * 4, "kill", "pause", "zombie", *joining(Role.LEAVE_ISR))
-"""How replicas are away, as often as that is drawn."""
-STRIKE_LAST: Final = (*("controlled-restart",) * 3, *("power-loss",) * 3, "kill", "zombie", *joining(Role.STRIKE_LAST))
-"""What strikes who leads then."""
+LEAVE_ISR: Final = (*("controlled-restart",) * 4, "kill", "pause", "zombie", *kinds_with(Role.LEAVE_ISR))
+"""Kinds by which replicas are away, repeated by weight."""
+STRIKE_LAST: Final = (
+    *("controlled-restart",) * 3,
+    *("power-loss",) * 3,
+    "kill",
+    "zombie",
+    *kinds_with(Role.STRIKE_LAST),
+)
+"""Kinds that strike the leader in the end, repeated by weight."""
 HOLDS: Final = ("cut", "cut", "disk-stall", "pause")
-"""What keeps a replica from fetching."""
+"""Kinds that keep a replica from fetching, repeated by weight."""
 CHANGES: Final = ((1, 1), (1, 1), (1, 1), (2, 2), (2, 1), (2, 1), (1, 0), (0, 1), (0, 1), (0, 0))
-"""How many replicas another assignment drops, and how many it adds, as often as that is drawn."""
+"""Numbers of replicas that an assignment drops and adds, repeated by weight."""
 THEN: Final = ("back", "back", "again", "again", "other", "same", "cancel", "cancel", "cancel")
-"""What is asked for after the first assignment: that before it; another one, with what was last or with what was first
-in mind; the same; or a cancellation.
+"""Requests after the first assignment, repeated by weight: back to the original one; again or other, a change of the
+last or of the original one; the same; or a cancellation.
 """
 AWAY_US: Final = (15_000_000, 60_000_000)
 LEAVE_US: Final = ((0, 0), (0, 3_000_000), (0, 15_000_000))
-"""Until the first assignment is asked for."""
+"""Time until the first request."""
 GAPS_US: Final = ((0, 2_000_000), (500_000, 8_000_000), (5_000_000, 20_000_000))
-"""Between what an operator asks for, and until the blow."""
+"""Time between requests, and until the final strike."""
 HOLD_US: Final = (2_000_000, 25_000_000)
 BACK_US: Final = ((1_000_000, 8_000_000), (5_000_000, 40_000_000))
-"""Until who was struck is back."""
+"""Time until the struck broker is back."""
 MOMENTS: Final = ("isr", "isr", "ack", "elected", "registered")
 WAIT_US: Final = (2_000_000, 25_000_000)
-"""How long the blow waits for such a step."""
+"""How long the final strike waits for one of `MOMENTS`."""
 LEAST: Final = 4
-"""Faults of a story: who is away, two demands, a blow."""
+"""Fewest faults of an incident: one replica away, two requests, the final strike."""
 
 
 def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int) -> list[Fault]:
-    """Draw one such story.
+    """Draw one incident.
 
     Args:
-        stream: of this story.
-        faults: how many, at least `LEAST`.
-        allowed: the kinds that the scenario has, `MOVES` among them.
-        limits: what faults are drawn within; stories last as long as they need.
-        at_us: when it begins.
-        last_us: until when its faults may strike.
+        stream: the incident's own stream.
+        faults: number of faults, at least `LEAST`.
+        allowed: the kinds of the scenario, including `MOVES`.
+        limits: limits for faults, except for their durations.
+        at_us: start of the incident.
+        last_us: latest time for its faults to strike.
     """
     of_brokers = [kind for kind in allowed if kind not in LINKS and not kind.startswith(MOVES)] or [MOVES]
     away = choice(stream, (FOLLOWERS, ISR_MEMBER, ISR_MEMBER, OUTSIDER, *limits.brokers[1:]))
@@ -88,17 +94,17 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
             wanted = _other(stream, wanted if then == "again" else first, limits.all_brokers)
         plan.append(_move(wanted, now_us))
     now_us += integer(stream, *choice(stream, GAPS_US))
-    struck = choice(stream, ((LEADER,), (LEADER,), (LAST,), (LEADER, ISR_MEMBER)))
-    blow = _strike(stream, _of(stream, STRIKE_LAST, of_brokers), limits, now_us, struck, choice(stream, BACK_US))
+    struck = choice(stream, ((LEADER,), (LEADER,), (LAST_MEMBER,), (LEADER, ISR_MEMBER)))
+    final = _strike(stream, _of(stream, STRIKE_LAST, of_brokers), limits, now_us, struck, choice(stream, BACK_US))
     if stream.getrandbits(1):
         until_us = min(now_us + integer(stream, *WAIT_US), last_us)
-        blow = blow.waiting(Trigger(choice(stream, MOMENTS), 1, integer(stream, 0, 2_000_000), until_us))
-    plan.append(blow)
+        final = final.with_trigger(Trigger(choice(stream, MOMENTS), 1, integer(stream, 0, 2_000_000), until_us))
+    plan.append(final)
     return [fault if fault.at_us <= last_us else replace(fault, at_us=last_us) for fault in plan]
 
 
 def _other(stream: Stream, replicas: Sequence[int], brokers: Sequence[int]) -> tuple[int, ...]:
-    """Another assignment; at least one replica is left."""
+    """Draw another assignment with at least one replica."""
     outside = [broker for broker in brokers if broker not in replicas]
     drops, adds = choice(stream, CHANGES)
     adds = min(adds, len(outside))
@@ -120,7 +126,7 @@ def _hold(stream: Stream, allowed: Sequence[str], limits: Limits, at_us: int, br
 
 
 def _of(stream: Stream, kinds: Sequence[str], allowed: Sequence[str]) -> str:
-    """One of the kinds that are allowed; if none is, any that is."""
+    """Draw one of the kinds that are allowed; if none is, any allowed kind."""
     return choice(stream, [kind for kind in kinds if kind in allowed] or list(allowed))
 
 

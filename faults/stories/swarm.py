@@ -1,11 +1,10 @@
-"""Drawing a fault plan from a seed, as swarm testing does: seeds differ in kind, not only in detail.
+"""Draws a fault plan from a seed by swarm testing: seeds differ in the faults that they enable.
 
-Each seed enables some of the kinds that a scenario allows, some of them more often than others, and draws how stable
-its world is: whether cuts, pauses and stops are short, long or anything. What goes wrong comes in incidents, each at a
-moment of its own: a lone fault, a burst that strikes several targets nearly at once, a chain of faults that wait for
-steps of the protocol one after the other, some of them in the order of a known failure, or a rolling restart of all
-brokers. Everything is drawn beforehand: kinds and incidents from streams of the plan, each fault from a stream of its
-own.
+Each seed enables some of the scenario's kinds, with weights, and draws whether cuts, pauses and stops are short, long
+or mixed. Faults come in incidents, each at its own time: a lone fault, a burst that strikes several targets nearly at
+once, a chain of faults that wait for one step after another (some in the order of a known failure), a rolling restart
+of all brokers, or an incident pattern. Everything is drawn before the run: kinds and incidents from the plan's streams,
+each fault from its own stream.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from faults.bounds import FaultDraw, Limits
+from faults.bounds import FaultBounds, Limits
 from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
-from faults.kinds.registry import KINDS, LINKS, joining
-from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LEADER, THERE, Fault, Plan, Trigger
+from faults.kinds.registry import KINDS, LINKS, kinds_with
+from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
 from faults.stories import last_replica, reassignments
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
@@ -32,25 +31,25 @@ ROLLING: Final = "rolling"
 STANDING: Final = "standing"
 MOVING: Final = "moving"
 SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4), MOVING: (reassignments.LEAST, 7)}
-"""Faults of an incident."""
+"""Bounds of the number of faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
-"""Between the faults of a burst: at once, or up to one of these."""
+"""Longest times between the faults of a burst."""
 CHAIN_GAPS_US: Final = (1_000_000, 10_000_000, 30_000_000)
-"""Between the times from which two faults of a chain wait, at most: now, soon, or when who was stopped is back."""
+"""Longest times between the starts of two faults of a chain: short, medium, or until a stopped broker is back."""
 ROLLING_GAPS_US: Final = (2_000_000, 20_000_000, 40_000_000)
-"""Between two restarts of a rolling restart, at most: with and without waiting until the ISR is whole again."""
+"""Longest times between two restarts of a rolling restart: without and with waiting for a full ISR."""
 ROLLING_RESTART_US: Final = (500_000, 10_000_000)
 WAIT_US: Final = (5_000_000, 60_000_000)
-"""How long a fault waits for its step: long enough for a session to end and somebody to be elected."""
+"""How long a fault waits for its step: enough for a session expiry and an election."""
 OCCURRENCES: Final = (1, 1, 1, 2, 3, 6)
 AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
-"""How long after its step a fault strikes, at most."""
+"""Longest delays between step and strike."""
 WEIGHTS: Final = (1, 1, 2, 4)
-"""How often a kind is drawn, in comparison with others."""
+"""Weights of enabled kinds."""
 STABILITY: Final = ("short", "long", "any")
 MOVERS: Final = tuple([found.name for found in KINDS.values() if found.moves_leader])
-"""Kinds after which somebody else leads, if they strike who leads. Every other fault is of one that the seed enables,
-and of those the first `SURE` do strike who leads: a run without elections would show nothing.
+"""Kinds that move leadership if they strike the leader. Every second fault is one of those that the seed enables, and
+the first `SURE` of them strike the leader: a run without elections would show nothing.
 """
 SURE: Final = 2
 MOMENTS: Final = {
@@ -73,19 +72,20 @@ MOMENTS: Final = {
     "session-end": 2,
     "controller": 1,
 }
-"""Moments that faults wait for (`sim.history.steps.MOMENTS`), and how often in comparison with others."""
+"""Moment that faults wait for (`sim.history.steps.MOMENTS`) -> weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What has gone wrong in many protocols: at one of these moments, one of these targets, by one of these kinds.
+    """A dangerous combination, known from failures of many protocols: one of these kinds strikes one of these targets
+    at one of these moments.
 
     Attributes:
-        moments: of `MOMENTS`.
-        targets: brokers by name, 0: as the kind is drawn by itself.
+        moments: some of `MOMENTS`.
+        targets: roles; 0: as the kind draws it.
         kinds: fault kinds.
-        then: hazards that come after it in known failures.
-        peer: the other end, where the kind is one of a link; None: as it is drawn by itself.
+        then: hazards that follow it in known failures.
+        peer: the other end of a link; None: as the kind draws it.
     """
 
     moments: tuple[str, ...]
@@ -95,11 +95,18 @@ class Hazard:
     peer: int | None = None
 
 
-STOP_LEADER: Final = ("kill", "power-loss", "disk-replaced", "pause", "controlled-restart", *joining(Role.STOP_LEADER))
-SILENCE: Final = ("zombie", "session-expiry", "pause", *joining(Role.SILENCE))
-LOSSES: Final = tuple([found.name for found in KINDS.values() if found.loses])
+STOP_LEADER: Final = (
+    "kill",
+    "power-loss",
+    "disk-replaced",
+    "pause",
+    "controlled-restart",
+    *kinds_with(Role.STOP_LEADER),
+)
+SILENCE: Final = ("zombie", "session-expiry", "pause", *kinds_with(Role.SILENCE))
+LOSSES: Final = tuple([found.name for found in KINDS.values() if found.loses_records])
 HAZARDS: Final = {
-    # A replica returns, or is about to change its log; then the leader, which has all records, fails.
+    # A replica returns or is about to change its log, and the leader, which has all records, fails.
     "return": Hazard(
         ("registered", "follow", "settled", "truncate", "isr"),
         (LEADER,),
@@ -109,16 +116,18 @@ HAZARDS: Final = {
     # A replica is about to join the ISR, and fails, perhaps unnoticed.
     "new-member": Hazard(
         ("registered", "follow", "settled", "isr-sent", "isr-sent"),
-        (THERE,),
+        (STEP_BROKER,),
         (*STOP_LEADER, *SILENCE, "zombie", "zombie"),
         ("loss", "return"),
     ),
-    # A batch is about to be acknowledged or committed, and only the leader knows it.
+    # Only the leader knows that a batch is about to be acknowledged or committed.
     "promise": Hazard(
         ("append", "replicated", "commit", "ack"), (LEADER,), (*STOP_LEADER, *SILENCE, *LINKS), ("return", "decision")
     ),
     # The only holder of an acknowledged record loses it.
-    "loss": Hazard(("ack", "hw", "isr", "append"), (AGAIN, AGAIN, AGAIN, ISR_MEMBER, LEADER), LOSSES, ("return",)),
+    "loss": Hazard(
+        ("ack", "hw", "isr", "append"), (LAST_TARGET, LAST_TARGET, LAST_TARGET, ISR_MEMBER, LEADER), LOSSES, ("return",)
+    ),
     # A decision is on its way to the brokers.
     "decision": Hazard(
         ("elected", "lead", "controller", "session-end"),
@@ -130,11 +139,11 @@ HAZARDS: Final = {
     "move": Hazard(
         ("ack", "append", "isr", "follow"), (0,), ("preferred-election", "controller-failover"), ("decision", "return")
     ),
-    # An ISR or leadership change takes longer on its way.
+    # An ISR or leadership change is delayed.
     "delayed-change": Hazard(
-        ("isr-sent", "isr", "lead", "registered"), (LEADER, AGAIN), LINKS, ("new-member", "loss", "return")
+        ("isr-sent", "isr", "lead", "registered"), (LEADER, LAST_TARGET), LINKS, ("new-member", "loss", "return")
     ),
-    # The leader loses the record that it has just acknowledged, and returns.
+    # The leader loses a record that it has just acknowledged, and returns.
     "leader-loss": Hazard(
         ("ack", "commit", "replicated", "acknowledges"), (LEADER,), LOSSES, ("silent-member", "return")
     ),
@@ -146,27 +155,27 @@ HAZARDS: Final = {
         ("isr-expansion",),
         LEADER,
     ),
-    # A replica has joined the ISR, and has not fetched anything since.
+    # A replica has joined the ISR and has not fetched since.
     "isr-expansion": Hazard(("joined",), (LEADER,), STOP_LEADER, ("loss", "return")),
 }
 ORDERS: Final = (("leader-loss", "silent-member", "isr-expansion"),)
-"""Hazards of known failures that need all of them, in this order."""
+"""Known failures as sequences of hazards."""
 ORDERED_PERCENT: Final = 20
-"""Of chains that are long enough, those that begin with one of these orders."""
+"""Share of the chains of sufficient length that begin with one of `ORDERS`."""
 FIRST: Final = ("new-member", "new-member", "return", "move")
-"""Hazards after the first fault of a chain, which stops somebody."""
+"""Hazards after the first fault of a chain, which stops a broker."""
 _MOMENTS: Final = tuple(moment for moment, weight in MOMENTS.items() for _ in range(weight))
 
 
 EVENTS_OF_FAULT: Final = 20
-"""What a fault, its undoing and what comes of it take on average, at the very least (measured: 35 and more)."""
+"""Lower bound of the average events of a fault, its undoing and its effects (measured: 35 and more)."""
 OBJECTS_OF_FAULT: Final = 50
-"""Objects that a fault counts as, with those that its effects leave behind."""
+"""Objects that a fault and its effects count as."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Incident:
-    """Some faults that belong together, and when they begin."""
+    """Related faults, and their start."""
 
     at_us: int
     style: str
@@ -179,26 +188,26 @@ class Incident:
 
 
 def draw_incidents(
-    streams: Streams, draw: FaultDraw, window_us: tuple[int, int], budget: int = NEVER
+    streams: Streams, bounds: FaultBounds, window_us: tuple[int, int], budget: int = NEVER
 ) -> list[Incident]:
-    """Draw when something goes wrong, and in which style; workloads may be drawn around these times.
+    """Draw times and styles of incidents; workloads may be drawn around these times.
 
-    Some seeds use the whole window, others crowd everything into a part of it.
+    Some seeds use the whole window, others a part of it.
 
     Args:
-        streams: the stream ``incidents`` is used.
-        draw: numbers and shares.
-        window_us: when incidents may begin.
-        budget: events that the run may have.
+        streams: uses the stream ``incidents``.
+        bounds: numbers and shares.
+        window_us: inclusive bounds of the start of an incident.
+        budget: event budget of the run.
 
     Returns:
-        Incidents in order of time, which together have as many faults as the plan.
+        Incidents ordered by time, with as many faults in total as the plan.
 
     Raises:
-        BudgetError: so many faults would take more than that.
+        BudgetError: so many faults exceed the event budget.
     """
     stream = streams("incidents")
-    left = integer(stream, *draw.count)
+    left = integer(stream, *bounds.count)
     if left > budget // EVENTS_OF_FAULT:
         raise BudgetError("sim.event.budget", budget, "events", "0 s, while faults were drawn")
     low, high = window_us
@@ -210,11 +219,11 @@ def draw_incidents(
         at_us = integer(stream, start, start + width)
         style = LONE
         for other, share in (
-            (BURST, draw.burst_percent),
-            (CHAIN, draw.chain_percent),
-            (ROLLING, draw.rolling_percent),
-            (STANDING, draw.standing_percent),
-            (MOVING, draw.moving_percent),
+            (BURST, bounds.burst_percent),
+            (CHAIN, bounds.chain_percent),
+            (ROLLING, bounds.rolling_percent),
+            (STANDING, bounds.standing_percent),
+            (MOVING, bounds.moving_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -227,27 +236,26 @@ def draw_incidents(
 
 
 def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], budget: int = NEVER) -> Plan:
-    """Draw what goes wrong in each incident.
+    """Draw the faults of each incident.
 
-    What needs another replica or broker is not drawn where there is none: elections of the preferred leader,
-    reassignments, links between replicas, and stories of a last replica standing or of reassignments, of which lone
-    faults are left.
+    Without another replica or broker, preferred elections, reassignments and links between replicas are not drawn, and
+    incident patterns become lone faults.
 
     Args:
-        streams: the stream ``plan`` is used, and one for each fault.
-        limits: what faults are drawn within; no fault waits beyond the end of their window.
-        incidents: what `draw_incidents` gave.
-        budget: objects that the run may hold.
+        streams: uses the stream ``plan``, and one for each fault.
+        limits: limits for faults; no fault waits beyond the end of their window.
+        incidents: the result of `draw_incidents`.
+        budget: object budget of the run.
 
     Returns:
-        The plan, its faults in order of time; empty if none of the kinds is possible.
+        The plan, its faults ordered by time; empty if none of the kinds is possible.
 
     Raises:
-        BudgetError: so many faults, of which a rolling restart is one for each broker, would be more than that.
+        BudgetError: so many faults (a rolling restart counts one for each broker) exceed the object budget.
     """
     alone = len(limits.brokers) == 1
-    draw = limits.bounds
-    possible = [kind for kind in draw.kinds if KINDS[kind].possible(limits)]
+    bounds = limits.bounds
+    possible = [kind for kind in bounds.kinds if KINDS[kind].is_possible(limits)]
     if not possible:
         return Plan()
     stream = streams("plan")
@@ -256,9 +264,9 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
     spare = choice(stream, allowed)
     movers = [kind for kind in kinds if kind in MOVERS] or [spare]
     last_us = limits.window_us[1]
-    limits = replace(limits, bounds=_stable(stream, draw))
-    # A story of a last replica waits no longer than until the time of the fault that was drawn before it. That time is
-    # mostly over by then, and its blow does not wait for the ISR to shrink. Plans rest upon that.
+    limits = replace(limits, bounds=_stable(stream, bounds))
+    # An incident of a last replica waits at most until the time of the fault drawn before it. That time has mostly
+    # passed, and then its strike does not wait for the ISR to shrink. Changing this changes all plans.
     story_us = last_us
     faults: list[Fault] = []
     moved = 0
@@ -297,7 +305,7 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
             common = kind
             own = streams(f"fault:{len(faults)}")
             at_us = min(incident.at_us + position * integer(own, 0, gap_us), last_us)
-            waits = own.random() * 100 < draw.aimed_percent
+            waits = own.random() * 100 < bounds.aimed_percent
             target = targets[position] if position < len(targets) else 0
             peer: int | None = None
             if incident.style == BURST and kind in LINKS:
@@ -308,10 +316,10 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)
             story_us = at_us
             if waits:
-                # After an append nobody but the leader has the batch: that is what followers truncate later.
+                # After an append, only the leader has the batch: followers truncate it later.
                 unread = target == LEADER and bool(own.getrandbits(1))
                 moment = "append" if unread else choice(own, _MOMENTS)
-                fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
+                fault = fault.with_trigger(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
 
@@ -326,12 +334,12 @@ def _draw_chain(
     limits: Limits,
     last_us: int,
 ) -> tuple[list[Fault], int]:
-    """A first fault, and others that wait for steps after it; most of them are known hazards.
+    """Draw a first fault, and others that wait for steps after it; most of them are known hazards.
 
-    Of who is stopped by those others, every other one is soon back, before anybody else has seen that it was gone.
+    Every second broker that these stop returns soon, before its absence is noticed.
 
     Returns:
-        The faults, and from when on the last of those strikes or waits that are not soon over; -1 if all are.
+        The faults, and the start of the last one without a short restart; -1 if all have one.
     """
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
@@ -364,19 +372,19 @@ def _draw_chain(
         fault = _draw_fault(own, kind, within, at_us, target=target, peer=peer, triggered=position > 0)
         latest_us = at_us if within is limits else latest_us
         if position:
-            fault = fault.waiting(_draw_trigger(own, moment, at_us, last_us))
+            fault = fault.with_trigger(_draw_trigger(own, moment, at_us, last_us))
         faults.append(fault)
         at_us = min(at_us + integer(own, 0, choice(own, CHAIN_GAPS_US)), last_us)
     return faults, latest_us
 
 
 def _draw_ordered(own: Stream, hazard: Hazard, kinds: Sequence[str], limits: Limits, at_us: int, last_us: int) -> Fault:
-    """A hazard to the letter, at the first of its moments; of a kind that the seed enables, if one fits."""
+    """Draw a fault that is exactly the hazard, at its first moment, of a kind that the seed enables."""
     kind = choice(own, [other for other in hazard.kinds if other in kinds])
     moment, target = choice(own, hazard.moments), choice(own, hazard.targets)
     fault = _draw_fault(own, kind, limits, at_us, target=target, peer=hazard.peer, triggered=True)
     trigger = _draw_trigger(own, moment, at_us, last_us)
-    return fault.waiting(replace(trigger, occurrence=1))
+    return fault.with_trigger(replace(trigger, occurrence=1))
 
 
 def _draw_fault(
@@ -394,7 +402,7 @@ def _draw_fault(
 
 
 def _draw_rolling(stream: Stream, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
-    """Controlled restarts of all brokers, one after the other, whoever leads."""
+    """Draw controlled restarts of all brokers, one after the other."""
     gap_us = choice(stream, ROLLING_GAPS_US)
     short = replace(limits, bounds=replace(limits.bounds, restart_us=ROLLING_RESTART_US))
     faults = []
@@ -405,18 +413,18 @@ def _draw_rolling(stream: Stream, at_us: int, limits: Limits, last_us: int) -> l
 
 
 def _enabled(stream: Stream, kinds: Sequence[str]) -> list[str]:
-    """The kinds that a seed enables, each as often as it is to be drawn."""
+    """Draw the kinds that a seed enables, repeated by weight."""
     enabled = sample(stream, kinds, integer(stream, min(2, len(kinds)), len(kinds)))
     return [kind for kind in enabled for _ in range(choice(stream, WEIGHTS))]
 
 
-def _stable(stream: Stream, draw: FaultDraw) -> FaultDraw:
-    """Narrower bounds: how long things last in this seed."""
+def _stable(stream: Stream, bounds: FaultBounds) -> FaultBounds:
+    """Draw this seed's narrower bounds of durations."""
     return replace(
-        draw,
-        restart_us=_band(draw.restart_us, choice(stream, (*STABILITY, "long", "any"))),
-        cut_us=_band(draw.cut_us, choice(stream, STABILITY)),
-        pause_us=_band(draw.pause_us, choice(stream, STABILITY)),
+        bounds,
+        restart_us=_band(bounds.restart_us, choice(stream, (*STABILITY, "long", "any"))),
+        cut_us=_band(bounds.cut_us, choice(stream, STABILITY)),
+        pause_us=_band(bounds.pause_us, choice(stream, STABILITY)),
     )
 
 
@@ -428,7 +436,7 @@ def _band(bounds: tuple[int, int], word: str) -> tuple[int, int]:
 
 
 def _targets(stream: Stream, incident: Incident, limits: Limits) -> list[int]:
-    """Who is struck by the faults of a burst: different brokers, or different roles."""
+    """Draw the targets of a burst: different brokers, or different roles."""
     if incident.style != BURST:
         return []
     named = bool(stream.getrandbits(1))

@@ -1,6 +1,6 @@
-"""What a script may do: one table of actions and their parameters, read by `scenarios.format.schema` and by people.
+"""The actions of scripts: one table of actions and their parameters, read by `scenarios.format.schema`.
 
-Faults say themselves how a script line is written (`faults.kind.Kind`).
+Each kind of fault declares its own script parameters (`faults.kind.FaultKind`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from faults.kinds.registry import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from faults.kind import Kind
+    from faults.kind import FaultKind
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One value of `do`.
+    """An action of a script, a value of `do`.
 
     Attributes:
         meaning: one line.
-        params: what it takes.
+        params: its parameters.
         scripted_only: whether it needs ``control = "scripted"``, where the script is the control plane.
     """
 
@@ -40,37 +40,35 @@ _OWN: Final[dict[str, Action]] = {
         "send a batch; acks as configured unless given",
         {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks")},
     ),
-    "elect": Action(
-        "choose leader and ISR", {"broker": Param("leader", required=True), "isr": _ISR}, scripted_only=True
-    ),
+    "elect": Action("set leader and ISR", {"broker": Param("leader", required=True), "isr": _ISR}, scripted_only=True),
     "isr": Action("persist an ISR", {"isr": _ISR}, scripted_only=True),
-    "end-offsets": Action("let the consumer ask ListOffsets(latest)"),
+    "end-offsets": Action("let the consumer send ListOffsets(latest)"),
     "delete-records": Action("move the log start", {"offset": Param("offset", required=True)}),
     "start": Action("start a stopped broker", {"broker": _BROKER}),
     "heal": Action(
-        "end every cut and whatever else is wrong with links, or with one link",
+        "heal all links, or one link",
         {"from": Param("endpoint"), "to": Param("endpoint")},
     ),
-    "resume": Action("take a pause of a process back", {"node": Param("endpoint", required=True)}),
+    "resume": Action("resume a paused process", {"node": Param("endpoint", required=True)}),
     "set-config": Action("change settings of the topic while brokers run", {"config": Param("dynamic", required=True)}),
     "offsets-for-times": Action(
-        "let the consumer ask for the offset of the first record that is not older than a batch",
+        "let the consumer ask for the offset of the first record not older than a batch",
         {"batch": Param("sent", required=True)},
     ),
     "commit": Action("let the consumer commit its position"),
-    "restart-consumer": Action("let the consumer's process die and begin again at the committed offset"),
+    "restart-consumer": Action("restart the consumer at its committed offset"),
     "seek": Action(
-        "let the consumer read on from an offset; with the epoch of the record before it, that is asked about first",
+        "let the consumer seek to an offset; with the epoch of the record before it, the position is validated first",
         {"offset": Param("offset", required=True), "epoch": Param("offset")},
     ),
     "pause-consumer": Action("let the consumer stop fetching"),
     "resume-consumer": Action("let the consumer fetch again"),
-    "wait": Action("nothing but wait"),
+    "wait": Action("only wait"),
 }
 
 
-def with_faults(actions: Mapping[str, Action], kinds: Iterable[Kind]) -> dict[str, Action]:
-    """Actions and kinds of fault together, by name.
+def with_faults(actions: Mapping[str, Action], kinds: Iterable[FaultKind]) -> dict[str, Action]:
+    """Add the kinds of fault to actions.
 
     Raises:
         ValueError: a kind of fault has the name of an action.
@@ -84,4 +82,4 @@ def with_faults(actions: Mapping[str, Action], kinds: Iterable[Kind]) -> dict[st
 
 
 ACTIONS: Final = with_faults(_OWN, KINDS.values())
-"""Value of `do` -> what it does and takes."""
+"""Value of `do` -> action."""

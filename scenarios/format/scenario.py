@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from faults.bounds import FaultDraw
+from faults.bounds import FaultBounds
 from faults.plan import Plan
 from scenarios import paths
 from sim.config import Value, shown
@@ -224,7 +224,7 @@ class Scenario:
     upgraded_from: tuple[str, ...] = ()
     draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     workload: Bursts | None = None
-    faults: FaultDraw | None = None
+    faults: FaultBounds | None = None
     script: tuple[ScriptLine, ...] = ()
     story: tuple[StoryLine, ...] = ()
     final: tuple[FinalLog, ...] = ()
@@ -289,7 +289,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     if plain["workload"] is not None:
         plain["workload"] = Bursts(**_tuples(plain["workload"]))
     if plain["faults"] is not None:
-        plain["faults"] = FaultDraw(**_tuples(plain["faults"]))
+        plain["faults"] = FaultBounds(**_tuples(plain["faults"]))
     plain["script"] = tuple(_step(step) for step in plain["script"])
     plain["story"] = tuple(StoryLine(_pattern(line["pattern"]), _rules(line["rules"])) for line in plain["story"])
     plain["final"] = tuple(

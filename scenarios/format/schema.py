@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
-from faults.bounds import SHARES, FaultDraw
+from faults.bounds import SHARES, FaultBounds
 from faults.kinds.registry import KINDS, LINKS
 from faults.stories.reassignments import MOVES
 from scenarios import paths
@@ -152,7 +152,7 @@ class _Workload(Table):
 
 
 def _drawn(name: str) -> Any:
-    """The type of a field of `FaultDraw` in a file, by its unit."""
+    """The type of a field of `FaultBounds` in a file, by its unit."""
     if name in SHARES:
         return Annotated[Percent, _shares(*SHARES[: SHARES.index(name)]), *_NEEDS.get(name, ())]
     return _DRAWN.get(name) or next(kind for unit, kind in _UNITS.items() if name.endswith(unit))
@@ -169,14 +169,16 @@ _NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_perce
 
 
 def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:
-    """Type and default of a field of `FaultDraw` in a file."""
+    """Type and default of a field of `FaultBounds` in a file."""
     default = ... if field.default is MISSING else field.default
     return _drawn(field.name), _ms(default) if field.name.endswith("_us") and default is not ... else default
 
 
-_FAULT_FIELDS: Final[dict[str, Any]] = {_ms_name(field.name): _in_file(field) for field in dataclass_fields(FaultDraw)}
+_FAULT_FIELDS: Final[dict[str, Any]] = {
+    _ms_name(field.name): _in_file(field) for field in dataclass_fields(FaultBounds)
+}
 _Faults: Final = create_model("_Faults", __base__=Table, **_FAULT_FIELDS)
-"""The table ``[faults]``: what `FaultDraw` holds, in ms."""
+"""The table ``[faults]``: what `FaultBounds` holds, in ms."""
 
 
 class _Pattern(Table):

@@ -136,4 +136,4 @@ def _until(fault: Fault, horizon_us: int) -> Fault:
     trigger = fault.trigger
     if trigger is None or trigger.until_us <= horizon_us:
         return fault
-    return fault.waiting(replace(trigger, until_us=horizon_us))
+    return fault.with_trigger(replace(trigger, until_us=horizon_us))

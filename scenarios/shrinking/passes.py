@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from faults.kinds.registry import KINDS, LINKS
-from faults.plan import AGAIN, FOLLOWERS, THERE, Fault
+from faults.plan import FOLLOWERS, LAST_TARGET, STEP_BROKER, Fault
 from scenarios.shrinking.cause import FACTOR
 from sim.config import KEYS, resolve
 
@@ -141,7 +141,7 @@ def _without_target(fault: Fault, place: int) -> Fault:
 
 def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
     """At a fixed time, and at brokers that are named."""
-    implied = not KINDS[fault.kind].strikes.params
+    implied = not KINDS[fault.kind].targets.params
     if fault.trigger is None and (implied or min(fault.targets) >= 0):
         return
     times = [int(str(entry["at_us"])) for entry in struck]
@@ -156,7 +156,7 @@ def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
         is_named = not implied and len(fault.targets) == len(_brokers(entry))
         found = replace(fault, targets=_brokers(entry)) if is_named else fault
         yield from _at_times(found, [at_us])
-    if fault.trigger is not None and not {THERE, AGAIN} & set(fault.targets):
+    if fault.trigger is not None and not {STEP_BROKER, LAST_TARGET} & set(fault.targets):
         yield from _at_times(fault, times)
 
 

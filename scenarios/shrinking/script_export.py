@@ -105,7 +105,7 @@ def _of_fault(fault: Fault) -> Iterator[Line]:
     kind = KINDS[fault.kind]
     if fault.trigger is not None:
         raise NotScriptedError(f"a {fault.kind} waits for a step")
-    one_line = kind.strikes is LINK or ("brokers" in kind.strikes.params and not fault.delays_us)
+    one_line = kind.targets is LINK or ("brokers" in kind.targets.params and not fault.delays_us)
     parts = [fault.targets] if one_line else [(target,) for target in fault.targets]
     for place, targets in enumerate(parts):
         params = _params(fault, targets)

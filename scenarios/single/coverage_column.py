@@ -15,14 +15,14 @@ from sim.protocol.probes import PROBES, TRANSITIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from faults.kinds.injection import Realised
+    from faults.kinds.injection import RealisedFault
     from sim.history.coverage import Coverage
 
 KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}
 BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
 
 
-def column(coverage: Coverage, realised: Iterable[Realised]) -> str:
+def column(coverage: Coverage, realised: Iterable[RealisedFault]) -> str:
     """What goes into the row of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
     return f"{coverage.bits(KINDS, effective):x}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from faults.bounds import FaultDraw, Limits
+from faults.bounds import FaultBounds, Limits
 from faults.kinds.power_loss import SPREAD_US
 from faults.plan import Plan
 from faults.stories.swarm import draw_incidents, draw_plan
@@ -23,7 +23,7 @@ FIRST_BURST_US: Final = 1_000_000
 @lru_cache(maxsize=1)  # Of a sweep, all modes of one seed are run one after the other.
 def draw(
     seed: int,
-    faults: FaultDraw,
+    faults: FaultBounds,
     workload: Bursts | None,
     brokers: tuple[int, ...],
     all_brokers: tuple[int, ...],

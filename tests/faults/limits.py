@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from faults.bounds import FaultDraw, Limits
+from faults.bounds import FaultBounds, Limits
 from tests.sim.world import SECOND_US
 
 WINDOW_US: Final = (5 * SECOND_US, 290 * SECOND_US)
-DRAW: Final = FaultDraw(
+DRAW: Final = FaultBounds(
     horizon_us=WINDOW_US[1],
     count=(5, 8),
     kinds=(),
@@ -22,11 +22,11 @@ DRAW: Final = FaultDraw(
 LIMITS: Final = Limits(DRAW, (1, 2, 3), (1, 2, 3, 4), WINDOW_US)
 
 
-def mixed(kinds: tuple[str, ...], count: tuple[int, int], aimed_percent: int = 0, **percents: int) -> FaultDraw:
+def mixed(kinds: tuple[str, ...], count: tuple[int, int], aimed_percent: int = 0, **percents: int) -> FaultBounds:
     """So many faults of these kinds, in these shares."""
     return replace(DRAW, kinds=kinds, count=count, aimed_percent=aimed_percent, **percents)  # type: ignore[arg-type]
 
 
-def within(draw: FaultDraw, limits: Limits = LIMITS) -> Limits:
+def within(draw: FaultBounds, limits: Limits = LIMITS) -> Limits:
     """The limits of a plan that is drawn from that."""
     return replace(limits, bounds=draw)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from faults.bounds import FaultDraw, Limits
+from faults.bounds import FaultBounds, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import (
     CONTROLLER,
     ISR_MEMBER,
-    LAST,
+    LAST_MEMBER,
     LEADER,
     OUTSIDER,
-    THERE,
+    STEP_BROKER,
     Fault,
     Plan,
     Trigger,
@@ -23,7 +23,7 @@ from faults.plan import (
 )
 from sim.kernel.streams import Streams
 
-DRAW = FaultDraw(
+DRAW = FaultBounds(
     horizon_us=9_000,
     count=(1, 1),
     kinds=(),
@@ -64,7 +64,7 @@ AIMED = {
     "min-isr-change": {0},
 }
 LINKS = ("cut", "slow", "lossy")
-NAMES = {LEADER, ISR_MEMBER, OUTSIDER, LAST, CONTROLLER}
+NAMES = {LEADER, ISR_MEMBER, OUTSIDER, LAST_MEMBER, CONTROLLER}
 
 
 def draw(kind: str, seed: int, limits: Limits = LIMITS) -> Fault:
@@ -91,7 +91,7 @@ def test_faults_lie_within_their_limits(kind: str) -> None:
 def test_only_a_fault_that_waits_for_a_step_is_aimed_at_where_it_happens(kind: str) -> None:
     limits = replace(LIMITS, triggered=True)
     faults = [draw(kind, seed, limits) for seed in range(150)]
-    assert {target for fault in faults for target in fault.targets} >= NAMES | {THERE, 1, 2, 3}
+    assert {target for fault in faults for target in fault.targets} >= NAMES | {STEP_BROKER, 1, 2, 3}
 
 
 def test_a_reassignment_keeps_the_number_of_replicas_and_takes_any_brokers_in_any_order() -> None:

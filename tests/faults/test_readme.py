@@ -10,13 +10,13 @@ from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
 
 if TYPE_CHECKING:
-    from faults.kind import Kind
+    from faults.kind import FaultKind
 
 README = Path(faults.__file__).parent / "README.md"
 HEAD = ("kind", "strikes", "what a script gives", "how much is drawn", "how long", "needs", "what it does")
 
 
-def bounds(kind: Kind) -> str:
+def bounds(kind: FaultKind) -> str:
     amount = kind.amount
     if amount is None:
         return ""
@@ -29,11 +29,11 @@ def bounds(kind: Kind) -> str:
     return f"{drawn} ({amount.unit})"
 
 
-def row(kind: Kind) -> tuple[str, ...]:
+def row(kind: FaultKind) -> tuple[str, ...]:
     params = ", ".join(f"`{name}`" if param.required else f"[`{name}`]" for name, param in kind.params().items())
-    lasts = kind.stays if kind.lasts is None else f"`{kind.lasts.bounds.removesuffix('_us')}_ms`"
+    lasts = kind.remains if kind.duration is None else f"`{kind.duration.bounds.removesuffix('_us')}_ms`"
     needs = ", ".join(kind.needs)
-    return f"`{kind.name}`", kind.strikes.word, params, bounds(kind), lasts, needs, kind.meaning
+    return f"`{kind.name}`", kind.targets.label, params, bounds(kind), lasts, needs, kind.meaning
 
 
 def table() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from faults.kind import Kind
+from faults.kind import FaultKind
 from faults.plan import CONTROLLER, LEADER
 from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
@@ -33,23 +33,23 @@ SAMPLES: Final[Mapping[str, Any]] = {
 """By the kind of a script's parameter: a value that does something."""
 
 
-def sample(kind: Kind) -> Fault:
+def sample(kind: FaultKind) -> Fault:
     """A fault of that kind, as a script would write it; it is undone by hand."""
     params: Mapping[str, Param] = kind.params()
-    lasts = "" if kind.lasts is None else kind.lasts.param
+    lasts = "" if kind.duration is None else kind.duration.param
     line = {name: 1 if name == "from" else SAMPLES[param.kind] for name, param in params.items() if name != lasts}
     return kind.scripted(line, 0)
 
 
-def undeclared(kind: Kind) -> list[str]:
+def undeclared(kind: FaultKind) -> list[str]:
     """What a kind should say of its end, and does not."""
-    undone = type(kind).undo is not Kind.undo
+    undone = type(kind).undo is not FaultKind.undo
     found = []
-    if kind.lasts is not None and not undone:
+    if kind.duration is not None and not undone:
         found.append(f"{kind.name} lasts, and has no undo")
-    if kind.lasts is None and undone:
+    if kind.duration is None and undone:
         found.append(f"{kind.name} has an undo, and does not say how long it lasts")
-    if (kind.lasts is None) != bool(kind.stays):
+    if (kind.duration is None) != bool(kind.remains):
         found.append(f"{kind.name} must say either how long it lasts or what stays")
     return found
 
@@ -91,7 +91,7 @@ def world(mode: str) -> World:
     return made
 
 
-def left_over(kind: Kind, mode: str) -> tuple[bool, dict[str, object]]:
+def left_over(kind: FaultKind, mode: str) -> tuple[bool, dict[str, object]]:
     """Strike a fresh cluster, undo it, and compare it with one that was never struck.
 
     Returns:
@@ -101,8 +101,8 @@ def left_over(kind: Kind, mode: str) -> tuple[bool, dict[str, object]]:
     fault, cluster = sample(kind), struck.cluster
     names = {LEADER: cluster.control.state.leader, CONTROLLER: cluster.controller}
     targets = [names.get(target, target) for target in fault.targets]
-    hit = targets[:1] if kind.strikes.ends else targets
-    fault = fault.aimed(tuple(targets))
+    hit = targets[:1] if kind.targets.count else targets
+    fault = fault.with_targets(tuple(targets))
     effective = [kind.strike(cluster, fault, target) for target in hit]
     struck.run(0.5)
     for target, took in zip(hit, effective, strict=True):

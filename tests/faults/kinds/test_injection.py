@@ -2,9 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from faults.kinds.injection import Injection, restarts
+from faults.kinds.injection import Injection, is_always_undone
 from faults.kinds.registry import KINDS
-from faults.plan import AGAIN, CONTROLLER, ISR_MEMBER, LAST, LEADER, OUTSIDER, THERE, Fault, Plan, Trigger
+from faults.plan import (
+    CONTROLLER,
+    ISR_MEMBER,
+    LAST_MEMBER,
+    LAST_TARGET,
+    LEADER,
+    OUTSIDER,
+    STEP_BROKER,
+    Fault,
+    Plan,
+    Trigger,
+)
 from sim.history.steps import MOMENTS
 from sim.hosts.cluster import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
@@ -393,7 +404,7 @@ def test_healing_undoes_every_kind() -> None:
     for kind in KINDS:
         injection.strike(sample(KINDS[kind]))
         world.run(1)
-        if restarts(kind):
+        if is_always_undone(kind):
             for broker in cluster.settings:
                 cluster.start(broker)
             world.run(30)
@@ -420,7 +431,7 @@ def schedule(world: World, *faults: Fault) -> Injection:
     return injection
 
 
-def aimed(world: World, moment: str, occurrence: int = 1, after_us: int = 0, target: int = THERE) -> Fault:
+def aimed(world: World, moment: str, occurrence: int = 1, after_us: int = 0, target: int = STEP_BROKER) -> Fault:
     """A kill that waits from now on, and for 20 s."""
     now_us = world.cluster.kernel.now_us
     trigger = Trigger(moment, occurrence, after_us, now_us + 20 * SECOND_US)
@@ -528,7 +539,9 @@ def test_a_step_is_over_before_the_fault_strikes() -> None:
     assert world.logs[0] == [0]
 
 
-@pytest.mark.parametrize(("target", "found"), [(ISR_MEMBER, 2), (OUTSIDER, 3), (LAST, 1), (LEADER, 1), (CONTROLLER, 1)])
+@pytest.mark.parametrize(
+    ("target", "found"), [(ISR_MEMBER, 2), (OUTSIDER, 3), (LAST_MEMBER, 1), (LEADER, 1), (CONTROLLER, 1)]
+)
 def test_names_of_targets(target: int, found: int) -> None:
     world = World().ready()
     world.cluster.kill(3)
@@ -549,11 +562,11 @@ def test_names_that_fit_nobody_stand_for_another_replica() -> None:
 
 def test_a_fault_may_strike_again_who_was_struck_last() -> None:
     world = World().ready()
-    injection = strike(world, Fault("session-expiry", 0, (AGAIN,)))
+    injection = strike(world, Fault("session-expiry", 0, (LAST_TARGET,)))
     injection.strike(Fault("kill", 0, (3,)))
     injection.strike(Fault("kill", 0, (3,)))
     injection.strike(Fault("slow", 0, (2, 0), 1, value=1))
-    injection.strike(Fault("disk-stall", 0, (AGAIN,)))
+    injection.strike(Fault("disk-stall", 0, (LAST_TARGET,)))
     assert [entry.targets for entry in injection.realised] == [(1,), (3,), (3,), (2, 0), (2,)]
 
 

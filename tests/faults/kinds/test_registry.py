@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.bounds import FaultDraw
-from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, Kind, Role
+from faults.bounds import FaultBounds
+from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, FaultKind, Role
 from faults.kinds.cut import Cut
 from faults.kinds.kill import Kill
 from faults.kinds.min_isr_change import MinIsrChange
 from faults.kinds.pause import Pause
-from faults.kinds.registry import KINDS, joining
+from faults.kinds.registry import KINDS, kinds_with
 from faults.kinds.session_expiry import SessionExpiry
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS
@@ -30,7 +30,7 @@ def test_a_fault_that_is_undone_leaves_nothing_behind(name: str, mode: str) -> N
     kind = KINDS[name]
     effective, found = left_over(kind, mode)
     assert found == {}
-    if kind.lasts is not None:
+    if kind.duration is not None:
         assert effective is (mode == "elr" or KRAFT not in kind.needs)
 
 
@@ -39,9 +39,9 @@ def test_a_kind_says_how_it_ends(name: str) -> None:
     assert undeclared(KINDS[name]) == []
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.lasts is not None])
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.duration is not None])
 def test_undoing_that_is_left_out_is_seen(name: str) -> None:
-    forgets = type("Forgets", (type(KINDS[name]),), {"undo": Kind.undo})()
+    forgets = type("Forgets", (type(KINDS[name]),), {"undo": FaultKind.undo})()
     assert undeclared(forgets) == [f"{name} lasts, and has no undo"]
     assert any(left_over(forgets, mode)[1] for mode in MODES)
 
@@ -64,7 +64,7 @@ class WakesAnother(Pause):
 @pytest.mark.parametrize(
     ("broken", "seen"), [(HealsOneWay(), "link 2-1"), (RestoresNothing(), "min ISR"), (WakesAnother(), "still")]
 )
-def test_undoing_that_is_wrong_is_seen(broken: Kind, seen: str) -> None:
+def test_undoing_that_is_wrong_is_seen(broken: FaultKind, seen: str) -> None:
     assert undeclared(broken) == []
     effective, found = left_over(broken, "kip320")
     assert effective
@@ -93,10 +93,10 @@ def test_declaration_that_says_too_little_or_too_much_is_seen() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_declarations_name_what_there_is(name: str) -> None:
     kind = KINDS[name]
-    drawn = {field.name for field in fields(FaultDraw)}
+    drawn = {field.name for field in fields(FaultBounds)}
     assert kind.meaning
     assert set(kind.needs) <= {KRAFT, OTHER_REPLICA, OTHER_BROKER}
-    assert kind.lasts is None or kind.lasts.bounds in drawn
+    assert kind.duration is None or kind.duration.bounds in drawn
     bounds = None if kind.amount is None else kind.amount.bounds
     assert not isinstance(bounds, str) or bounds in {*drawn, REPLICAS}
 
@@ -115,4 +115,4 @@ def test_a_kind_joins_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch
         joins = (Role.STRIKE_LAST, Role.STOP_LEADER)
 
     monkeypatch.setitem(KINDS, "joins", Joins())
-    assert {role for role in Role if "joins" in joining(role)} == {Role.STRIKE_LAST, Role.STOP_LEADER}
+    assert {role for role in Role if "joins" in kinds_with(role)} == {Role.STRIKE_LAST, Role.STOP_LEADER}

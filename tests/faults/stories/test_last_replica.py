@@ -6,7 +6,7 @@ from dataclasses import replace
 from faults.bounds import Limits
 from faults.kinds.injection import Injection
 from faults.kinds.registry import KINDS
-from faults.plan import FOLLOWERS, LAST, Fault
+from faults.plan import FOLLOWERS, LAST_MEMBER, Fault
 from faults.stories import last_replica
 from faults.stories.swarm import STANDING, draw_incidents, draw_plan
 from sim.kernel.streams import Streams
@@ -27,7 +27,7 @@ def test_the_others_leave_and_who_is_left_is_struck() -> None:
         assert leaves.kind in last_replica.LEAVE_ISR
         assert leaves.lasts_us >= last_replica.AWAY_US[0]
         assert list(leaves.delays_us) == sorted(leaves.delays_us)
-        assert (blow.targets, blow.kind in last_replica.STRIKE_LAST) == ((LAST,), True)
+        assert (blow.targets, blow.kind in last_replica.STRIKE_LAST) == ((LAST_MEMBER,), True)
         assert blow.trigger is not None
         assert (blow.trigger.moment, blow.trigger.occurrence in (1, 2)) == ("isr", True)
         assert len(more) == 2

@@ -38,12 +38,12 @@ from tests.sim.world import SECOND_US
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from faults.bounds import FaultDraw, Limits
+    from faults.bounds import FaultBounds, Limits
 
 ALL = mixed(tuple(KINDS), (5, 8), aimed_percent=50, burst_percent=25, chain_percent=25)
 
 
-def draw(seed: int, mix: FaultDraw = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
+def draw(seed: int, mix: FaultBounds = ALL, streams: Callable[[int], Streams] = Streams) -> Plan:
     own = streams(seed)
     return draw_plan(own, within(mix), draw_incidents(own, mix, WINDOW_US))
 
@@ -229,7 +229,7 @@ ONE = replace(LIMITS, brokers=(1,))
 STYLES = mixed(tuple(KINDS), (5, 8), 50, burst_percent=25, chain_percent=25, rolling_percent=10, standing_percent=25)
 
 
-def drawn_within(limits: Limits, mix: FaultDraw = STYLES, seeds: int = 300) -> list[Plan]:
+def drawn_within(limits: Limits, mix: FaultBounds = STYLES, seeds: int = 300) -> list[Plan]:
     return [
         draw_plan(streams, within(mix, limits), draw_incidents(streams, mix, WINDOW_US))
         for streams in map(Streams, range(seeds))

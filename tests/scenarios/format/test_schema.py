@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.bounds import FaultDraw
+from faults.bounds import FaultBounds
 from scenarios.format.actions import ACTIONS
 from scenarios.format.scenario import (
     AlsoOccurs,
@@ -183,7 +183,7 @@ def test_a_drawn_scenario_is_read_in_full() -> None:
         control="real",
         draw_config={"min.insync.replicas": (1, 2), "log.flush.interval.messages": (NEVER, 10)},
         workload=Bursts((8, 12), (3, 6), (100, 400), (1, 5), 5),
-        faults=FaultDraw(150_000_000, (3, 8), ("kill", "cut"), (1_000_000, 20_000_000), (1_000_000, 40_000_000)),
+        faults=FaultBounds(150_000_000, (3, 8), ("kill", "cut"), (1_000_000, 20_000_000), (1_000_000, 40_000_000)),
         expect={"hw": Expectation("may-violate"), "kip101": Expectation("clean")},
     )
 

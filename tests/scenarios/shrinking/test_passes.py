@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.plan import FOLLOWERS, LEADER, THERE, Fault, Trigger
+from faults.plan import FOLLOWERS, LEADER, STEP_BROKER, Fault, Trigger
 from scenarios.shrinking import passes
 from scenarios.shrinking.case import Case
 from sim.config import resolve
@@ -67,7 +67,7 @@ def test_a_fault_is_given_the_time_and_the_broker_that_it_had() -> None:
     assert found[0] == Fault("kill", 7_000_123, (2,), SECOND)
     assert found[1] == Fault("kill", 7_000_124, (2,), SECOND)
     assert Fault("kill", 7_000_123, (LEADER,), SECOND) in found
-    there = list(passes.simpler_faults(replace(aimed, targets=(THERE,)), realised))
+    there = list(passes.simpler_faults(replace(aimed, targets=(STEP_BROKER,)), realised))
     assert {fault.targets for fault in there} == {(2,)}  # Without its trigger nothing happened there.
     assert list(passes.simpler_faults(KILL, realised)) == []
 

@@ -36,8 +36,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
-from faults.kinds.injection import Injection, restarts
-from faults.plan import AGAIN, Fault, Plan, directions
+from faults.kinds.injection import Injection, is_always_undone
+from faults.plan import LAST_TARGET, Fault, Plan, directions
 from scenarios.format.catalogue import load
 from scenarios.single import run as run_module
 from scenarios.single.run import prepare_process
@@ -252,7 +252,7 @@ def lost_at(trace: list[Shown]) -> dict[str, int]:
 def is_unmet(seen: Observed, number: int) -> bool:
     """Whether a cut met no message, and no end of a process at one of its ends, and no fault is aimed at these ends."""
     fault = seen.plan.faults[number]
-    if fault.kind != "cut" or any(AGAIN in other.targets for other in seen.plan.faults):
+    if fault.kind != "cut" or any(LAST_TARGET in other.targets for other in seen.plan.faults):
         return False
     struck = {(step["source"], step["target"], step["t"]) for step in seen.trace if step["step"] == "cut"}
     begin_us = min(at_us for at_us, _ in seen.strikes[number])
@@ -273,7 +273,7 @@ def outside(seen: Observed) -> list[tuple[int, str, list[str]]]:
         begin_us = min((at_us for at_us, _ in strikes), default=NEVER_US)
         effective = any(took for _, took in strikes)
         later = [kind for kind, at_us in seen.kinds.items() if at_us < begin_us]
-        if not strikes or (not effective and not restarts(fault.kind)):
+        if not strikes or (not effective and not is_always_undone(fault.kind)):
             found.append((number, IDLE, list(seen.kinds)))
         elif effective and is_unmet(seen, number):
             found.append((number, UNMET, list(seen.kinds)))
