@@ -30,11 +30,11 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "count": 2,
     "election": "unclean",
 }
-"""By the kind of a script's parameter: a value that does something."""
+"""Type of a script parameter -> a value that has an effect."""
 
 
 def sample(kind: FaultKind) -> Fault:
-    """A fault of that kind, as a script would write it; it is undone by hand."""
+    """A scripted fault of that kind, without a duration."""
     params: Mapping[str, Param] = kind.params()
     lasts = "" if kind.duration is None else kind.duration.param
     line = {name: 1 if name == "from" else SAMPLES[param.kind] for name, param in params.items() if name != lasts}
@@ -42,15 +42,15 @@ def sample(kind: FaultKind) -> Fault:
 
 
 def undeclared(kind: FaultKind) -> list[str]:
-    """What a kind should say of its end, and does not."""
+    """Problems of a kind's declaration of its end."""
     undone = type(kind).undo is not FaultKind.undo
     found = []
     if kind.duration is not None and not undone:
-        found.append(f"{kind.name} lasts, and has no undo")
+        found.append(f"{kind.name} has a duration, but no undo")
     if kind.duration is None and undone:
-        found.append(f"{kind.name} has an undo, and does not say how long it lasts")
+        found.append(f"{kind.name} has an undo, but no duration")
     if (kind.duration is None) != bool(kind.remains):
-        found.append(f"{kind.name} must say either how long it lasts or what stays")
+        found.append(f"{kind.name} must declare either duration or remains")
     return found
 
 

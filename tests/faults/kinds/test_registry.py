@@ -42,7 +42,7 @@ def test_a_kind_says_how_it_ends(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.duration is not None])
 def test_undoing_that_is_left_out_is_seen(name: str) -> None:
     forgets = type("Forgets", (type(KINDS[name]),), {"undo": FaultKind.undo})()
-    assert undeclared(forgets) == [f"{name} lasts, and has no undo"]
+    assert undeclared(forgets) == [f"{name} has a duration, but no undo"]
     assert any(left_over(forgets, mode)[1] for mode in MODES)
 
 
@@ -64,34 +64,34 @@ class WakesAnother(Pause):
 @pytest.mark.parametrize(
     ("broken", "seen"), [(HealsOneWay(), "link 2-1"), (RestoresNothing(), "min ISR"), (WakesAnother(), "still")]
 )
-def test_undoing_that_is_wrong_is_seen(broken: FaultKind, seen: str) -> None:
+def test_a_wrong_undo_is_found(broken: FaultKind, seen: str) -> None:
     assert undeclared(broken) == []
     effective, found = left_over(broken, "kip320")
     assert effective
     assert seen in found
 
 
-def test_declaration_that_says_too_little_or_too_much_is_seen() -> None:
+def test_an_incomplete_or_contradictory_declaration_is_found() -> None:
     class Silent(SessionExpiry):
-        stays = ""
+        remains = ""
 
     class Both(Kill):
-        stays = "the cache"
+        remains = "the cache"
 
     class Undone(SessionExpiry):
         def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
             cluster.start(target)
 
-    assert undeclared(Silent()) == ["session-expiry must say either how long it lasts or what stays"]
-    assert undeclared(Both()) == ["kill must say either how long it lasts or what stays"]
-    assert undeclared(Undone()) == ["session-expiry has an undo, and does not say how long it lasts"]
+    assert undeclared(Silent()) == ["session-expiry must declare either duration or remains"]
+    assert undeclared(Both()) == ["kill must declare either duration or remains"]
+    assert undeclared(Undone()) == ["session-expiry has an undo, but no duration"]
 
 
 # What it declares.
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_declarations_name_what_there_is(name: str) -> None:
+def test_declarations_name_existing_bounds_and_needs(name: str) -> None:
     kind = KINDS[name]
     drawn = {field.name for field in fields(FaultBounds)}
     assert kind.meaning
@@ -102,17 +102,17 @@ def test_declarations_name_what_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_faults_that_are_drawn_or_scripted_can_stand_in_a_plan(name: str) -> None:
+def test_drawn_and_scripted_faults_are_valid_in_a_plan(name: str) -> None:
     kind = KINDS[name]
     for fault in (sample(kind), *(kind.draw(Streams(seed)("fault"), LIMITS) for seed in range(100))):
         assert fault.kind == name
         assert kind.problem(fault.targets, fault.value) == ""
 
 
-def test_a_kind_joins_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_gets_the_roles_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     class Joins(Kill):
         name = "joins"
-        joins = (Role.STRIKE_LAST, Role.STOP_LEADER)
+        roles = (Role.STRIKE_LAST, Role.STOP_LEADER)
 
     monkeypatch.setitem(KINDS, "joins", Joins())
     assert {role for role in Role if "joins" in kinds_with(role)} == {Role.STRIKE_LAST, Role.STOP_LEADER}
