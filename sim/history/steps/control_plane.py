@@ -220,6 +220,10 @@ ASSIGNED: Final[StepKind] = StepKind(
 )  # fmt: skip
 
 
+UNDER_WAY: Final = ("begins", "goes on")
+"""What `ASSIGNED` says of a reassignment that is under way after it."""
+
+
 class Assigned(Step):
     """The partition has another assignment, or a reassignment of it begins, is changed or ends.
 
@@ -251,7 +255,7 @@ class Assigned(Step):
     def fields(self) -> Shown:
         _, aim = self.before
         if self.target:
-            reassignment = "goes on" if self.target == aim else "begins"
+            reassignment = UNDER_WAY[self.target == aim]
         else:
             reassignment = "completes" if sorted(self.replicas) == sorted(aim or self.replicas) else "is cancelled"
         target = self.target or aim or self.replicas

@@ -1,0 +1,114 @@
+"""The states that are folded from a trace are those of the cluster, after every step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reports.evidence.states import BrokerState, after, beginning
+from scenarios.format.catalogue import load
+from scenarios.single.run import run
+from sim.history import steps
+from sim.history.steps import kind_of
+from sim.hosts.zookeeper import ZooKeeper
+from sim.protocol.kraft.metadata import PartitionRegistration
+from sim.protocol.modes import mode as mode_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.history.steps import Shown
+    from sim.hosts.cluster import Cluster
+
+DECIDED = (steps.ELECTED, steps.ISR, steps.ELR, steps.ASSIGNED, steps.EPOCH_RAISED)
+"""Steps of one decision follow each other, and the control plane's state is the one after all of them."""
+
+
+class Comparison:
+    """Compares, after each step of a run, what is folded with what is there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.state = beginning(cluster.settings, cluster.replicas, zookeeper=isinstance(cluster.control, ZooKeeper))
+        self.steps = 0
+        self._resumed: dict[int, int] = {}
+        self._starts_moved: set[int] = set()
+
+    def see(self, step: Shown) -> None:
+        self.steps += 1
+        self.state = after(self.state, step)
+        kind = kind_of(step)
+        if kind is steps.RESUME:
+            self._resumed[step["broker"]] = step["t"]
+        if kind not in DECIDED and self.state.leader_epoch >= 0:
+            self._compare_decisions(step)
+        for number, broker in self.state.brokers.items():
+            self._compare(number, broker, step, kind)
+
+    def _compare_decisions(self, step: Shown) -> None:
+        state, control = self.state, self.cluster.control
+        there = control.state
+        assert (state.leader, state.leader_epoch) == (there.leader, there.leader_epoch), step
+        assert (state.isr, state.replicas) == (there.isr, there.replicas), step
+        if isinstance(there, PartitionRegistration):
+            assert (state.elr, state.last_known_elr, state.target) == (there.elr, there.last_known_elr, there.target)
+        elif isinstance(control, ZooKeeper):
+            assert state.target == control.target, step
+
+    def _compare(self, number: int, broker: BrokerState, step: Shown, kind: steps.StepKind) -> None:
+        process, log = self.cluster.running.get(number), self.cluster.machines.storages[number].log
+        own = step.get("broker") == number
+        if own and number in self._starts_moved:  # A log start that moves is the next step of its broker.
+            self._starts_moved.remove(number)
+            assert kind is steps.LOG_START, (number, step)
+        assert broker.running == (process is not None), (number, step)
+        partition = None if process is None else process.partition
+        if own and partition is not None and broker.log_start < log.log_start:
+            self._starts_moved.add(number)
+            return
+        batches = [(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches]
+        assert list(broker.log) == batches, (number, step)
+        if process is None or partition is None:
+            return
+        resumes = self._resumed.get(number) == step["t"]  # What was held back is handled before it counts as going on.
+        assert resumes or (broker.pauses > 0) == process.frozen, (number, step)
+        assert (broker.stalls > 0) == (process.disk_stalled_us is not None), (number, step)
+        assert (broker.leo, broker.log_start) == (log.leo, log.log_start), (number, step)
+        if kind is not steps.LEAD:
+            assert broker.hw == partition.hw, (number, step)
+
+
+def check(scenario: str, mode: str, seed: int) -> int:
+    """Compares after every step of a run; how many there were."""
+    compared: list[Comparison] = []
+
+    def watch(cluster: Cluster) -> Callable[[Shown], None]:
+        compared.append(Comparison(cluster))
+        return compared[0].see
+
+    result = run(load(scenario), mode_named(mode), seed, watch=watch)
+    assert not result.row["error"], result.row["error"]
+    return compared[0].steps
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode"),
+    [
+        ("chaos", "hw"),
+        ("chaos", "kip320"),
+        ("elr-chaos", "elr"),
+        ("reassignments", "kip320"),
+        ("reassignments", "kraft"),
+    ],
+)
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_what_is_folded_is_what_is_there(scenario: str, mode: str, seed: int) -> None:
+    assert check(scenario, mode, seed) > 100
+
+
+def test_a_run_with_deleted_records_is_folded() -> None:
+    assert check("stale-log-start", "kip101", 0)
