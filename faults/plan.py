@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-SCHEMA_VERSION: Final = 3
+PLAN_VERSION: Final = 3
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
 LEADER: Final = -1
 """Target: the leader when the fault strikes."""
@@ -151,7 +151,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with `schema_version`."""
-        return {"schema_version": SCHEMA_VERSION, "faults": [asdict(fault) for fault in self.faults]}
+        return {"schema_version": PLAN_VERSION, "faults": [asdict(fault) for fault in self.faults]}
 
     def plan_hash(self) -> str:
         """Hash of the plan (16 hex digits)."""
@@ -164,8 +164,8 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
     Raises:
         ValueError: `schema_version` is newer than this code knows.
     """
-    if data["schema_version"] > SCHEMA_VERSION:
-        raise ValueError(f"plan has schema_version {data['schema_version']}; this version reads {SCHEMA_VERSION}")
+    if data["schema_version"] > PLAN_VERSION:
+        raise ValueError(f"plan has schema_version {data['schema_version']}; this version reads {PLAN_VERSION}")
     return Plan(
         tuple(
             Fault(

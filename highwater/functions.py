@@ -86,11 +86,9 @@ def sweep(
     from scenarios.sweep.local import LocalBackend
 
     _check_number("processes", processes)
-    if isinstance(seeds, range) and seeds.step != 1:
-        raise InputError(f"seeds {seeds} is not valid: a sweep runs every seed of a range")
     asked = SweepRequest(
         [scenarios] if isinstance(scenarios, str) else list(scenarios),
-        requests.seed_range(seeds if isinstance(seeds, str) else f"{seeds.start}..{seeds.stop}"),
+        requests.seed_range(seeds),
         modes.split(",") if isinstance(modes, str) else tuple(modes),
         rules=requests.rules(rules),
         settings=requests.setting_lists(settings),
@@ -302,10 +300,11 @@ def _origin(
 ) -> tuple[Origin, Mode]:
     laid = requests.rules(rules), requests.settings(settings)
     if seed is not None:
-        requests.seed(str(seed))
-    origin = RunRequest(os.fspath(source), seed, scenario, *laid, strict=strict).origin()
+        requests.seed(seed)
+    asked = RunRequest(os.fspath(source), None, seed, mode, scenario, *laid, strict=strict)
+    origin, chosen = asked.one()
     _warn(origin.warnings)
-    return origin, origin.only_mode(mode)
+    return origin, chosen
 
 
 def _warn(texts: Iterable[str]) -> None:

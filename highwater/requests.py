@@ -18,10 +18,13 @@ from sim.kernel.streams import SEED_END
 from sim.protocol import rules as known_rules
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reports.evidence.replay import Origin
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
     from scenarios.sweep.units import Sweep
+    from sim.protocol.modes import Mode
 
 T = TypeVar("T")
 RUNS_MAX: Final = 10**12
@@ -35,16 +38,20 @@ class RunRequest:
     """One run.
 
     Attributes:
-        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run.
+        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run; None: `plan` says it.
+        plan: the ``plan.json`` of a run of `source`.
         seed: the seed; None: that of the plan, or 0 of a script.
+        mode: in which mode; None: the only one that there is.
         scenario: which of a sweep's.
         rules: rules to override.
         settings: settings to override; of a sweep over a grid, the point.
         strict: early warnings count as violations.
     """
 
-    source: str
+    source: str | None = None
+    plan: Path | None = None
     seed: int | None = None
+    mode: str | None = None
     scenario: str | None = None
     rules: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Value] = field(default_factory=dict)
@@ -58,7 +65,25 @@ class RunRequest:
         """
         from reports.evidence import replay
 
-        return replay.origin(self.source, self.seed, self.scenario, self.rules, self.settings, strict=self.strict)
+        laid = self.rules, self.settings
+        if self.plan is not None:
+            if self.scenario is not None:
+                raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
+            return replay.of_plan(self.plan, self.source, self.seed, *laid, strict=self.strict)
+        if self.source is None:
+            raise InputError(
+                "a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE"
+            )
+        return replay.origin(self.source, self.seed, self.scenario, *laid, strict=self.strict)
+
+    def one(self) -> tuple[Origin, Mode]:
+        """What the run starts from, and its mode.
+
+        Raises:
+            InputError: as `origin`; there are several modes.
+        """
+        origin = self.origin()
+        return origin, origin.only_mode(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,31 +154,39 @@ class SweepRequest:
 # What a request is made of.
 
 
-def seed(text: str) -> int:
-    """Read a seed, decimal or ``0x``.
+def seed(given: str | int) -> int:
+    """Check a seed; a text is decimal or ``0x``.
 
     Raises:
-        InputError: it is not one.
+        InputError: it is none.
     """
-    number = int(text, 0 if text[1:2] in ("x", "X") else 10) if _SEED.fullmatch(text) else SEED_END
-    if number >= SEED_END:
-        raise InputError(f"seed {text!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x")
+    number = given if isinstance(given, int) else -1
+    if isinstance(given, str) and _SEED.fullmatch(given):
+        number = int(given, 0 if given[1:2] in ("x", "X") else 10)
+    if not 0 <= number < SEED_END:
+        raise InputError(
+            f"seed {str(given)!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x"
+        )
     return number
 
 
-def seed_range(text: str) -> range:
-    """Read ``A..B``: seeds from A, B not among them; or one seed.
+def seed_range(given: str | range) -> range:
+    """Check a range of seeds; a text is ``A..B`` (B not among them), or one seed.
 
     Raises:
-        InputError: not a range, or an empty one.
+        InputError: it is none, has gaps, or is empty.
     """
-    first, dots, end = text.partition("..")
-    if not dots and not _SEED.fullmatch(text):
-        raise InputError(f"--seeds {text!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
+    if isinstance(given, range):
+        if given.step != 1:
+            raise InputError(f"seeds {given} is not valid: a sweep runs every seed of a range")
+        given = f"{given.start}..{given.stop}"
+    first, dots, end = given.partition("..")
+    if not dots and not _SEED.fullmatch(given):
+        raise InputError(f"--seeds {given!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
     start = seed(first)
     stop = seed(end) if dots else start + 1
     if stop <= start:
-        raise InputError(f"--seeds {text!r} is empty: the end is not part of the range and must be above the start")
+        raise InputError(f"--seeds {given!r} is empty: the end is not part of the range and must be above the start")
     return range(start, stop)
 
 

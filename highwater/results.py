@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 
 FIGURES: Final = ("kind", "k", "n", "rate", "low", "high", "inside", "outside")

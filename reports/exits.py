@@ -1,24 +1,14 @@
-"""Exit codes; README.md beside this file lists them."""
+"""Which exit code a run, or several, end with; README.md beside this file lists the codes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.single.rows import STORY_ERROR
-from sim.errors import InputError, StorageError, UnavailableError
+from sim.exit_codes import DIGEST_DIFFERS, EXPECTED, INCONCLUSIVE, INTERNAL, UNEXPECTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-EXPECTED: Final = 0
-UNEXPECTED: Final = 1
-BAD_INPUT: Final = InputError.exit_code
-INCONCLUSIVE: Final = 3
-DIGEST_DIFFERS: Final = 4
-UNAVAILABLE: Final = UnavailableError.exit_code
-INTERNAL: Final = 70
-UNREADABLE: Final = StorageError.exit_code
-INTERRUPTED: Final = 130
 
 _PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECTED)
 

@@ -18,7 +18,7 @@ FILM: Final = re.compile(rb'<meta name="generator" content="Highwater film">')
 """Of the page of one run."""
 PERFETTO: Final = re.compile(rb'\A\{"displayTimeUnit": "ms", "otherData": \{"title": "')
 TRACE: Final = re.compile(rb'\A\{"schema_version": \d+, "scenario": "')
-DRIVER: Final = re.compile(rb"\Aimport sys\nfrom reports\.cli import main\n")
+DRIVER: Final = re.compile(rb"\Aimport sys\nfrom (highwater|reports)\.cli(\.main)? import main\n")
 HISTORY: Final = re.compile(rb"\A[a-z0-9.-]+, mode \S+, seed \d+: ")
 DESCRIPTION: Final = re.compile(rb"\ATopic: highwater\t")
 SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")

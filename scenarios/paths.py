@@ -1,7 +1,9 @@
-"""Names that become paths, folders that are entered without following links, and files from outside.
+"""Names that become paths, folders that are reached without a link, and files from outside.
 
-What a store, a plan or a command line says is checked here, where it is used: a name is one plain component, a folder
-is opened step by step below the one that the user named, and a file is regular, of a bounded size, and text.
+Stores, plans and scenario files are passed on, and whoever made one may be an attacker: every name, number and link in
+it is his. So a name is one plain component, no link is followed below the folder that the user named, and a file is
+regular, of a bounded size, and text. He has written it and is gone: nobody changes folders while a command looks at
+them, since who could do that has the user's own rights and needs no trick.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.errors import InputError, StorageError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 NAME_MAX: Final = 100
@@ -44,7 +46,6 @@ _NAMED_WRONGLY: Final = (
     errno.EINVAL,
 )
 """The path itself is the mistake; all else is about what is there."""
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Otherwise, opening a FIFO would wait for a writer that may never come."""
 
@@ -95,132 +96,41 @@ def _clipped(value: object) -> str:
     return text if len(text) <= NAME_MAX else f"{text[:NAME_MAX]}..."
 
 
-# Directories.
+# Folders.
 
 
-class Directory:
-    """A folder that is open, so that nobody can put another in its place; all below it is reached without following
-    links.
-
-    Attributes:
-        path: what it is called, for messages.
-    """
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self.path = path
-        self._handle = handle
-
-    def enter(self, part: str, *, create: bool = False) -> Directory:
-        """Open a folder in this one; who calls closes it.
-
-        Raises:
-            InputError: there is none, or a link or file in its place.
-            StorageError: it cannot be opened or made.
-        """
-        path = self.path / component(part)
-        try:
-            if create:
-                _make(part, self._handle)
-            return Directory(path, os.open(part, _FOLDER, dir_fd=self._handle))
-        except OSError as error:
-            if self.is_link(part):
-                raise InputError(f"{path} is a link, which is not followed below the folder of the results") from None
-            raise of_os(error, f"{path} cannot be {'written' if create else 'read'}") from None
-
-    def is_link(self, part: str) -> bool:
-        """Whether an entry is a symbolic link."""
-        return self._mode(part, stat.S_ISLNK)
-
-    def is_folder(self, part: str) -> bool:
-        """Whether an entry is a folder, and no link to one."""
-        return self._mode(part, stat.S_ISDIR)
-
-    def is_file(self, part: str) -> bool:
-        """Whether an entry is a regular file, and no link to one."""
-        return self._mode(part, stat.S_ISREG)
-
-    def _mode(self, part: str, is_kind: Callable[[int], bool]) -> bool:
-        try:
-            return is_kind(os.stat(part, dir_fd=self._handle, follow_symlinks=False).st_mode)
-        except OSError:
-            return False
-
-    def names(self) -> list[str]:
-        """What is in it, sorted."""
-        with self.told():
-            return sorted(os.listdir(self._handle))  # noqa: PTH208 - of a handle, which a Path has not
-
-    def write(self, part: str, text: str) -> None:
-        """Make a file, which must not be there yet."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self.told(part), os.fdopen(os.open(component(part), flags, 0o666, dir_fd=self._handle), "w") as file:
-            file.write(text)
-
-    def is_own(self, part: str, start: re.Pattern[bytes]) -> bool:
-        """Whether an entry is a regular file that begins as this program's do: `is_own`."""
-        if not self.is_file(part):
-            return False
-        with self.told(part), os.fdopen(os.open(part, _FILE | os.O_NOFOLLOW, dir_fd=self._handle), "rb") as file:
-            return is_own(file.read(START_BYTES), start)
-
-    def remove(self, part: str) -> None:
-        """Remove a file, or a link itself."""
-        with self.told(part):
-            os.unlink(component(part), dir_fd=self._handle)
-
-    def remove_folder(self, part: str) -> None:
-        """Remove an empty folder."""
-        with self.told(part):
-            os.rmdir(component(part), dir_fd=self._handle)
-
-    @contextmanager
-    def told(self, part: str = "") -> Iterator[None]:
-        """Make the system's errors about an entry those of `of_os`."""
-        try:
-            yield
-        except OSError as error:
-            raise of_os(error, f"{self.path / part} cannot be written") from None
-
-    def close(self) -> None:
-        """Free it."""
-        os.close(self._handle)
-
-
-@contextmanager
-def directory(root: Path, *parts: str, create: bool = False) -> Iterator[Directory]:
-    """Open a folder below another.
+def below(root: Path, *parts: str, create: bool = False) -> Path:
+    """A folder below another, reached without a link.
 
     Args:
         root: as the user named it; links in it are followed.
-        parts: components below it; a link among them is refused.
+        parts: components below it.
         create: make what is missing.
 
     Raises:
-        InputError: a part could lead elsewhere, or is not there, or is no folder.
-        StorageError: it cannot be opened or made.
+        InputError: a part could lead elsewhere, or is a link, or is not there, or is no folder.
+        StorageError: it cannot be made.
     """
+    path = root
     for part in parts:
-        component(part)
-    try:
+        path /= component(part)
+        if path.is_symlink():
+            raise InputError(f"{path} is a link, which is not followed below the folder of the results")
+    with told(path):
         if create:
-            root.mkdir(parents=True, exist_ok=True)
-        here = Directory(root, os.open(root, _FOLDER & ~os.O_NOFOLLOW))
+            path.mkdir(parents=True, exist_ok=True)
+        elif not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return path
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Make the system's errors about what is to be changed those of `of_os`."""
+    try:
+        yield
     except OSError as error:
-        raise of_os(error, f"{root} cannot be {'written' if create else 'read'}") from None
-    try:
-        for part in parts:
-            above, here = here, here.enter(part, create=create)
-            above.close()
-        yield here
-    finally:
-        here.close()
-
-
-def _make(part: str, parent: int) -> None:
-    try:
-        os.mkdir(part, dir_fd=parent)
-    except FileExistsError:
-        return
+        raise of_os(error, f"{path} cannot be written") from None
 
 
 # Files.
@@ -259,6 +169,18 @@ def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
         start: what a file of that kind has at its beginning.
     """
     return not content or start.search(content[:START_BYTES]) is not None
+
+
+def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
+    """Whether this is a regular file, and no link to one, of a kind that this program wrote: `is_own`.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with told(path), path.open("rb") as file:
+        return is_own(file.read(START_BYTES), start)
 
 
 def check_own(path: Path, start: re.Pattern[bytes]) -> None:

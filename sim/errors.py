@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import ClassVar, TypeVar
 
+from sim import exit_codes
+
 T = TypeVar("T")
 
 
@@ -28,19 +30,19 @@ class UserError(Exception):
 class InputError(UserError):
     """Bad input: arguments, scenario files, result folders, and files that are not there."""
 
-    exit_code = 2
+    exit_code = exit_codes.BAD_INPUT
 
 
 class UnavailableError(UserError):
     """What a command needs is not there: Java, pyspark in a version that fits, a Spark master that answers."""
 
-    exit_code = 69  # EX_UNAVAILABLE of sysexits.h
+    exit_code = exit_codes.UNAVAILABLE
 
 
 class StorageError(UserError):
     """A file or folder is there and cannot be read or written: no permission, no space, a broken disk."""
 
-    exit_code = 74  # EX_IOERR of sysexits.h
+    exit_code = exit_codes.UNREADABLE
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:

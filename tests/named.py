@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scenarios.format.scenario import Scenario
+    from scenarios.single.result import RunResult
     from scenarios.single.rows import Row
-    from scenarios.single.run import RunResult
     from scenarios.sweep.units import Sweep
     from sim.kernel.scheduler import Kernel
     from sim.protocol.modes import Mode

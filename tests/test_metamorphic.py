@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scenarios.format.scenario import Scenario
+    from scenarios.single.result import RunResult
     from scenarios.single.rows import Row
-    from scenarios.single.run import RunResult
     from sim.history.trace import Shown
 
 DRAWN = [name for name in names() if load(name).drawn]

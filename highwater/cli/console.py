@@ -86,6 +86,11 @@ class Ui:
         if not self.quiet:
             self.warn(text)
 
+    def caution(self, texts: Iterable[str]) -> None:
+        """Say what is wrong, on stderr."""
+        for text in texts:
+            self.warn(f"highwater: {text}")
+
     def warn(self, text: str) -> None:
         """Say something that must be heard, on stderr."""
         from rich.text import Text

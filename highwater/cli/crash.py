@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from scenarios.paths import directory
+from scenarios.paths import is_own_file
 from scenarios.redaction import masked
 from scenarios.sweep.java import cache_folder
 from sim.errors import UserError
@@ -51,8 +51,8 @@ def _write(text: str) -> Path:
     file = place / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
-    with suppress(UserError), directory(place.parent, place.name) as folder:
-        own = [name for name in folder.names() if _NAME.fullmatch(name) and folder.is_own(name, _START)]
+    with suppress(OSError, UserError):
+        own = [path for path in sorted(place.iterdir()) if _NAME.fullmatch(path.name) and is_own_file(path, _START)]
         for old in own[:-KEPT]:  # Names begin with the time.
-            folder.remove(old)
+            old.unlink()
     return file

@@ -10,8 +10,7 @@ import signal
 import sys
 from types import FrameType
 
-UNAVAILABLE = 69
-INTERRUPTED = 130
+from sim.exit_codes import INTERRUPTED, UNAVAILABLE
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

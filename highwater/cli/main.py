@@ -17,8 +17,8 @@ from click.shell_completion import shell_complete
 from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.options import SuggestingGroup, ui_options
 from highwater.cli.overview import GROUPS
-from reports import exits
 from scenarios import memory
+from sim import exit_codes
 from sim.errors import UserError
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _ended(ui, sys.argv[1:] if arguments is None else arguments)
     except (KeyboardInterrupt, click.Abort):  # Also while an error is told.
         ui.warn("\ninterrupted")  # After the terminal's ^C.
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except Exception as error:
         if not memory.is_lacking(error):
             raise
         memory.tell()
-        return exits.UNAVAILABLE
+        return exit_codes.UNAVAILABLE
 
 
 def _ended(ui: Ui, words: Sequence[str]) -> int:
@@ -117,12 +117,12 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
     except click.Abort:
         raise
     except click.ClickException as error:
-        return _refused(ui, exits.BAD_INPUT, error.format_message())
+        return _refused(ui, exit_codes.BAD_INPUT, error.format_message())
     except Exception as error:
         if memory.is_lacking(error):
             raise
         # Help that nobody reads to its end is no error.
-        return exits.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
+        return exit_codes.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
     return code
 
 
@@ -132,7 +132,7 @@ def _called(ui: Ui, words: Sequence[str]) -> int:
         return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
     try:
         with highwater.make_context("highwater", [*words], obj=ui) as context:
-            return highwater.invoke(context) or exits.EXPECTED
+            return highwater.invoke(context) or exit_codes.EXPECTED
     except click.exceptions.Exit as left:
         return left.exit_code
 
@@ -164,8 +164,7 @@ def _has_no_reader() -> bool:
 
 
 def _refused(ui: Ui, code: int, *problems: str) -> int:
-    for problem in problems:
-        ui.warn(f"highwater: {problem}")
+    ui.caution(problems)
     return code
 
 
@@ -173,11 +172,11 @@ def _failed(ui: Ui, error: Exception) -> int:
     """Tell an exception that no command has explained: the system's about files are no error of ours."""
     if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
-        return _refused(ui, exits.UNREADABLE, f"{what}{error.strerror}")
+        return _refused(ui, exit_codes.UNREADABLE, f"{what}{error.strerror}")
     from highwater.cli.crash import report
 
     report(ui, error)
-    return exits.INTERNAL
+    return exit_codes.INTERNAL
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from highwater.cli.overview import EXAMPLES
-from highwater.requests import seed
+from highwater.requests import RunRequest
+from highwater.requests import seed as read
 from sim.errors import InputError, did_you_mean, parse_pairs
 
 if TYPE_CHECKING:
@@ -163,59 +166,65 @@ def strict_option(command: F) -> F:
     return click.option("--strict", is_flag=True, help=text)(command)
 
 
-def one_run_options(command: F) -> F:
-    """Which run a command is about: DIR|SCENARIO|PLAN, --seed, --mode, --scenario, --rule, --set and --strict."""
-    for option in (
-        strict_option,
-        set_option,
-        rule_option,
-        click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
-        click.option("--mode", "--modes", metavar="MODE", help="Mode; needed where there are several."),
-        click.option(
-            "--seed",
-            "--seeds",
-            metavar="N",
-            callback=read_seed,
-            help="Seed, decimal or 0x; a scripted scenario and a plan need none.",
-        ),
-        click.argument("source", metavar="DIR|SCENARIO|PLAN"),
-    ):
-        command = option(command)
-    return command
+def run_options(
+    source: str = "DIR|SCENARIO|PLAN",
+    seed: str = "Seed, decimal or 0x; a plan has its own.",
+    mode: str = "Mode; needed where there are several.",
+    modes: str = "MODE",
+    plan: str = "",
+) -> Callable[[F], F]:
+    """Which run a command is about. The command gets it as `asked`, a `RunRequest`, with --rule, --set and --strict.
+
+    Args:
+        source: the argument; may be left out if there is --plan.
+        seed: help text of --seed,
+        mode: of --mode,
+        modes: what --mode takes,
+        plan: of --plan; empty: there is none.
+    """
+
+    def decorate(command: F) -> F:
+        recorded = click.option("--plan", metavar="FILE", type=click.Path(path_type=Path), help=plan)
+        for option in (
+            click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
+            click.option("--mode", "--modes", metavar=modes, help=mode),
+            click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
+            *([recorded] if plan else ()),
+            click.argument("source", metavar=source, required=not plan),
+        ):
+            command = option(command)
+
+        @wraps(command)
+        def with_request(**given: Any) -> Any:
+            asked = RunRequest(**{one.name: given.pop(one.name) for one in fields(RunRequest) if one.name in given})
+            return command(asked=asked, **given)
+
+        return cast("F", with_request)
+
+    return decorate
 
 
 def failed_run_options(verb: str) -> Callable[[F], F]:
-    """Which failed run a command is about: [DIR|SCENARIO], --plan, --seed, --mode and --scenario.
+    """`run_options` of a command that may be about a recorded run.
 
     Args:
         verb: what the command does with it, for the help text.
     """
+    seed = "Seed, decimal or 0x; a recorded run brings its own."
+    mode = "Mode; needed when the sweep or [expect] has several."
+    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, what replay writes.")
 
-    def decorate(command: F) -> F:
-        for option in (
-            click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
-            click.option(
-                "--mode", "--modes", metavar="MODE", help="Mode; needed when the sweep or [expect] has several."
-            ),
-            click.option(
-                "--seed",
-                "--seeds",
-                metavar="N",
-                callback=read_seed,
-                help="Seed, decimal or 0x; a recorded run brings its own.",
-            ),
-            click.option(
-                "--plan",
-                metavar="FILE",
-                type=click.Path(path_type=Path),
-                help=f"{verb} a recorded run, what replay writes.",
-            ),
-            click.argument("source", metavar="DIR|SCENARIO", required=False),
-        ):
-            command = option(command)
-        return command
 
-    return decorate
+def one_run_options(command: F) -> F:
+    """`run_options` of a command about one run, with --rule, --set and --strict."""
+    for option in (
+        strict_option,
+        set_option,
+        rule_option,
+        run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
+    ):
+        command = option(command)
+    return command
 
 
 def evidence_options(part: str) -> Callable[[F], F]:
@@ -270,7 +279,7 @@ def tell_idle(
 
 def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
     """Callback of --seed."""
-    return None if text is None else seed(text)
+    return None if text is None else read(text)
 
 
 def duration(option: str, text: str) -> float:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
-    from scenarios.single.run import ReplicaView, RunResult
+    from scenarios.single.result import ReplicaView, RunResult
 
 MOST_ROWS: Final = 1_000
 """Of a table; more take longer to lay out than to simulate."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.store import Store
     from sim.config import Value
 
-SCHEMA_VERSION: Final = 5
+COMPARE_VERSION: Final = 5
 """Version 1 compared modes only: `modes` in place of `groups`, and no availability; version 2 lacks what is inside by
 damage; version 3 lacks `exhausted`; version 4 lacks `common_seeds` and the first sentence.
 """
@@ -271,7 +271,7 @@ def compare(
 
 def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     """The comparisons as one JSON-able object."""
-    return {"schema_version": SCHEMA_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
+    return {"schema_version": COMPARE_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
 
 
 class _Runs:

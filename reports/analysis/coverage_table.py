@@ -13,7 +13,7 @@ from sim.protocol.probes import PROBES, RULE_BRANCH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION: Final = 2
+COVERAGE_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
 Runs = dict[str, int]
@@ -158,7 +158,7 @@ def _branches(run: Mapping[str, Any]) -> set[str]:
 def as_json(report: CoverageReport) -> dict[str, Any]:
     """The report as plain data."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": COVERAGE_VERSION,
         "complete": not report.shortcomings,
         "shortcomings": list(report.shortcomings),
         "runs": report.runs,

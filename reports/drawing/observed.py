@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scenarios.format.scenario import Scenario
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.history.trace import Shown
     from sim.hosts.cluster import Cluster
     from sim.protocol.modes import Mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.drawing.picture import ABOUT_RECORDS, ENDS, LINKS, Choice
-from scenarios.single.run import CLIENTS_BEGIN_US
+from scenarios.single.execution import CLIENTS_BEGIN_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

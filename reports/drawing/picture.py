@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.drawing.observed import ZOOKEEPER
 from reports.evidence.story import step_text, violation_line
-from scenarios.single.run import CLIENTS_BEGIN_US
+from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 

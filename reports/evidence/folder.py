@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import starts
@@ -20,12 +20,11 @@ from sim.history import trace
 from sim.history.metrics import integral_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from scenarios.format.scenario import Scenario
-    from scenarios.paths import Directory
-    from scenarios.single.run import ReplicaView, RunResult
+    from scenarios.single.result import ReplicaView, RunResult
 
 TOPIC: Final = "highwater"
 """Name of the one topic; its one partition is 0."""
@@ -99,8 +98,7 @@ def check(place: Place) -> None:
     if not os.access(there, os.W_OK):
         raise StorageError(f"{place.path} cannot be written: {there} is not to be written to")
     if there == place.path:
-        with paths.directory(place.root, *place.parts) as folder:
-            _check_replay(place, folder)
+        _check_replay(place, paths.below(place.root, *place.parts))
 
 
 def prepare(place: Place) -> None:
@@ -110,46 +108,27 @@ def prepare(place: Place) -> None:
         InputError: it holds something else than a replay, or a link leads elsewhere.
         StorageError: it cannot be made or emptied.
     """
-    with paths.directory(place.root, *place.parts, create=True) as folder:
-        _check_replay(place, folder)
-        _clear(folder)
+    folder = paths.below(place.root, *place.parts, create=True)
+    _check_replay(place, folder)
+    for path in sorted(filter(partial(_is_ours, folder), folder.rglob("*")), reverse=True):
+        with paths.told(path):
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
-def _check_replay(place: Place, folder: Directory) -> None:
-    there, foreign = folder.names(), next(_foreign(folder), None)
-    if foreign or (there and not folder.is_file(ROW)):
+def _check_replay(place: Place, folder: Path) -> None:
+    there = sorted(folder.rglob("*"))
+    foreign = next((str(path.relative_to(folder)) for path in there if not _is_ours(folder, path)), None)
+    if foreign or (there and not (folder / ROW).is_file()):
         what = f" ({foreign})" if foreign else ""
         raise InputError(f"{place.path} holds something else than a replay{what}; choose another --output")
 
 
-def _foreign(folder: Directory, above: str = "") -> Iterator[str]:
-    """What no replay writes there, also in folders below."""
-    for part in folder.names():
-        if _is_ours(folder, part, above):
-            if folder.is_folder(part):
-                with closing(folder.enter(part)) as below:
-                    yield from _foreign(below, f"{above}{part}/")
-        else:
-            yield above + part
-
-
-def _is_ours(folder: Directory, part: str, above: str) -> bool:
-    if folder.is_folder(part):
-        return _FOLDERS.fullmatch(above + part) is not None
-    return any(names.fullmatch(above + part) and folder.is_own(part, start) for names, start in _FILES)
-
-
-def _clear(folder: Directory, above: str = "") -> None:
-    """Remove what a replay writes there."""
-    for part in folder.names():
-        if not _is_ours(folder, part, above):
-            continue
-        if folder.is_folder(part):
-            with closing(folder.enter(part)) as below:
-                _clear(below, f"{above}{part}/")
-            folder.remove_folder(part)
-        else:
-            folder.remove(part)
+def _is_ours(folder: Path, path: Path) -> bool:
+    """Whether a replay writes that there."""
+    name = path.relative_to(folder).as_posix()
+    if path.is_dir() and not path.is_symlink():
+        return _FOLDERS.fullmatch(name) is not None
+    return any(names.fullmatch(name) and paths.is_own_file(path, start) for names, start in _FILES)
 
 
 def write(
@@ -175,15 +154,19 @@ def write(
     """
     from scenarios.single import recording
 
-    with paths.directory(place.root, *place.parts) as folder:
-        folder.write(ROW, _json({"schema_version": rows.SCHEMA_VERSION, **result.row}))
-        folder.write(PLAN, recording.to_text(recording.to_json(scenario, result)))
-        folder.write("trace.jsonl", _lines(_trace(result)))
-        folder.write("history.txt", _lines(history(result, past, everything=everything)))
-        folder.write("describe.txt", kafka_text.describe(topic(scenario, result)))
-        folder.write("metrics.json", _json(_metrics(result)))
-        for replica in result.replicas:
-            _write_broker(folder, f"broker-{replica.broker}", replica)
+    folder = paths.below(place.root, *place.parts)
+    texts = {
+        ROW: _json({"schema_version": rows.ROWS_VERSION, **result.row}),
+        PLAN: recording.to_text(recording.to_json(scenario, result)),
+        "trace.jsonl": _lines(_trace(result)),
+        "history.txt": _lines(history(result, past, everything=everything)),
+        "describe.txt": kafka_text.describe(topic(scenario, result)),
+        "metrics.json": _json(_metrics(result)),
+    }
+    for replica in result.replicas:
+        texts.update(_of_broker(f"broker-{replica.broker}", replica))
+    for name, text in texts.items():
+        _write(folder / name, text)
 
 
 def write_scenario(place: Place, text: str) -> None:
@@ -193,8 +176,15 @@ def write_scenario(place: Place, text: str) -> None:
         InputError: the folder has been replaced by something else.
         StorageError: the folder cannot be written.
     """
-    with paths.directory(place.root, *place.parts) as folder:
-        folder.write(SCENARIO, text)
+    _write(paths.below(place.root, *place.parts) / SCENARIO, text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Make a file, which must not be there yet, and the folders that it is in."""
+    with paths.told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
 
 
 def write_trace(file: Path, result: RunResult) -> None:
@@ -209,7 +199,7 @@ def write_trace(file: Path, result: RunResult) -> None:
 
 def _trace(result: RunResult) -> Iterator[str]:
     keys = ("scenario", "mode", "seed", "digest")
-    yield json.dumps({"schema_version": trace.SCHEMA_VERSION, **{key: result.row[key] for key in keys}})
+    yield json.dumps({"schema_version": trace.TRACE_VERSION, **{key: result.row[key] for key in keys}})
     yield from map(json.dumps, result.trace or ())
 
 
@@ -242,23 +232,18 @@ def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
     )
 
 
-def _write_broker(folder: Directory, broker: str, replica: ReplicaView) -> None:
-    with closing(folder.enter(broker, create=True)) as inside, closing(inside.enter(PARTITION, create=True)) as logs:
-        name = f"{broker}/{PARTITION}/{SEGMENT.removesuffix('.txt')}"
-        logs.write(SEGMENT, kafka_text.dump_log(name, replica.log_start, replica.batches))
-        logs.write(EPOCHS, kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint))
-        for file, offset in _checkpoints(replica).items():
-            offsets = {} if offset is None else {(TOPIC, 0): offset}
-            inside.write(file, kafka_text.offset_checkpoint(offsets))
-
-
-def _checkpoints(replica: ReplicaView) -> Mapping[str, int | None]:
+def _of_broker(broker: str, replica: ReplicaView) -> Iterator[tuple[str, str]]:
+    log = f"{broker}/{PARTITION}"
+    name = f"{log}/{SEGMENT.removesuffix('.txt')}"
+    yield f"{log}/{SEGMENT}", kafka_text.dump_log(name, replica.log_start, replica.batches)
+    yield f"{log}/{EPOCHS}", kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint)
     offsets = (
         replica.replication_offset_checkpoint,
         replica.recovery_point_offset_checkpoint,
         replica.log_start_offset_checkpoint,
     )
-    return dict(zip(CHECKPOINTS, offsets, strict=True))
+    for file, offset in zip(CHECKPOINTS, offsets, strict=True):
+        yield f"{broker}/{file}", kafka_text.offset_checkpoint({} if offset is None else {(TOPIC, 0): offset})
 
 
 def _json(data: Any) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.prevention import Remedy
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 _MARKUP: Final = re.compile(r"([\\`*_{}<>|#~])")
 

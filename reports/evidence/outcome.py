@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reports.evidence.waiting import waits_for
 
 if TYPE_CHECKING:
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 
 def as_json(result: RunResult) -> dict[str, Any]:

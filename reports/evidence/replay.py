@@ -12,6 +12,7 @@ from reports import exits
 from reports.evidence import outcome as single
 from reports.evidence.folder import Place
 from scenarios.format import catalogue, selection
+from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.recorder import DIGEST_BYTES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from scenarios.format.grid import Grid, Point
     from scenarios.format.scenario import Scenario
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from scenarios.sweep.folder import Folder
     from scenarios.sweep.store import Store
     from sim.config import Value
@@ -95,7 +96,8 @@ class Replayed:
     @property
     def exit_code(self) -> int:
         """The code of this run; a digest that differs is worse than an unexpected verdict."""
-        return exits.worst([exits.of_row(self.result.row), exits.DIGEST_DIFFERS if self.differs else exits.EXPECTED])
+        digest = exit_codes.DIGEST_DIFFERS if self.differs else exit_codes.EXPECTED
+        return exits.worst([exits.of_row(self.result.row), digest])
 
     @property
     def said(self) -> str:

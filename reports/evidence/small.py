@@ -6,7 +6,6 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.evidence import replay
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import STALLED, OutOfTimeError, Trials, symptom
 from scenarios.shrinking.script_export import NotScriptedError, to_toml
@@ -16,43 +15,15 @@ from scenarios.single.run import prepare_process
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from reports.evidence.replay import Origin
     from scenarios.shrinking.shrink import Shrunk
-    from sim.config import Value
     from sim.protocol.modes import Mode
 
 PART: Final = "shrunk"
 """The folder beside ``seeds`` that shrunk runs go to."""
-
-
-def find(
-    source: str | None,
-    plan: Path | None,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
-    rules: Mapping[str, str],
-    settings: Mapping[str, Value],
-    *,
-    strict: bool,
-) -> tuple[Origin, Mode]:
-    """What the words of a command line ask for: where it comes from, and its mode.
-
-    Raises:
-        InputError: it is not one run of something that is there.
-    """
-    if plan is not None:
-        if scenario is not None:
-            raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
-        origin = replay.of_plan(plan, source, seed, rules, settings, strict=strict)
-    elif source is None:
-        raise InputError("a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE")
-    else:
-        origin = replay.origin(source, seed, scenario, rules, settings, strict=strict)
-    return origin, origin.only_mode(mode)
 
 
 def failed_run(origin: Origin, mode: Mode) -> Case:

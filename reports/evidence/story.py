@@ -10,7 +10,7 @@ from sim.history.steps import STEPS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 _SHOWN_APART: Final = ("t", "step", "broker")
 _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from reports.evidence.sentences import records, sentence
 from reports.formatting import seconds
+from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.run import CLIENTS_BEGIN_US
 from sim.history import steps
 from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, kind_of
 from sim.protocol.modes import MODES
@@ -17,7 +17,7 @@ from sim.protocol.modes import MODES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.history.steps import Shown, StepKind
 
 FIRST_LINE: Final = 2

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.store import Store
     from sim.protocol.modes import Mode
 
-SCHEMA_VERSION: Final = 1
+TRIAGE_VERSION: Final = 1
 MOST: Final = 200
 """Failures that are looked at when nobody says how many."""
 SHRUNK: Final = 40
@@ -381,7 +381,7 @@ def _bucket(members: list[Looked], repair: Repair | None, of: int) -> Bucket:
 def as_json(found: Triage) -> dict[str, Any]:
     """The triage as one JSON-able object."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": TRIAGE_VERSION,
         "said": found.said,
         "inside": {"failures": found.inside, "looked_at": found.inside_looked},
         "outside": {"failures": found.outside, "looked_at": found.outside_looked},

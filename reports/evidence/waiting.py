@@ -10,7 +10,7 @@ from sim.history.steps import ACK, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scenarios.single.run import ReplicaView, RunResult
+    from scenarios.single.result import ReplicaView, RunResult
 
 OFFLINE: Final = "OfflinePartitionsCount"
 MANUAL: Final = "ManualLeaderElectionRequiredPartitionCount"

@@ -17,7 +17,7 @@ from reports.film.states import Sampler
 from scenarios.shrinking.criterion import Trials, symptom
 from scenarios.shrinking.no_return import curve
 from scenarios.single import recording
-from scenarios.single.run import CLIENTS_BEGIN_US
+from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.errors import InputError
 from sim.history import steps
 from sim.history.steps import Lane, kind_of

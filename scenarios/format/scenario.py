@@ -16,7 +16,7 @@ from faults.plan import Plan
 from scenarios import paths
 from sim.config import Value, shown
 
-SCHEMA_VERSION: Final = 1
+SCENARIO_VERSION: Final = 1
 PlannedSend = tuple[int, int, int, int]
 """A batch that the producer of a drawn run sends: first record, records, acks, when it is due in us."""
 
@@ -261,7 +261,7 @@ class Scenario:
         """A JSON-able copy with `schema_version`; `from_json` undoes it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"]
-        return {"schema_version": SCHEMA_VERSION, **plain}
+        return {"schema_version": SCENARIO_VERSION, **plain}
 
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
@@ -280,8 +280,8 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
         InputError: the name could lead elsewhere as part of a path.
         ValueError: `schema_version` is newer than this code knows.
     """
-    if data["schema_version"] > SCHEMA_VERSION:
-        raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCHEMA_VERSION}")
+    if data["schema_version"] > SCENARIO_VERSION:
+        raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCENARIO_VERSION}")
     plain = {key: value for key, value in data.items() if key != "schema_version"}
     paths.name(plain["name"], "scenario's name")
     plain["broker_config"] = {int(broker): keys for broker, keys in plain["broker_config"].items()}

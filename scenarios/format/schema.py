@@ -18,7 +18,7 @@ from faults.stories.reassignments import MOVES
 from scenarios import paths
 from scenarios.format import control_planes, fields, kafka_checks
 from scenarios.format.actions import ACTIONS, Action
-from scenarios.format.scenario import SCHEMA_VERSION, Scenario, from_json
+from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
 from scenarios.format.validation import OpenTable, Table, checked, validated
 from sim.errors import InputError
 from sim.history.steps import STEPS
@@ -325,8 +325,8 @@ def of_store(stored: Mapping[str, Any]) -> Scenario:
 
 def _scenario(data: dict[str, Any]) -> Scenario:
     version = data.get("schema")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise InputError(f"schema = {version} is newer than this version reads ({SCHEMA_VERSION})")
+    if isinstance(version, int) and version > SCENARIO_VERSION:
+        raise InputError(f"schema = {version} is newer than this version reads ({SCENARIO_VERSION})")
     facts = fields.gather(data)
     found = fields.whole(data, facts)
     try:
@@ -356,7 +356,7 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
         }
     return {
         **given,
-        "schema": SCHEMA_VERSION,
+        "schema": SCENARIO_VERSION,
         "brokers": {**brokers, "upgraded_from": stored.get("upgraded_from", []), **sections},
         "control": "real" if stored["control"] == "simple" else stored["control"],  # It was called so at first.
         "settle_ms": _ms(stored["settle_us"]),

@@ -14,8 +14,8 @@ from sim.config import refusals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scenarios.single.result import RunResult
     from scenarios.single.rows import Row
-    from scenarios.single.run import RunResult
     from sim.config import Value
     from sim.kernel.scheduler import Kernel
     from sim.protocol.modes import Mode

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from faults.plan import Fault
 from scenarios.shrinking.criterion import BUDGET, OutOfTimeError
 from scenarios.shrinking.no_return import FROM_THE_BEGINNING, SETUP
-from scenarios.single.run import CLIENTS_BEGIN_US
+from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.environment.network import Channel
 from sim.kernel.choosing import ChoosingKernel
 from sim.kernel.message import Message
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import PlannedSend
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom, Trials
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.kernel.scheduler import Gate, Handler
 
 EVENTS: Final = 150_000

@@ -16,7 +16,8 @@ from faults.kinds.registry import KINDS
 from scenarios.shrinking.cause import FACTOR
 from scenarios.shrinking.criterion import STALLED
 from scenarios.shrinking.passes import SPARE, changed_settings
-from scenarios.single.run import CLIENTS_BEGIN_US, PAUSE_US, run
+from scenarios.single.execution import CLIENTS_BEGIN_US, PAUSE_US
+from scenarios.single.run import run
 from sim.config import shown
 from sim.errors import InputError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 Line = tuple[int, dict[str, Any]]
 """When, and what a line of the script says besides."""

@@ -18,8 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from faults.kinds.reassignment import Reassignment
 from faults.kinds.registry import KINDS
-from faults.plan import FOLLOWERS, Fault, Plan, Trigger, plan_from_json
-from faults.plan import SCHEMA_VERSION as PLAN_VERSION
+from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
-SCHEMA_VERSION: Final = 1
+RECORDING_VERSION: Final = 1
 _LINE_MAX: Final = 8
 """Fields that may share a line."""
 _SEND: Final = ("first_id", "records", "acks", "due_us")
@@ -68,7 +67,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         return result.plan
     row = result.row
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RECORDING_VERSION,
         "scenario": scenario.name,
         "mode": row["mode"],
         "seed": row["seed"],
@@ -156,8 +155,8 @@ def _recording(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
     version = data.get("schema_version")
     if not isinstance(version, int):
         raise InputError("it has no schema_version: highwater did not write it")
-    if version > SCHEMA_VERSION:
-        raise InputError(f"it has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
+    if version > RECORDING_VERSION:
+        raise InputError(f"it has schema_version {version}; this highwater reads up to {RECORDING_VERSION}: update it")
     return _built(validated(_Run, data, tables=_TABLES), words)
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.format.grid import sql_type
 
 if TYPE_CHECKING:
-    from scenarios.single.run import EndedRun
+    from scenarios.single.ended import EndedRun
 
-SCHEMA_VERSION: Final = 6
+ROWS_VERSION: Final = 6
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -56,7 +56,7 @@ class Column:
         meaning: with unit, and the value that means none.
         fill: computes its value; None: take the run's attribute of this name.
         group: the columns that are treated alike.
-        since: the `SCHEMA_VERSION` that introduced it.
+        since: the `ROWS_VERSION` that introduced it.
         missing: its value in rows of older versions.
     """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from scenarios import memory
 from scenarios.paths import of_os
-from scenarios.single.rows import SCHEMA_VERSION
+from scenarios.single.rows import ROWS_VERSION
 from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, merged, split, take, units
@@ -26,6 +26,7 @@ from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep
 from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import PLAIN, build, code_version, versions
+from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ CUT: Final = 2
 LONG_SECONDS: Final = 600.0
 """A plain sweep that takes longer is told of the compiled build."""
 GO_ON: Final = "finished waves are kept, and the same command goes on from there"
-INTERRUPTED: Final = 130
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
@@ -224,8 +224,8 @@ def _explained(error: BaseException, folder: Folder) -> BaseException:
 
 def _exit_code(error: BaseException) -> int:
     if isinstance(error, Interrupted | KeyboardInterrupt):
-        return INTERRUPTED
-    return error.exit_code if isinstance(error, UserError) else 70
+        return exit_codes.INTERRUPTED
+    return error.exit_code if isinstance(error, UserError) else exit_codes.INTERNAL
 
 
 class _Job:
@@ -258,7 +258,7 @@ class _Job:
         there = _sweep_in(folder, run)
         ownership = (sweep.first_seed, sweep.end_seed)
         seeds = [ownership] if there is None else merged([*seed_ranges(there), ownership])
-        self._run = {**run, **(there or {}), "schema_version": SCHEMA_VERSION, "seeds": seeds}
+        self._run = {**run, **(there or {}), "schema_version": ROWS_VERSION, "seeds": seeds}
         asked = Extent((variant, *ends) for variant in range(len(sweep.variants)) for ends in seeds)
         self._asked = asked
         self._covered = Extent()

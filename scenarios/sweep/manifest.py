@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Strict
 
 from scenarios.format.validation import OpenTable, validated
-from scenarios.single.rows import SCHEMA_VERSION
+from scenarios.single.rows import ROWS_VERSION
 from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """As the file holds it, with a digest of its own."""
         body = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": ROWS_VERSION,
             "wave": self.wave,
             "covers": self.covers,
             "parts": [[part.name, part.rows, part.bytes, part.digest] for part in self.parts],
@@ -109,11 +109,11 @@ def from_bytes(where: str, content: bytes) -> Manifest:
     try:
         data = _unsealed(content)
         version = validated(_Versioned, data).schema_version
-        body = validated(_Body, data) if version <= SCHEMA_VERSION else None
+        body = validated(_Body, data) if version <= ROWS_VERSION else None
     except (ValueError, RecursionError, InputError):
         raise DamageError(where, "is torn or was changed") from None
     if body is None:
-        raise DamageError(where, f"has schema_version {version}; this highwater reads {SCHEMA_VERSION}")
+        raise DamageError(where, f"has schema_version {version}; this highwater reads {ROWS_VERSION}")
     covers = tuple((variant, first, end) for variant, first, end in body.covers)
     return Manifest(body.wave, body.run, covers, tuple(Part(*part) for part in body.parts))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scenarios.single import rows as row_columns
-from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
+from scenarios.single.rows import COLUMNS, ROWS_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
 
 def schema(grid: Iterable[str] = ()) -> pa.Schema:
     """The columns of `scenarios.single.rows` for Arrow."""
-    return fields_of(row_columns.names(grid)).with_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+    return fields_of(row_columns.names(grid)).with_metadata({VERSION_KEY: str(ROWS_VERSION)})
 
 
 def fields_of(names: Iterable[str]) -> pa.Schema:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 
 from scenarios.redaction import masked
-from scenarios.single.rows import SCHEMA_VERSION, ddl
+from scenarios.single.rows import ROWS_VERSION, ddl
 from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
 from scenarios.sweep.java import find_java, kept, shim
@@ -81,7 +81,7 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
 
-_VERSION: Final = {parts.VERSION_KEY: SCHEMA_VERSION}
+_VERSION: Final = {parts.VERSION_KEY: ROWS_VERSION}
 _REFUSED: Final = r"Master URL|(IllegalArgument|NumberFormat)Exception|INVALID_CONF"
 
 T = TypeVar("T")

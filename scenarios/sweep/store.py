@@ -2,7 +2,7 @@
 
 ``run.json`` says what was asked. ``results/wave=CLAIM-NNNNN/part-*.parquet`` hold the rows; a wave counts by its
 manifest alone (`scenarios.sweep.manifest`), and nothing that counts is ever written again. Up to schema_version 4 waves
-were numbered, and an empty file ``_SUCCESS`` made them count. Every file carries `SCHEMA_VERSION`; readers take older
+were numbered, and an empty file ``_SUCCESS`` made them count. Every file carries `ROWS_VERSION`; readers take older
 ones and refuse newer ones.
 """
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
-from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
+from scenarios.single.rows import COLUMNS, ROWS_VERSION
 from scenarios.sweep import manifest, ownership
 from scenarios.sweep.extent import Extent, runs_of
 from scenarios.sweep.folder import open_folder
@@ -48,7 +48,7 @@ _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
     """Write one JSON object, its `schema_version` first; raises InputError as `own.write`."""
-    text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
+    text = json.dumps({"schema_version": ROWS_VERSION, **data}, indent=1, ensure_ascii=False)
     ownership.write(folder, name, text.encode() + b"\n")
 
 
@@ -74,8 +74,8 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
 def _check_version(path: str, version: object) -> int:
     if not isinstance(version, int):
         raise InputError(f"{path} has no schema_version: highwater did not write it")
-    if version > SCHEMA_VERSION:
-        raise InputError(f"{path} has schema_version {version}; this highwater reads up to {SCHEMA_VERSION}: update it")
+    if version > ROWS_VERSION:
+        raise InputError(f"{path} has schema_version {version}; this highwater reads up to {ROWS_VERSION}: update it")
     return version
 
 

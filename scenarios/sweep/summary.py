@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, ROUNDS, SCHEMA_VERSION, STORY_ERROR, UNKNOWN
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, STORY_ERROR, UNKNOWN
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,19 +224,17 @@ class Summary:
         for _, _, row in self._failing:
             kinds, inside = (_words(row[name]) for name in ("violations", "violations_inside"))
             rest = {name: value for name, value in row.items() if name not in ("violations", "violations_inside")}
-            line = {"schema_version": SCHEMA_VERSION, **rest, "kinds": kinds, "kinds_inside": inside}
+            line = {"schema_version": ROWS_VERSION, **rest, "kinds": kinds, "kinds_inside": inside}
             lines.append(json.dumps(line, ensure_ascii=False))
         return "".join(f"{line}\n" for line in lines).encode()
 
     def exit_code(self) -> int:
-        """The sweep's exit code, once it is complete: 70 error, 1 unexpected or a story that did not happen, 3
-        inconclusive, 0 as expected.
-        """
+        """The sweep's exit code, once it is complete; a story that did not happen is unexpected."""
         if self.errors() > self._untold:
-            return 70
+            return exit_codes.INTERNAL
         if self._untold or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
-            return 1
-        return 3 if self.inconclusive() else 0
+            return exit_codes.UNEXPECTED
+        return exit_codes.INCONCLUSIVE if self.inconclusive() else exit_codes.EXPECTED
 
     def inconclusive(self) -> list[str]:
         """Why the sweep says too little, one sentence each; empty if it says enough."""

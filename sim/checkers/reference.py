@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from sim.history.trace import SCHEMA_VERSION, Shown
+from sim.history.trace import TRACE_VERSION, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,8 +43,8 @@ def read(lines: Iterable[str]) -> list[Shown]:
     """
     header, *steps = [json.loads(line) for line in lines]
     version = header.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise TraceError(f"trace has schema_version {version!r}; this version reads {SCHEMA_VERSION}")
+    if not isinstance(version, int) or version > TRACE_VERSION:
+        raise TraceError(f"trace has schema_version {version!r}; this version reads {TRACE_VERSION}")
     return steps
 
 

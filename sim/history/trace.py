@@ -6,4 +6,4 @@ from typing import Final
 
 from sim.history.steps.base import Shown as Shown
 
-SCHEMA_VERSION: Final = 1
+TRACE_VERSION: Final = 1

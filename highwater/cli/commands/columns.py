@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, json_option, ui_options
-from reports import exits
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(ui: Ui, as_json: bool) -> int:
     """List the columns of rows: type, the schema version that they came with, what older rows have there, meaning."""
-    from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
+    from scenarios.single.rows import COLUMNS, ROWS_VERSION
 
     if as_json:
         listed = [
             {"name": one.name, "type": one.type, "since": one.since, "before": one.missing, "meaning": one.meaning}
             for one in COLUMNS.values()
         ]
-        ui.json({"schema_version": SCHEMA_VERSION, "columns": listed})
+        ui.json({"schema_version": ROWS_VERSION, "columns": listed})
     else:
         rows = [(one.name, one.type, one.since, one.before, one.meaning) for one in COLUMNS.values()]
         ui.table(["column", "type", "since", "before", "meaning"], rows, numbers=["since", "before"])
-    return exits.EXPECTED
+    return exit_codes.EXPECTED

@@ -8,8 +8,8 @@ import click
 
 from highwater.cli.options import Command, json_option, ui_options
 from highwater.cli.tables import Markdown, Paper, Terminal
-from reports import exits
 from reports.formatting import number, percent
+from sim import exit_codes
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: s
     store = Store(folder)
     comparisons = compare.of_store(store, by, kinds)
     shortcomings = store.shortcomings()
-    for shortcoming in shortcomings:
-        ui.warn(f"highwater: {shortcoming}")
+    ui.caution(shortcomings)
     said = [sentences.first(comparison, kind) for comparison in comparisons]
     if as_json:
         data = compare.as_json(comparisons)
@@ -57,7 +56,7 @@ def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: s
         if not brief:
             paper.title("How to read it")
             paper.items(sentences.LEGEND)
-    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
+    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
 def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, json_option, ui_options
-from reports import exits
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +26,12 @@ def command(ui: Ui, folder: str, as_json: bool) -> int:
     from reports.analysis import coverage_table as coverage
 
     report = coverage.read(folder)
-    for shortcoming in report.shortcomings:
-        ui.warn(f"highwater: {shortcoming}")
+    ui.caution(report.shortcomings)
     if as_json:
         ui.json(coverage.as_json(report))
     else:
         _show(ui, report)
-    return exits.INCONCLUSIVE if report.shortcomings else exits.EXPECTED
+    return exit_codes.INCONCLUSIVE if report.shortcomings else exit_codes.EXPECTED
 
 
 def _show(ui: Ui, report: CoverageReport) -> None:

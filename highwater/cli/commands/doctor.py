@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.options import Command, json_option, ui_options
-from reports import exits
+from sim import exit_codes
 from sim.errors import InputError, UserError
 
 if TYPE_CHECKING:
@@ -62,9 +62,10 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
                 checkup.repair(folder, found, LocalBackend(workers), progress)
         except Interrupted:
             ui.warn(f"interrupted: {GO_ON}")
-            return exits.INTERRUPTED
+            return exit_codes.INTERRUPTED
         found = checkup.check(folder)
-    code = exits.UNEXPECTED if found.findings else exits.INCONCLUSIVE if found.missing else exits.EXPECTED
+    incomplete = exit_codes.INCONCLUSIVE if found.missing else exit_codes.EXPECTED
+    code = exit_codes.UNEXPECTED if found.findings else incomplete
     if as_json:
         findings = [{"where": one.where, "what": one.what, "wave": one.wave} for one in found.findings]
         repaired = len(before.findings) - len(found.findings)
@@ -88,7 +89,7 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
     installed = {name: versions.package(name) for name in versions.PACKAGES}
     java = _java()
     digests = _digests()
-    code = exits.EXPECTED if len(set(digests.values())) == 1 else exits.DIGEST_DIFFERS
+    code = exit_codes.EXPECTED if len(set(digests.values())) == 1 else exit_codes.DIGEST_DIFFERS
     if as_json:
         found = {
             "highwater": versions.version(),

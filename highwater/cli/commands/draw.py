@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli.options import Command, one_run_options, ui_options
-from highwater.requests import RunRequest
-from reports import exits, starts
+from reports import starts
 from scenarios import paths
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from sim.config import Value
+    from highwater.requests import RunRequest
 
 FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.PERFETTO)}
 """Format -> suffix of its files, and how they begin."""
@@ -31,13 +31,7 @@ FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.
 @click.pass_obj
 def command(
     ui: Ui,
-    source: str,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    strict: bool,
+    asked: RunRequest,
     everything: bool,
     form: str,
     output: Path | None,
@@ -53,10 +47,8 @@ def command(
     from reports.drawing.svg import to_svg
     from reports.evidence.story import head
 
-    run = RunRequest(source, seed, scenario, rules, settings, strict).origin()
-    chosen = run.only_mode(mode)
-    for warning in run.warnings:
-        ui.warn(f"highwater: {warning}")
+    run, chosen = asked.one()
+    ui.caution(run.warnings)
     suffix, start = FORMATS[form]
     file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{suffix}")
     starts.check_file("--output", file, start)
@@ -65,4 +57,4 @@ def command(
     paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages drawn in {file}")
-    return exits.EXPECTED
+    return exit_codes.EXPECTED

@@ -13,21 +13,21 @@ import click
 from highwater.cli import options
 from highwater.cli.commands.shrink import progress
 from highwater.cli.options import Command, evidence_options, failed_run_options
-from reports import exits
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from highwater.requests import RunRequest
     from reports.evidence.replay import Origin
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.necessity import Necessary
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
-    from sim.config import Value
     from sim.protocol.modes import Mode
 
-SCHEMA_VERSION: Final = 1
+EXPLAIN_VERSION: Final = 1
 
 
 @click.command("explain", cls=Command)
@@ -40,18 +40,11 @@ SCHEMA_VERSION: Final = 1
 @click.pass_obj
 def command(
     ui: Ui,
-    source: str | None,
-    plan: Path | None,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
+    asked: RunRequest,
     kind: str | None,
     budget: str,
     everything: bool,
     form: str,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    strict: bool,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -70,9 +63,8 @@ def command(
     from scenarios.shrinking.criterion import Trials
 
     begin, limit = time.monotonic(), options.duration("--budget", budget)
-    origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
-    for warning in origin.warnings:
-        ui.warn(f"highwater: {warning}")
+    origin, chosen = asked.one()
+    ui.caution(origin.warnings)
     if not origin.scenario.drawn:
         return _tell_script(ui, origin, chosen, kind, everything=everything, form=form, as_json=as_json)
     place = origin.place(output, origin.seed, chosen.name, small.PART)
@@ -87,7 +79,7 @@ def command(
     if as_json:
         ui.json(
             {
-                "schema_version": SCHEMA_VERSION,
+                "schema_version": EXPLAIN_VERSION,
                 **small.as_json(found),
                 "waits_for": waits_for(result),
                 "story": [asdict(sentence) for sentence in explained.story],
@@ -95,13 +87,13 @@ def command(
                 "no_return": said.curve_as_json(explained.curve),
                 "remedies": [asdict(remedy) for remedy in explained.remedies],
                 "folder": str(place.path),
-                "exit_code": exits.EXPECTED,
+                "exit_code": exit_codes.EXPECTED,
             }
         )
-        return exits.EXPECTED
+        return exit_codes.EXPECTED
     if form == "markdown":
         _print_markdown(ui, story_as_markdown(result, explained.story, explained.remedies))
-        return exits.EXPECTED
+        return exit_codes.EXPECTED
     ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
     ui.line(small.said(found, took))
     if not found.whole:
@@ -116,7 +108,7 @@ def command(
     ui.line(f"Replay: {result.row['replay']}")
     ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
     ui.line(f"written to {place.path}")
-    return exits.EXPECTED
+    return exit_codes.EXPECTED
 
 
 def _tell_script(
@@ -140,7 +132,7 @@ def _tell_script(
     story = told(observed, kind or "", None if everything else telling.SENTENCES)
     if as_json:
         shown = {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]}
-        ui.json({"schema_version": SCHEMA_VERSION, **shown, "exit_code": exits.EXPECTED})
+        ui.json({"schema_version": EXPLAIN_VERSION, **shown, "exit_code": exit_codes.EXPECTED})
     elif form == "markdown":
         _print_markdown(ui, story_as_markdown(result, story, tried))
     else:
@@ -150,7 +142,7 @@ def _tell_script(
         if fails:
             found = f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it"
             ui.line(found)
-    return exits.EXPECTED
+    return exit_codes.EXPECTED
 
 
 def _print_markdown(ui: Ui, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ def list_releases(ui: Ui, as_json: bool) -> int:
             for row in rows
         ]
         ui.table(["release", "mode", "fetched"], told)
-    return 0
+    return exit_codes.EXPECTED
 
 
 @command.command("fetch")
@@ -57,7 +58,7 @@ def fetch(ui: Ui, release: tuple[str, ...]) -> int:
     for name in release:
         jars = [releases.tool("logging"), *releases.class_path(name)]
         ui.line(f"Kafka {name}: {len(jars)} jars, {_size(jars) / 1e6:.0f} MB")
-    return 0
+    return exit_codes.EXPECTED
 
 
 def _size(jars: list[Path]) -> int:

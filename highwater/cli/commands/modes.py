@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -34,7 +35,7 @@ def list_modes(ui: Ui, as_json: bool) -> int:
         ui.json({"modes": [dict(zip(headers, row, strict=True)) for row in rows]})
     else:
         ui.table(headers, rows)
-    return 0
+    return exit_codes.EXPECTED
 
 
 @command.command("show")
@@ -51,7 +52,7 @@ def show(ui: Ui, mode: str, as_json: bool) -> int:
         ui.json(_as_json(chosen))
     else:
         _show(ui, chosen)
-    return 0
+    return exit_codes.EXPECTED
 
 
 def _as_json(mode: Mode) -> dict[str, Any]:

@@ -8,41 +8,29 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli import options, outcome
-from highwater.cli.options import Command, evidence_options
-from highwater.requests import RunRequest
+from highwater.cli.options import Command, evidence_options, run_options
 from reports import exits
 from reports.evidence import folder as evidence
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from highwater.requests import RunRequest
     from reports.evidence.replay import Origin, Replayed
-    from sim.config import Value
 
-SCHEMA_VERSION: Final = 1
+REPLAY_VERSION: Final = 1
 
 
 @click.command("replay", cls=Command)
-@click.argument("source", metavar="DIR|SCENARIO|PLAN")
-@click.option(
-    "--seed", "--seeds", metavar="N", callback=options.read_seed, help="Seed, decimal or 0x; a plan has its own."
-)
-@click.option("--mode", "--modes", metavar="A,B", help="Modes; all of the sweep's, or of [expect], when not given.")
-@click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several.")
+@run_options(mode="Modes; all of the sweep's, or of [expect], when not given.", modes="A,B")
 @click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
 @click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
 @evidence_options("seeds")
 @click.pass_obj
 def command(
     ui: Ui,
-    source: str,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
+    asked: RunRequest,
     expect_digest: str | None,
     everything: bool,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    strict: bool,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -52,14 +40,13 @@ def command(
     from reports.evidence import replay
     from scenarios.format import selection
 
-    origin = RunRequest(source, seed, scenario, rules, settings, strict).origin()
+    origin = asked.origin()
     number = origin.seed
-    names = [one.name for one in origin.modes] if mode is None else mode.split(",")
+    names = [one.name for one in origin.modes] if asked.mode is None else asked.mode.split(",")
     modes = selection.modes(origin.scenario, names, own=origin.modes)
     expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
-    for warning in origin.warnings:
-        ui.warn(f"highwater: {warning}")
-    options.tell_idle(ui, origin.scenario, modes, rules, settings)
+    ui.caution(origin.warnings)
+    options.tell_idle(ui, origin.scenario, modes, asked.rules, asked.settings)
     places = [origin.place(output, number, one.name) for one in modes]
     for place in places:
         evidence.prepare(place)
@@ -71,7 +58,7 @@ def command(
     code = exits.worst(replayed.exit_code for replayed in done)
     if as_json:
         ui.json(
-            {"schema_version": SCHEMA_VERSION, "replays": [replayed.as_json() for replayed in done], "exit_code": code}
+            {"schema_version": REPLAY_VERSION, "replays": [replayed.as_json() for replayed in done], "exit_code": code}
         )
     else:
         for replayed in done:

@@ -9,8 +9,9 @@ import click
 
 from highwater.cli.commands.triage import SHRINKS, progress
 from highwater.cli.options import Command, ui_options
-from reports import exits, starts
+from reports import starts
 from scenarios import paths
+from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | No
         found = triage(store, most, processes=local or 1, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
     text = page(store, found)
     shortcomings = store.shortcomings()
-    for shortcoming in shortcomings:
-        ui.warn(f"highwater: {shortcoming}")
+    ui.caution(shortcomings)
     paths.write(output, text, starts.REPORT)
     ui.line(f"written to {output}")
-    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
+    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.config import Value
     from sim.protocol.modes import Mode
 
-SCHEMA_VERSION: Final = 1
+RUN_VERSION: Final = 1
 
 
 @click.command("run", cls=Command)
@@ -106,7 +106,7 @@ def command(
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if as_json:
         shown = [single.as_json(result) for result in runs]
-        ui.json({"schema_version": SCHEMA_VERSION, "runs": shown, "exit_code": code})
+        ui.json({"schema_version": RUN_VERSION, "runs": shown, "exit_code": code})
     return code
 
 

@@ -8,7 +8,7 @@ import click
 
 from highwater.cli import outline
 from highwater.cli.options import SuggestingGroup, json_option, ui_options
-from reports import exits
+from sim import exit_codes
 from sim.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
     else:
         headers = ["scenario", "faults", "title", "expect"]
         ui.table(headers, [(row["name"], row["faults"], row["title"], _words(row["expect"])) for row in rows])
-    return exits.EXPECTED
+    return exit_codes.EXPECTED
 
 
 @command.command("show")
@@ -54,7 +54,7 @@ def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
         ui.json(outline.as_json(chosen))
     else:
         outline.show(ui, chosen, resolved=resolved)
-    return exits.EXPECTED
+    return exit_codes.EXPECTED
 
 
 @command.command("validate")
@@ -66,8 +66,7 @@ def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
     """Check scenario files; everything that is wrong is said at once."""
     checked = [_checked(file) for file in files]
     for file in checked:
-        for problem in file["problems"]:
-            ui.warn(f"highwater: {problem}")
+        ui.caution(file["problems"])
     code: int = max(file.pop("exit_code") for file in checked)
     if as_json:
         ui.json({"files": checked, "exit_code": code})
@@ -91,7 +90,7 @@ def _checked(file: str) -> dict[str, Any]:
     from scenarios.format.catalogue import load
 
     problems: tuple[str, ...] = ()
-    code = exits.EXPECTED
+    code = exit_codes.EXPECTED
     try:
         load(file)
     except UserError as error:

@@ -9,13 +9,13 @@ import click
 
 from highwater.cli import options
 from highwater.cli.options import Command, one_run_options, ui_options
-from highwater.requests import RunRequest
-from reports import exits, starts
+from reports import starts
 from scenarios import paths
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from sim.config import Value
+    from highwater.requests import RunRequest
 
 
 @click.command("show", cls=Command)
@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     ui: Ui,
-    source: str,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    strict: bool,
+    asked: RunRequest,
     against: str | None,
     kind: str | None,
     everything: bool,
@@ -49,15 +43,14 @@ def command(
     from scenarios.shrinking.case import Case
 
     limit = options.duration("--budget", budget)
-    run = RunRequest(source, seed, scenario, rules, settings, strict).origin()
-    for warning in run.warnings:
-        ui.warn(f"highwater: {warning}")
-    chosen = compared(Case(run.scenario, run.only_mode(mode), run.seed, run.rules), against)
-    file = output or Path(f"{run.scenario.name}-{chosen[0].mode.name}-{run.seed}.html")
+    run, chosen = asked.one()
+    ui.caution(run.warnings)
+    cases = compared(Case(run.scenario, chosen, run.seed, run.rules), against)
+    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}.html")
     starts.check_file("--output", file, starts.FILM)
-    films = of_cases(chosen, kind, None if everything else telling.SENTENCES, limit)
+    films = of_cases(cases, kind, None if everything else telling.SENTENCES, limit)
     paths.write(file, page(films), starts.FILM)
     for one in films:
         ui.line(next(one.heads))
     ui.line(f"Open {file} in a browser")
-    return exits.EXPECTED
+    return exit_codes.EXPECTED

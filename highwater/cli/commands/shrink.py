@@ -10,18 +10,18 @@ import click
 
 from highwater.cli import options, outcome
 from highwater.cli.options import Command, evidence_options, failed_run_options
-from reports import exits
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from highwater.cli.console import Ui
+    from highwater.requests import RunRequest
     from scenarios.shrinking.case import Case
-    from sim.config import Value
 
-SCHEMA_VERSION: Final = 1
+SHRINK_VERSION: Final = 1
 NOTE_SECONDS: Final = 2
 """Between two notes about progress."""
 
@@ -34,16 +34,9 @@ NOTE_SECONDS: Final = 2
 @click.pass_obj
 def command(
     ui: Ui,
-    source: str | None,
-    plan: Path | None,
-    seed: int | None,
-    mode: str | None,
-    scenario: str | None,
+    asked: RunRequest,
     kind: str | None,
     budget: str,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    strict: bool,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -55,9 +48,8 @@ def command(
     from reports.evidence import small
 
     seconds = options.duration("--budget", budget)
-    origin, chosen = small.find(source, plan, seed, mode, scenario, rules, settings, strict=strict)
-    for warning in origin.warnings:
-        ui.warn(f"highwater: {warning}")
+    origin, chosen = asked.one()
+    ui.caution(origin.warnings)
     place = origin.place(output, origin.seed, chosen.name, small.PART)
     evidence.check(place)
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, seconds, progress(ui))
@@ -71,15 +63,15 @@ def command(
     if as_json:
         ui.json(
             {
-                "schema_version": SCHEMA_VERSION,
+                "schema_version": SHRINK_VERSION,
                 **small.as_json(found),
                 "folder": str(place.path),
                 "scenario": script or None,
                 **single.as_json(result),
-                "exit_code": exits.EXPECTED,
+                "exit_code": exit_codes.EXPECTED,
             }
         )
-        return exits.EXPECTED
+        return exit_codes.EXPECTED
     outcome.show(ui, case.scenario, result)
     ui.line()
     ui.line(small.said(found, took), style="bold")
@@ -88,7 +80,7 @@ def command(
         ui.line(small.unfinished(found))
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
     ui.line(f"written to {place.path}")
-    return exits.EXPECTED
+    return exit_codes.EXPECTED
 
 
 def progress(ui: Ui) -> Callable[[Case, int], None]:

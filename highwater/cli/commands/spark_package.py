@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli.options import Command, ui_options
-from reports import exits, starts
+from reports import starts
 from scenarios import paths
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -44,4 +45,4 @@ def command(ui: Ui, output: Path) -> int:
     ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")
     ui.line(f"  highwater sweep ... --master URL --conf spark.archives={archive}#environment")
     ui.line(f"  spark-submit --master URL --archives {archive}#environment {driver} sweep ...")
-    return exits.EXPECTED
+    return exit_codes.EXPECTED

@@ -11,8 +11,8 @@ import click
 from highwater.cli import options
 from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option, ui_options
 from highwater.requests import SweepRequest, seed_range
-from reports import exits
 from reports.formatting import percent
+from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, parse_pairs
 
@@ -87,7 +87,7 @@ def command(
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
     from highwater.cli.progress import SweepProgress
-    from scenarios.single.rows import SCHEMA_VERSION
+    from scenarios.single.rows import ROWS_VERSION
     from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
 
@@ -105,9 +105,9 @@ def command(
             )
     except Interrupted:
         ui.warn(f"interrupted: {GO_ON}")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     if as_json:
-        ui.json({"schema_version": SCHEMA_VERSION, **summary})
+        ui.json({"schema_version": ROWS_VERSION, **summary})
     else:
         _show(ui, folder, summary)
         if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):

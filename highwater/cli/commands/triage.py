@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli.options import Command, json_option, ui_options
-from reports import exits
 from reports.formatting import percent
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,12 +47,10 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
     except triage.NoFailureError as error:
         if not (shortcomings := store.shortcomings()):
             raise
-        for line in (*shortcomings, *error.problems):
-            ui.warn(f"highwater: {line}")
-        return exits.INCONCLUSIVE
+        ui.caution((*shortcomings, *error.problems))
+        return exit_codes.INCONCLUSIVE
     shortcomings = store.shortcomings()
-    for shortcoming in shortcomings:
-        ui.warn(f"highwater: {shortcoming}")
+    ui.caution(shortcomings)
     if as_json:
         ui.json({**triage.as_json(found), "shortcomings": shortcomings})
     else:
@@ -71,7 +69,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
         _show_smallest(ui, found, folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
             ui.line(f"not looked at: {line}")
-    return exits.INCONCLUSIVE if shortcomings else exits.EXPECTED
+    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
 def _row(bucket: Bucket) -> tuple[object, ...]:

@@ -34,14 +34,14 @@ def archive_of(release: Release) -> Path:
     return cache_folder() / "kafka" / "classes" / f"broker-{release.name}-{key}.jsa"
 
 
-def make_archive(release: Release, note: Callable[[str], None]) -> None:
+def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> None:
     """Make it, unless it is there or the release is a build that may change: a broker starts, and ends by itself."""
     kept = archive_of(release)
     if kept.is_file() or release.source != "released":
         return
     note(f"Kafka {release.name} runs for the first time: its classes are archived, so that it starts faster")
     with Processes(None) as processes:
-        cluster = Cluster(release, processes, 1, resolve({}), {}, lambda *_: None)
+        cluster = Cluster(release, processes, 1, resolve({}), {}, lambda *_: None, pace)
         try:
             made = processes.folder / "classes.jsa"
             cluster.prepare()

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 TOPIC: Final = "partition"
 CONTROLLER: Final = 1000
 """Node id of KRaft's controller."""
-PACE: Final = 5
-"""How many of a scenario's seconds pass in one, where a setting or a delay says how long something takes."""
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
@@ -159,7 +157,7 @@ class Cluster:
         config: the scenario's settings, resolved.
         broker_config: those of single brokers.
         told: is told what passes between brokers.
-        pace: see `PACE`.
+        pace: how many of the scenario's seconds pass in one, where a setting or a delay says how long something takes.
         archive: the classes that brokers load (`training`).
     """
 
@@ -171,7 +169,7 @@ class Cluster:
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
         told: Told,
-        pace: int = PACE,
+        pace: int,
         archive: Path | None = None,
     ) -> None:
         self._pace = pace

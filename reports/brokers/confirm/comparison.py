@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.history import State
+from scenarios.single.execution import PAUSE_US
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import matches
 from sim.config import integer
@@ -13,13 +14,11 @@ from sim.config import integer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from reports.brokers.confirm.script_runner import Acted, ReplicaFiles
+    from reports.brokers.confirm.acted import Acted, ReplicaFiles
     from scenarios.format.scenario import ScriptLine
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.history.trace import Shown
 
-PAUSE_US: Final = 1_000_000
-"""What is decided so long after a script's end still belongs to it."""
 JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression")
 """Violations that real logs, acknowledgements and reads can show."""
 

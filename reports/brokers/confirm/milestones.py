@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scenarios.format.scenario import ScriptLine, StoryLine
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
     from sim.history.trace import Shown
     from sim.hosts.cluster import Cluster
 

@@ -7,15 +7,15 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, wire
-from reports.brokers.confirm.actions import ACTIONS
+from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import Administrator, Clients, Send
-from reports.brokers.confirm.cluster import PACE, TOPIC, Cluster
+from reports.brokers.confirm.cluster import TOPIC, Cluster
 from reports.brokers.confirm.comparison import departs
 from reports.brokers.confirm.milestones import ENDS, FAULTS
 from reports.brokers.confirm.observer import SEEN, Observer
@@ -26,10 +26,9 @@ from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, d
 from sim.config import integer, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reports.brokers.confirm.cluster import Node
-    from reports.brokers.confirm.files import Stored
     from reports.brokers.confirm.history import State
     from reports.brokers.confirm.milestones import Milestone
     from reports.brokers.confirm.processes import Processes
@@ -63,58 +62,6 @@ class NotBroughtError(Exception):
     """The real run could not be brought to the story; says at which step."""
 
 
-@dataclass(slots=True)
-class ReplicaFiles:
-    """What a broker has on its disk.
-
-    Attributes:
-        batches: of its log.
-        epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
-        hw: of its ``replication-offset-checkpoint``.
-        settled: whether its process runs, and leads or has truncated in the present leader epoch.
-    """
-
-    batches: list[Stored]
-    epochs: list[tuple[int, int]]
-    hw: int | None
-    settled: bool = True
-
-
-@dataclass(slots=True)
-class Acted:
-    """What happened on real brokers.
-
-    Attributes:
-        steps: as a trace shows them.
-        met: for each line of the story, whether it can be seen, and when it came true.
-        states: of the partition until then.
-        after_script: the brokers' disks then.
-        final: the brokers' disks when all was healed.
-        leader: in the end; 0: nobody.
-        sends: what the producer sent.
-        shown: (offset, record) that the consumer was shown until the script was over.
-        shown_until_end: the same, to the end.
-        end_offsets: that the consumer was told.
-        batches: batch name -> first record.
-        seconds: what the parts took.
-        unlike: in what faults found disks otherwise than in the simulation, by when they were written.
-    """
-
-    steps: list[Shown] = field(default_factory=list)
-    met: list[tuple[bool, int | None]] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
-    after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
-    final: dict[int, ReplicaFiles] = field(default_factory=dict)
-    leader: int = 0
-    sends: list[Send] = field(default_factory=list)
-    shown: list[tuple[int, int]] = field(default_factory=list)
-    shown_until_end: list[tuple[int, int]] = field(default_factory=list)
-    end_offsets: list[int] = field(default_factory=list)
-    batches: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    unlike: list[str] = field(default_factory=list)
-
-
 class Actor:
     """Performs a scenario.
 
@@ -125,7 +72,8 @@ class Actor:
         processes: what starts Java, and where.
         limit_s: until it is given up.
         note: is told what is going on.
-        pace: see `cluster.PACE`.
+        pace: see `Cluster`.
+        actions: value of ``do`` -> what performs it.
     """
 
     def __init__(
@@ -136,9 +84,11 @@ class Actor:
         processes: Processes,
         limit_s: float,
         note: Callable[[str], None],
-        pace: int = PACE,
+        pace: int,
+        actions: Mapping[str, Callable[[Actor, Mapping[str, Any]], None]],
     ) -> None:
         wire.load()
+        self._actions = actions
         self.scenario = scenario
         # A new controller first looks for preferred leaders after 5 s, at any pace.
         untimely = {"auto.leader.rebalance.enable": False}
@@ -473,7 +423,7 @@ class Actor:
             said = " ".join(f"{key}={value}" for key, value in line.params.items())
             self._note(f"{number}/{len(lines)} {line.do} {said}")
             try:
-                ACTIONS[line.do](self, line.params)
+                self._actions[line.do](self, line.params)
             except TimeoutError as error:
                 raise NotBroughtError(f"line {number} of the script, do = {line.do!r}: {error}") from None
             self._note_unlike(number, line.do, milestone, since)

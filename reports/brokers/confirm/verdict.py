@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reports import exits
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ def exit_code(made: Sequence[Mapping[str, Any]], attempts: int) -> int | None:
     """
     last, *before = reversed(made)
     if last["agrees"]:
-        return exits.INCONCLUSIVE if any(_differences(one) for one in before) else exits.EXPECTED
+        return exit_codes.INCONCLUSIVE if any(_differences(one) for one in before) else exit_codes.EXPECTED
     if attempts == 1 and not last["failed"]:
-        return exits.UNEXPECTED
+        return exit_codes.UNEXPECTED
     if any(_differences(one) & _differences(last) for one in before):
-        return exits.UNEXPECTED
-    return exits.INCONCLUSIVE if len(made) == attempts else None
+        return exit_codes.UNEXPECTED
+    return exit_codes.INCONCLUSIVE if len(made) == attempts else None
 
 
 def _differences(attempt: Mapping[str, Any]) -> set[tuple[str, str]]:

@@ -37,7 +37,7 @@ FETCH_SECONDS: Final = 900
 TOOLS: Final = {"logging": "what Kafka logs with", "compiler": "the Java compiler"}
 """Name of a jar that every release needs, here to write its log and to have harnesses compiled -> what it is."""
 _PINS: Final = Path(__file__).with_name("releases.json")
-_SCHEMA_VERSION: Final = 1
+PINS_VERSION: Final = 1
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
 _OFFLINE: Final = re.compile(
     r"Host \S+ not found|UnknownHostException|Network is unreachable|Connection refused|timed out"
@@ -118,7 +118,7 @@ def java_command() -> Path:
 @cache
 def _pins() -> dict[str, Any]:
     pins: dict[str, Any] = json.loads(_PINS.read_text(encoding="utf-8"))
-    assert pins["schema_version"] == _SCHEMA_VERSION
+    assert pins["schema_version"] == PINS_VERSION
     return pins
 
 

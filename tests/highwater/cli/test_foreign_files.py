@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.cli.commands.confirm import _check_keep
 from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.request import check_keep
 from reports.brokers.kafka import releases
 from scenarios.format.catalogue import load
 from scenarios.sweep import claim, parts
@@ -278,7 +278,7 @@ def test_an_archive_replaces_none_of_others(highwater: Callable[..., Call], tmp_
 def test_confirm_keeps_out_of_folders_of_others(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="is there already, and holds something"):
-        _check_keep(tmp_path, 1)
+        check_keep(tmp_path)
     if not shutil.which("java"):
         pytest.skip("there is no Java")
     (tmp_path / "link").symlink_to("notes.txt")

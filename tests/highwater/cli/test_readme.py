@@ -14,7 +14,7 @@ import pytest
 
 from highwater.cli import main as cli
 from highwater.cli.commands import spark_package
-from reports import exits
+from sim import exit_codes
 from sim.protocol.modes import MODES
 from tests.places import ROOT
 
@@ -37,7 +37,9 @@ PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
 ELSEWHERE = ("spark-package", "spark://host:7077", "confirm", "kafka")
 """What needs a cluster, a network, or a minute, and has tests of its own."""
-CODES: dict[tuple[str, ...], int] = {("run", "canary", "--rule", "follower_truncation=leader-epoch"): exits.UNEXPECTED}
+CODES: dict[tuple[str, ...], int] = {
+    ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED
+}
 """Commands that do not exit with 0."""
 STUB = """\
 #!/bin/sh
@@ -136,7 +138,7 @@ def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
 
 def test_every_mode_and_exit_code_has_its_row() -> None:
     rows = [row for text in TEXTS.values() for row in re.findall(r"^\| `?([\w.-]+)`? \|", text, re.MULTILINE)]
-    codes = (value for name, value in vars(exits).items() if name.isupper() and type(value) is int)
+    codes = (value for name, value in vars(exit_codes).items() if name.isupper() and type(value) is int)
     assert {*MODES, *map(str, codes)} <= {*rows}
 
 

@@ -59,7 +59,7 @@ def test_counts_are_runs_by_mode(swept: Path) -> None:
 
 def test_json(highwater: Callable[..., Call], swept: Path) -> None:
     data = highwater("coverage", swept, "--json").json
-    assert data["schema_version"] == coverage.SCHEMA_VERSION
+    assert data["schema_version"] == coverage.COVERAGE_VERSION
     assert data["runs"] == coverage.read(str(swept)).runs
     kill = next(fault for fault in data["faults"] if fault["kind"] == "kill")
     assert kill["pairs"]["leader-begins"]

@@ -57,8 +57,8 @@ def test_written_files_agree_with_the_run(highwater: Callable[..., Call], here: 
     folder = here / "out" / "seeds" / "0-hw"
     assert replay["folder"] == str(folder)
     row = json.loads((folder / "row.json").read_text())
-    assert row == {"schema_version": rows.SCHEMA_VERSION, **replay["row"]}
-    assert json.loads((folder / "plan.json").read_text())["schema_version"] == plan.SCHEMA_VERSION
+    assert row == {"schema_version": rows.ROWS_VERSION, **replay["row"]}
+    assert json.loads((folder / "plan.json").read_text())["schema_version"] == plan.PLAN_VERSION
     assert json.loads((folder / "trace.jsonl").read_text().splitlines()[0])["digest"] == row["digest"]
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["schema_version"] == 1

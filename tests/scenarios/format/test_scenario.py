@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from scenarios.format import catalogue
-from scenarios.format.scenario import SCHEMA_VERSION, AlsoOccurs, Expectation, FinalLog, Scenario, ScriptLine, from_json
+from scenarios.format.scenario import (
+    SCENARIO_VERSION,
+    AlsoOccurs,
+    Expectation,
+    FinalLog,
+    Scenario,
+    ScriptLine,
+    from_json,
+)
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -17,7 +25,7 @@ def test_json_holds_the_whole_scenario(name: str) -> None:
 
 
 def test_a_newer_version_is_refused() -> None:
-    newer = {**catalogue.load("canary").to_json(), "schema_version": SCHEMA_VERSION + 1}
+    newer = {**catalogue.load("canary").to_json(), "schema_version": SCENARIO_VERSION + 1}
     with pytest.raises(ValueError, match="schema_version 2; this version reads 1"):
         from_json(newer)
 

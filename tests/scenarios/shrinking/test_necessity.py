@@ -8,7 +8,7 @@ from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials, symptom
 from scenarios.shrinking.necessity import TRIES, Necessary, _Asking, necessary
 from scenarios.shrinking.shrink import shrink
-from scenarios.single.run import CLIENTS_BEGIN_US
+from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.protocol.messages import ProduceRequest, ProduceResponse
 from tests.scenarios.shrinking.failing import failing
 

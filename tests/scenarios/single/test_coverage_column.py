@@ -7,7 +7,7 @@ import pytest
 from scenarios.format.catalogue import load
 from scenarios.single import coverage_column as coverage
 from scenarios.single.coverage_column import BITS, KINDS, Reached
-from scenarios.single.run import RunResult
+from scenarios.single.result import RunResult
 from sim.protocol.probes import PROBES
 from tests.named import run, run_row
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scenarios.format.scenario import Scenario
-    from scenarios.single.run import RunResult
+    from scenarios.single.result import RunResult
 
 RULES = {"isr_join": "leader-epoch-start"}
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, SCHEMA_VERSION, Column, Group
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, ROWS_VERSION, Column, Group
 from tests.scenarios.single import page
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
@@ -29,7 +29,7 @@ def test_a_column_is_declared_in_full(column: Column) -> None:
     assert column.meaning
     assert "|" not in column.meaning
     assert column.meaning[-1] != "."
-    assert 1 <= column.since <= SCHEMA_VERSION
+    assert 1 <= column.since <= ROWS_VERSION
     if unit := re.search(r"_(us|ms)$", column.name):
         assert f" in {unit[1]}" in column.meaning
     if column.since > 1:

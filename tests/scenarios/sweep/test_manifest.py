@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.single.rows import SCHEMA_VERSION
+from scenarios.single.rows import ROWS_VERSION
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of, from_bytes
 
 MANIFEST = Manifest("wave=1", {"code_version": "x"}, ((0, 5, 9),), (Part("part-00000.parquet", 4, 100, "0f"),))
@@ -46,5 +46,5 @@ def test_manifest_that_is_torn_or_says_something_else_is_damage(content: bytes) 
 
 
 def test_manifest_of_a_newer_version_is_said() -> None:
-    with pytest.raises(DamageError, match=f"has schema_version 99; this highwater reads {SCHEMA_VERSION}"):
+    with pytest.raises(DamageError, match=f"has schema_version 99; this highwater reads {ROWS_VERSION}"):
         from_bytes("x", sealed(schema_version=99, parts="of another shape"))

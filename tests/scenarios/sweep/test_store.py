@@ -18,7 +18,7 @@ from scenarios.format.catalogue import load
 from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, SCHEMA_VERSION, UNKNOWN, Cell, Row
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, ROWS_VERSION, UNKNOWN, Cell, Row
 from scenarios.sweep import parts, store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
@@ -174,13 +174,13 @@ def test_columns_are_plain(output: Path) -> None:
 
 
 def test_newer_versions_are_refused(tmp_path: Path) -> None:
-    metadata = {parts.VERSION_KEY: str(SCHEMA_VERSION + 1)}
+    metadata = {parts.VERSION_KEY: str(ROWS_VERSION + 1)}
     content = io.BytesIO()
     pq.write_table(parts.schema().empty_table().replace_schema_metadata(metadata), content)
-    words = f"has schema_version {SCHEMA_VERSION + 1}; this highwater reads up to {SCHEMA_VERSION}"
+    words = f"has schema_version {ROWS_VERSION + 1}; this highwater reads up to {ROWS_VERSION}"
     with pytest.raises(InputError, match=f"part-0.parquet {words}"):
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
-    (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": SCHEMA_VERSION + 1}))
+    (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": ROWS_VERSION + 1}))
     with pytest.raises(InputError, match=f"run.json {words}"):
         store.Store(tmp_path).rows()
 
@@ -198,7 +198,7 @@ def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
 
 
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+@pytest.mark.parametrize("version", range(1, ROWS_VERSION + 1))
 def test_every_version_stays_readable(version: int) -> None:
     fixture = FIXTURES / f"store-v{version}"
     whole = store.Store(fixture)
@@ -224,7 +224,7 @@ def test_every_version_stays_readable(version: int) -> None:
     assert {line["schema_version"] for line in failing} == {version}
 
 
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+@pytest.mark.parametrize("version", range(1, ROWS_VERSION))
 def test_columns_that_came_later_are_filled(version: int) -> None:
     later = {name: column for name, column in COLUMNS.items() if column.since > version}
     found = store.Store(FIXTURES / f"store-v{version}").rows(list(later))
@@ -233,7 +233,7 @@ def test_columns_that_came_later_are_filled(version: int) -> None:
     }
 
 
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+@pytest.mark.parametrize("version", range(1, ROWS_VERSION + 1))
 def test_a_version_has_the_columns_that_came_with_it_or_before(version: int) -> None:
     whole = store.Store(FIXTURES / f"store-v{version}")
     for part in (FIXTURES / f"store-v{version}").rglob("*.parquet"):

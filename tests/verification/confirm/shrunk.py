@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.observer import SEEN
-from reports.exits import INCONCLUSIVE
 from scenarios.format.catalogue import load
 from scenarios.format.schema import read
 from scenarios.single.run import run
+from sim.exit_codes import INCONCLUSIVE
 from sim.protocol.modes import mode
 from tests.places import ROOT
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
+from scenarios.single.ended import EndedRun
+from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
 from sim.kernel.scheduler import Kernel
 from sim.protocol.modes import mode as mode_named
@@ -68,7 +70,7 @@ def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:
     found = Compared([], (0, 0), (0, 0))
     for seed, mode in pairs:
         runs = [_execute(one, mode_named(mode), seed, {}, [], Kernel(EVENT_BUDGET)) for one in (scenario, plain)]
-        rows = [run.row(error) for run, error in runs]
+        rows = [row_of(EndedRun(run, error)) for run, error in runs]
         if rows[0]["digest"] != rows[1]["digest"] or any(row["error"] for row in rows):
             found.differ.append((seed, mode))
         found.events = (found.events[0] + rows[0]["events"], found.events[1] + rows[1]["events"])

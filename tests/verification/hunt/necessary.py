@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.shrinking.criterion import Trials, symptom
 from scenarios.shrinking.necessity import ENOUGH, TRIES, necessary
 from scenarios.shrinking.shrink import shrink
-from scenarios.single.run import CLIENTS_BEGIN_US, prepare_process
+from scenarios.single.execution import CLIENTS_BEGIN_US
+from scenarios.single.run import prepare_process
 from scenarios.version import code_version
 from sim.environment.network import Channel
 from sim.kernel.choosing import ChoosingKernel

@@ -34,10 +34,12 @@ from faults.bounds import SHARES
 from faults.kinds.registry import KINDS
 from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
-from reports import exits
 from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
+from scenarios.single.ended import EndedRun
+from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
+from sim import exit_codes
 from sim.config import KEYS, NEVER, Value, flatten, shown
 from sim.errors import InputError
 from sim.kernel.scheduler import Kernel
@@ -349,12 +351,16 @@ def _run(words: list[str], output: Path) -> int:
 
 def _outcome(code: int, output: str) -> tuple[str, str]:
     """Verdict, and what is wrong with it, of an exit code and what was printed."""
-    if code == exits.BAD_INPUT:
+    if code == exit_codes.BAD_INPUT:
         return "refused", ""
     if code < 0:
         return "killed", f"killed by signal {-code}"
     told = _VERDICT.search(output)
-    if told is None or code == exits.INTERNAL or code not in (exits.EXPECTED, exits.UNEXPECTED, exits.INCONCLUSIVE):
+    if (
+        told is None
+        or code == exit_codes.INTERNAL
+        or code not in (exit_codes.EXPECTED, exit_codes.UNEXPECTED, exit_codes.INCONCLUSIVE)
+    ):
         return "error", f"exit code {code}: {output[:2_000]}"
     return told[1], ""
 
@@ -408,7 +414,7 @@ def _with(case: Case, *, elision: bool) -> Scenario:
 
 def _row(scenario: Scenario, case: Case, event_budget: int) -> Row:
     run, error = _execute(scenario, MODES[case.mode], case.seed, {}, [], Kernel(event_budget))
-    row = run.row(error)
+    row = row_of(EndedRun(run, error))
     run.dispose()
     return row
 

@@ -20,6 +20,7 @@ from sim.errors import InputError, UnavailableError
 from tests.verification.oracle.subject import Case, Seen, Subject
 
 SOURCES: Final = Path(__file__).parent / "java"
+_MARK: Final = re.compile(r" // (?:from (?P<first>[\d.]+))?(?: ?before (?P<end>[\d.]+))?$", re.MULTILINE)
 FROM: Final = "from-"
 TO: Final = "to-"
 ANSWER_SECONDS: Final = 120
@@ -124,7 +125,8 @@ def _memory() -> str | None:
 def sources(subject: Subject, release: str) -> list[Path]:
     """The harness for a release: of each folder what fits all, and of the folders in it the newest that is no newer.
 
-    A folder ``from-R`` holds what fits all releases from R on, ``to-R`` what fits all up to R.
+    A folder ``from-R`` holds what fits all releases from R on, ``to-R`` what fits all up to R. Lines of a file may fit
+    only some: `fitting`.
 
     Raises:
         InputError: the release is older than all.
@@ -144,22 +146,41 @@ def sources(subject: Subject, release: str) -> list[Path]:
     return sorted(found)
 
 
+def fitting(text: str, release: str) -> str:
+    """A harness as a release takes it: a line may end with ``// from R``, ``// before R`` or both.
+
+    What does not fit becomes an empty line, so that the compiler names the lines of the file.
+    """
+    return "".join(line if _fits(line, release) else "\n" for line in text.splitlines(keepends=True))
+
+
+def _fits(line: str, release: str) -> bool:
+    mark = _MARK.search(line)
+    if mark is None:
+        return True
+    begins = mark["first"] is None or _place(mark["first"]) <= _place(release)
+    return begins and (mark["end"] is None or _place(release) < _place(mark["end"]))
+
+
 def _place(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.removeprefix(FROM).removeprefix(TO).split("."))
 
 
 def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:
     files = sources(subject, release)
-    digest = hashlib.blake2b(digest_size=8)
-    for file in files:
-        digest.update(file.read_bytes())
+    texts = {file.name: fitting(file.read_text(encoding="utf-8"), release) for file in files}
+    digest = hashlib.blake2b("".join(texts.values()).encode(), digest_size=8)
     folder = cache_folder() / "kafka" / "classes" / f"{subject.name}-{release}-{digest.hexdigest()}"
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+        written, work = Path(place, "java"), Path(place, "classes")
+        written.mkdir()
+        for name, text in texts.items():
+            (written / name).write_text(text, encoding="utf-8")
         command = [str(releases.java_command()), "-jar", str(releases.tool("compiler")), "-17", "-nowarn", "-proc:none"]
-        command += ["-cp", ":".join(map(str, jars)), "-d", work, *map(str, files)]
+        command += ["-cp", ":".join(map(str, jars)), "-d", str(work), *(str(written / name) for name in texts)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         if done.returncode:
             raise InputError(f"the harness of {subject.name} does not fit Kafka {release}: {_first_error(done.stderr)}")

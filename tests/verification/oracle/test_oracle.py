@@ -11,7 +11,7 @@ from tests.places import ROOT
 from tests.verification.oracle.__main__ import main
 from tests.verification.oracle.comparing import signature
 from tests.verification.oracle.differences import listed
-from tests.verification.oracle.kafka import SOURCES, _first_error, plain, sources
+from tests.verification.oracle.kafka import SOURCES, _first_error, fitting, plain, sources
 from tests.verification.oracle.minimising import minimise
 from tests.verification.oracle.mutants import CORE, mutants
 from tests.verification.oracle.recording import branches
@@ -38,8 +38,7 @@ def test_a_seed_is_a_case_and_any_part_of_it_runs(subject: Subject, release: str
         ("2.0.0", {"partition", "partition/1.1.1", "partition/to-2.0.0"}),
         ("2.6.0", {"partition", "partition/2.6.0"}),
         ("3.9.0", {"partition", "partition/3.9.0"}),
-        ("4.1.0", {"partition", "partition/4.0.0", "partition/from-4.0.0"}),
-        ("4.3.1", {"partition", "partition/4.2.0", "partition/from-4.0.0"}),
+        ("4.3.1", {"partition", "partition/3.9.0", "partition/from-4.0.0"}),
     ],
 )
 def test_a_release_takes_what_fits_all_the_newest_that_is_no_newer_and_what_fits_from_one_on_or_up_to_one(
@@ -47,6 +46,20 @@ def test_a_release_takes_what_fits_all_the_newest_that_is_no_newer_and_what_fits
 ) -> None:
     found = {str(path.parent.relative_to(SOURCES)) for path in sources(SUBJECTS["partition"], release)}
     assert {folder for folder in found if folder.startswith("partition")} == folders
+
+
+def test_a_release_takes_the_lines_that_fit() -> None:
+    text = "a();\nb(); // before 3.9.0\nb(1); // from 3.9.0 before 4.2.0\nb(2); // from 4.2.0\n// from here\n"
+    found = {release: fitting(text, release) for release in ("0.10.2.2", "3.9.0", "4.1.0", "4.2.1")}
+    kept = [[line.partition(" //")[0] for line in one.splitlines()] for one in found.values()]
+    assert [[line for line in lines if line.startswith("b")] for lines in kept] == [
+        ["b();"],
+        ["b(1);"],
+        ["b(1);"],
+        ["b(2);"],
+    ]
+    assert {len(lines) for lines in kept} == {5}
+    assert {(lines[0], lines[-1]) for lines in kept} == {("a();", "// from here")}
 
 
 def test_every_listed_difference_differs_in_the_core_when_it_is_imitated() -> None:

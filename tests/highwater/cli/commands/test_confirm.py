@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from highwater.cli.commands import confirm
-from reports.brokers.confirm import class_archive
+from reports.brokers.confirm import class_archive, request
 from reports.brokers.kafka import releases
 from sim.errors import UnavailableError
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(confirm, "_check_library", lambda: None)
-    monkeypatch.setattr(releases, "logging", lambda: tmp_path / "logging.jar")
+    monkeypatch.setattr(request, "check_library", lambda: None)
+    monkeypatch.setattr(releases, "tool", lambda name: tmp_path / f"{name}.jar")
     monkeypatch.setattr(releases, "class_path", lambda _: [tmp_path / "kafka.jar"])
 
 
@@ -60,15 +59,15 @@ def of_attempts(monkeypatch: pytest.MonkeyPatch, *rows: list[dict[str, Any]] | s
     """Let attempts have these rows, or fail with these words; returns the folders and paces that they are given."""
     given: list[tuple[Path | None, int]] = []
 
-    def real(*words: Any) -> dict[str, Any]:
-        given.append((words[6], words[8]))
+    def attempt(_: Any, keep: Path | None, pace: int) -> dict[str, Any]:
+        given.append((keep, pace))
         told = rows[len(given) - 1]
         failed = told if isinstance(told, str) else ""
         found = [] if isinstance(told, str) else told
         agrees = not failed and all(row["agrees"] for row in found)
         return {"agrees": agrees, "failed": failed, "rows": found, "seconds": {"all": 1.0}}
 
-    monkeypatch.setattr(confirm, "_real", real)
+    monkeypatch.setattr(request.Confirmation, "attempt", attempt)
     monkeypatch.setattr(class_archive, "make_archive", lambda *_: None)
     return given
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenarios.format import catalogue
-from scenarios.single.rows import COLUMNS, SCHEMA_VERSION
+from scenarios.single.rows import COLUMNS, ROWS_VERSION
 from sim.config import KEYS
 from sim.protocol.modes import MODES, RULES
 
@@ -77,7 +77,7 @@ def test_columns_are_listed(highwater: Callable[..., Call]) -> None:
     for name in COLUMNS:
         assert re.search(rf"^{name} ", out, re.MULTILINE)
     listed = highwater("columns", "--json").json
-    assert listed["schema_version"] == SCHEMA_VERSION
+    assert listed["schema_version"] == ROWS_VERSION
     assert [entry["name"] for entry in listed["columns"]] == list(COLUMNS)
     assert {entry["name"]: (entry["since"], entry["before"]) for entry in listed["columns"]}["last_standing"] == (4, -1)
 

@@ -7,8 +7,8 @@ import pytest
 
 from highwater.cli import outcome
 from highwater.cli.main import main
-from reports import exits
 from scenarios.format import catalogue
+from sim import exit_codes
 from sim.protocol.modes import MODES
 from tests.named import run_row
 
@@ -242,10 +242,10 @@ def test_several_scenarios_are_run_in_their_order(highwater: Callable[..., Call]
     assert highwater("-v", "run", "kip101-scenario-1", "canary", "--mode", "hw").out == f"{one}\n{other}"
     # Nothing is run before all of them are known; what is of one run is not of several.
     call = highwater("run", "canary", "cannary")
-    assert (call.code, call.out) == (exits.BAD_INPUT, "")
+    assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
     for option in ("--plan", "--trace"):
         call = highwater("run", "canary", "power", option, tmp_path / "x")
-        assert (call.code, call.out) == (exits.BAD_INPUT, "")
+        assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
         assert f"{option} is of one run" in call.err
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.brokers.confirm import comparison
+from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.files import Stored
 from reports.brokers.confirm.history import State
-from reports.brokers.confirm.script_runner import Acted, ReplicaFiles
 from scenarios.format.catalogue import load
-from scenarios.single.run import RunResult, run
+from scenarios.single.execution import PAUSE_US
+from scenarios.single.result import RunResult
+from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
 from sim.protocol.modes import mode
 
@@ -36,7 +38,7 @@ def as_acted(result: RunResult, name: str) -> Acted:
     """A real run that shows just what a simulated one did."""
     assert result.trace is not None
     elr = mode(name).rules.elr == "on"
-    end_us = comparison.script_end_us(result.trace, lines_of(name), BATCHES) + comparison.PAUSE_US
+    end_us = comparison.script_end_us(result.trace, lines_of(name), BATCHES) + PAUSE_US
     changes = comparison.simulated_changes(result, end_us, elr=elr)
     disks = {}
     names = {first: batch for batch, first in BATCHES.items()}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.brokers.confirm.actions import ACTIONS
+from reports.brokers.confirm.acted import Acted
 from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import State
 from reports.brokers.confirm.milestones import ENDS, Milestone
 from reports.brokers.confirm.proxy import Link
-from reports.brokers.confirm.script_runner import Acted, Actor, NotBroughtError, size_of
+from reports.brokers.confirm.script_runner import Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Story
 from sim.protocol.modes import MODES
@@ -204,17 +204,15 @@ def test_what_faults_found_otherwise_by_when_it_was_written_is_noted(
     assert actor.acted.unlike == []
 
 
-def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for() -> None:
     """The broker followed while the partition was made."""
     done: list[str] = []
-    for do in ("pause-consumer", "produce", "kill"):
-        monkeypatch.setitem(ACTIONS, do, lambda *_, do=do: done.append(do))
+    actions = {do: lambda *_, do=do: done.append(do) for do in ("pause-consumer", "produce", "kill")}
     when = Pattern("follow", broker=2)
     script = (ScriptLine("pause-consumer"), ScriptLine("produce", when=when), ScriptLine("kill", when=when))
     actor = actor_of(
         scenario=SimpleNamespace(script=script),
+        _actions=actions,
         batches={},
         look=lambda: None,
         wait_for=lambda _fits, _seconds: False,

@@ -5,8 +5,10 @@ import java.util.Optional;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.NodeApiVersions;
 import org.apache.kafka.common.requests.AbstractRequest;
-import org.apache.kafka.server.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.NodeToControllerChannelManager;
+import org.apache.kafka.server.ControllerRequestCompletionHandler; // before 4.0.0
+import org.apache.kafka.server.NodeToControllerChannelManager; // before 4.0.0
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler; // from 4.0.0
+import org.apache.kafka.server.common.NodeToControllerChannelManager; // from 4.0.0
 
 /** A channel to the controller that notes what is sent. */
 final class Channel implements NodeToControllerChannelManager {

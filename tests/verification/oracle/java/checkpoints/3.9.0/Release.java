@@ -6,17 +6,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 
-import kafka.server.BrokerTopicStats;
+import kafka.server.BrokerTopicStats; // before 4.0.0
 import kafka.server.KafkaConfig;
 import kafka.server.builders.LogManagerBuilder;
-import kafka.server.metadata.ConfigRepository;
+import kafka.server.metadata.ConfigRepository; // before 4.0.0
+import org.apache.kafka.metadata.ConfigRepository; // from 4.0.0
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats; // from 4.0.0
 import scala.collection.immutable.Set$;
 
-/** LogManager of 3.9. */
+/** LogManager since 3.9. */
 final class Release {
     static final boolean KRAFT = true;
     static final boolean HAS_LOG_START = true;

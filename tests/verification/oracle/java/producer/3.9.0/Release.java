@@ -4,13 +4,15 @@ import java.util.Map;
 
 import org.apache.kafka.clients.ApiVersions;
 import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.common.TopicIdPartition; // from 4.0.0
+import org.apache.kafka.common.Uuid; // from 4.0.0
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
 import org.apache.kafka.common.utils.LogContext;
 
-/** Of 3.9. */
+/** Since 3.9. */
 public final class Release extends Newest {
     public Release(boolean idempotent, int mostInFlight) throws Exception {
         super(idempotent, mostInFlight);
@@ -18,29 +20,35 @@ public final class Release extends Newest {
 
     @Override
     TransactionManager transactions() {
-        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions());
+        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions()); // before 4.0.0
+        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions(), false); // from 4.0.0
     }
 
     @Override
     RecordAccumulator accumulator() {
         return new RecordAccumulator(new LogContext(), BATCH_BYTES, Compression.NONE, 0, 0, 0, DELIVERY_TIMEOUT_MS, metrics, "g",
-            time, new ApiVersions(), transactions, pool());
+            time, new ApiVersions(), transactions, pool()); // before 4.0.0
+            time, transactions, pool()); // from 4.0.0
     }
 
     @Override
     Sender sender() {
         return new Sender(new LogContext(), network.client(), metadata(), accumulator, keepsOrder, 1 << 20, (short) -1,
-            Integer.MAX_VALUE, new SenderMetricsRegistry(metrics), time, Integer.MAX_VALUE, 0, transactions, new ApiVersions());
+            Integer.MAX_VALUE, new SenderMetricsRegistry(metrics), time, Integer.MAX_VALUE, 0, transactions, new ApiVersions()); // before 4.0.0
+            Integer.MAX_VALUE, new SenderMetricsRegistry(metrics), time, Integer.MAX_VALUE, 0, transactions); // from 4.0.0
     }
 
     @Override
     void append(byte[] value, Callback told) throws InterruptedException {
-        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, false,
+        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, false, // before 4.0.0
+        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, // from 4.0.0
             time.nowMs, cluster());
     }
 
     @Override
     AbstractResponse response(Errors error, long baseOffset, long logStart) {
-        return new ProduceResponse(Map.of(PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart)));
+        return new ProduceResponse(Map.of(PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // before 4.0.0
+        return new ProduceResponse(Map.of( // from 4.0.0
+            new TopicIdPartition(Uuid.ZERO_UUID, PARTITION), new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // from 4.0.0
     }
 }

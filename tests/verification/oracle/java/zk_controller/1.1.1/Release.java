@@ -16,7 +16,7 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 import scala.util.Try;
 
-/** A controller of 1.1 to 2.1. */
+/** A controller of 1.1 to 2.8. */
 final class Release {
     private static final int ROUNDS = 4;
 
@@ -25,26 +25,36 @@ final class Release {
     private CountDownLatch blocked;
 
     Release(String connect, Properties config) {
-        zookeeper = KafkaZkClient.apply(connect, false, 60_000, 60_000, 10, Time.SYSTEM, "oracle", "Session");
+        zookeeper = KafkaZkClient.apply(connect, false, 60_000, 60_000, 10, Time.SYSTEM, "oracle", "Session"); // before 2.6.0
+        zookeeper = KafkaZkClient.apply(connect, false, 60_000, 60_000, 10, Time.SYSTEM, "oracle", "Session", // from 2.6.0
+            Option.empty(), Option.empty()); // from 2.6.0
         zookeeper.createTopLevelPaths();
-        controller = new KafkaController(KafkaConfig.fromProps(config), zookeeper, Time.SYSTEM, new Metrics(), null, null,
-            Option.empty());
+        controller = new KafkaController(KafkaConfig.fromProps(config), zookeeper, Time.SYSTEM, new Metrics(), null, null, // before 2.6.0
+            Option.empty()); // before 2.6.0
+        controller = new KafkaController(KafkaConfig.fromProps(config), zookeeper, Time.SYSTEM, new Metrics(), null, 1, // from 2.6.0
+            null, Option.empty()); // from 2.6.0
         controller.startup();
     }
 
-    private static class Event implements ControllerEvent {
-        private final long enqueueTimeMs = 0;
+    private static class Event implements ControllerEvent { // before 2.6.0
+        private final long enqueueTimeMs = 0; // before 2.6.0
+    private static final class Event extends MockEvent { // from 2.6.0
         final CountDownLatch begun = new CountDownLatch(1);
         final CountDownLatch may;
 
-        Event(CountDownLatch may) { this.may = may; }
+        Event(CountDownLatch may) { this.may = may; } // before 2.6.0
+        Event(CountDownLatch may) { // from 2.6.0
+            super(ControllerState.BrokerChange$.MODULE$); // from 2.6.0
+            this.may = may; // from 2.6.0
+        } // from 2.6.0
 
-        public long enqueueTimeMs() { return enqueueTimeMs; }
+        public long enqueueTimeMs() { return enqueueTimeMs; } // before 2.6.0
 
-        public void kafka$controller$ControllerEvent$_setter_$enqueueTimeMs_$eq(long time) { }
+        public void kafka$controller$ControllerEvent$_setter_$enqueueTimeMs_$eq(long time) { } // before 2.6.0
 
-        public ControllerState state() { return ControllerState.BrokerChange$.MODULE$; }
+        public ControllerState state() { return ControllerState.BrokerChange$.MODULE$; } // before 2.6.0
 
+        @Override // from 2.6.0
         public void process() {
             begun.countDown();
             try {
@@ -83,7 +93,8 @@ final class Release {
 
     Object shutDown(int broker) throws Exception {
         BlockingQueue<Object> answers = new ArrayBlockingQueue<>(1);
-        controller.controlledShutdown(broker, new AbstractFunction1() {
+        controller.controlledShutdown(broker, new AbstractFunction1() { // before 2.6.0
+        controller.controlledShutdown(broker, Long.MAX_VALUE, new AbstractFunction1() { // from 2.6.0
             @Override
             public Object apply(Object result) {
                 Try<?> outcome = (Try<?>) result;

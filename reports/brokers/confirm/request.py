@@ -1,0 +1,240 @@
+"""A scripted scenario that is asked to be acted out on real brokers, and the attempts at it until one decides."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from reports.brokers.confirm.milestones import Disks
+    from reports.brokers.confirm.release import Release
+    from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+    from scenarios.single.result import RunResult
+    from scenarios.single.script import RulesInForce
+    from sim.config import Value
+    from sim.protocol.modes import Mode
+
+LIMIT_SECONDS: Final = 240
+ATTEMPTS: Final = 3
+PACE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmRequest:
+    """What to act out, and how.
+
+    Attributes:
+        scenario: a name or file.
+        kafka: a release, or a folder with Kafka's libraries.
+        mode: of the simulation; None: that of the release.
+        rules: rules to override in the simulation.
+        settings: settings to override.
+        keep: where logs and data of the brokers stay; None: nowhere.
+        repeat: real runs.
+        limit_s: when an attempt is given up.
+        attempts: how often to begin again on a fresh cluster.
+        pace: how many of the scenario's seconds pass in one.
+    """
+
+    scenario: str
+    kafka: str
+    mode: str | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    keep: Path | None = None
+    repeat: int = 1
+    limit_s: int = LIMIT_SECONDS
+    attempts: int = ATTEMPTS
+    pace: int = PACE
+
+    def prepare(self, note: Callable[[str], None]) -> Confirmation:
+        """Simulate it, and find the release that is to do the same.
+
+        Args:
+            note: is told what a user should know meanwhile.
+
+        Raises:
+            InputError: it cannot be acted out on this release, or its simulation fails.
+            UnavailableError: a library, Java or the release is missing.
+        """
+        from reports.brokers.confirm import actions, class_archive, milestones, release
+        from scenarios.format import selection
+        from scenarios.single.run import run
+        from scenarios.single.script import RulesInForce
+
+        scenario = selection.scenario(self.scenario, self.settings)
+        if scenario.drawn or not scenario.script:
+            raise InputError(
+                f"{scenario.name} has no script: drawn scenarios cannot be acted out (see 'highwater shrink')"
+            )
+        check_keep(self.keep)
+        check_library()
+        found = release.find(self.kafka)
+        mode = _mode(scenario, found, self.mode, note)
+        rules = mode.override(self.rules).rules
+        force = RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
+        lines = [line for line in scenario.script if force.fit(line.rules, None)]
+        if absent := actions.missing(scenario, lines, found):
+            raise InputError(*(f"{scenario.name}: {problem}" for problem in absent))
+        story = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
+        if hidden := actions.unseen(story):
+            note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
+        disks = milestones.Disks()
+        result = run(scenario, mode, 0, self.rules, trace=True, watch=disks.watch)
+        if result.row["verdict"] == "error":
+            raise InputError(f"{scenario.name}, mode {mode.name}: {result.row['error']}")
+        class_archive.make_archive(found, self.pace, note)
+        return Confirmation(self, scenario, found, mode, force, lines, story, result, disks, note)
+
+
+def check_keep(keep: Path | None) -> None:
+    """Raises InputError if the folder for logs and data holds something."""
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InputError(f"--keep {keep} is there already, and holds something; choose another folder")
+
+
+def check_library() -> None:
+    """Raises UnavailableError if what speaks to brokers is not installed."""
+    for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
+        if find_spec(package) is None:
+            raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
+
+
+def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[str], None]) -> Mode:
+    from reports.brokers.confirm.release import mode_of
+    from sim.protocol.modes import mode
+
+    if name is not None:
+        chosen = mode(name)
+        if (chosen.rules.control_plane == "kraft") != found.kraft:
+            raise InputError(f"--mode {name} and --kafka {found.name} have different control planes")
+        return chosen
+    chosen, exact = mode_of(found)
+    if not exact:
+        note(f"Kafka {found.name} has no mode of its own; the nearest is {chosen.name} ({chosen.release})")
+    if chosen.name not in scenario.expect:
+        note(f"{scenario.name} expects nothing of mode {chosen.name}")
+    return chosen
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A request with what its attempts need.
+
+    Attributes:
+        request: what was asked for.
+        scenario: what is acted out.
+        found: the release.
+        mode: of the simulation.
+        force: its rules.
+        lines: of the script that are meant by them.
+        story: likewise.
+        result: of the simulation.
+        disks: what was on disks in it, and when.
+        note: see `ConfirmRequest.prepare`.
+    """
+
+    request: ConfirmRequest
+    scenario: Scenario
+    found: Release
+    mode: Mode
+    force: RulesInForce
+    lines: list[ScriptLine]
+    story: list[StoryLine]
+    result: RunResult
+    disks: Disks
+    note: Callable[[str], None]
+
+    def run(self, number: int) -> dict[str, Any]:
+        """Real runs until one decides, each on a fresh cluster; the last one, with what became of those before it.
+
+        After one that was not brought to the story, the next one has half the pace: what takes too long has more room
+        then.
+
+        Args:
+            number: which repetition this is, from 1.
+        """
+        from reports.brokers.confirm.verdict import exit_code
+
+        request = self.request
+        keep = request.keep / str(number) if request.keep is not None and request.repeat > 1 else request.keep
+        begin_s, pace = time.monotonic(), request.pace
+        made: list[dict[str, Any]] = []
+        code = None
+        while code is None:
+            folder = keep / f"attempt-{len(made) + 1}" if keep is not None and made else keep
+            made.append(self.attempt(folder, pace))
+            code = exit_code(made, request.attempts)
+            if code is None:
+                self.note(f"attempt {len(made)} of {request.attempts}, pace {pace}: {said(made[-1])}")
+                if made[-1]["failed"]:
+                    pace = max(1, pace // 2)
+        last = made[-1]
+        last["seconds"]["all"] = round(time.monotonic() - begin_s, 1)
+        return {**last, "before": made[:-1], "exit_code": code}
+
+    def attempt(self, keep: Path | None, pace: int) -> dict[str, Any]:
+        """One real run, compared with the simulation."""
+        from reports.brokers.confirm import actions, comparison, milestones, script_runner
+        from reports.brokers.confirm.processes import Processes
+        from scenarios.single.execution import PAUSE_US
+
+        begin_s = time.monotonic()
+        result, lines, batches = self.result, self.lines, self._batches
+        elr, epochs = self.force.mode.elr == "on", not self.found.truncates_to_hw
+        assert result.trace is not None
+        reached = milestones.milestones(result, lines, self.story, batches, self.disks, elr=elr)
+        end_us = comparison.script_end_us(result.trace, lines, batches)
+        end = milestones.Milestone(comparison.simulated_changes(result, end_us + PAUSE_US, elr=elr))
+        failed, rows, seconds = "", [], {}
+        with Processes(keep) as processes:
+            actor = script_runner.Actor(
+                self.scenario, self.force, self.found, processes, self.request.limit_s, self.note, pace, actions.ACTIONS
+            )
+            try:
+                acted = actor.act(reached, end)
+                rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
+                seconds = acted.seconds
+                if not all(row.agrees for row in rows):
+                    shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
+                    failed = "; ".join(filter(None, [*acted.unlike, shrunk]))
+            except script_runner.NotBroughtError as error:
+                failed = str(error)
+            finally:
+                actor.close()
+                if keep is not None:
+                    text = "".join(json.dumps(step, default=str) + "\n" for step in actor.observer.steps)
+                    (keep / "transcript.jsonl").write_text(text, encoding="utf-8")
+        took = {**seconds, "all": time.monotonic() - begin_s}
+        return {
+            "agrees": not failed and all(row.agrees for row in rows),
+            "failed": failed,
+            "seconds": {name: round(one, 1) for name, one in took.items()},
+            "rows": comparison.as_json(rows),
+        }
+
+    @cached_property
+    def _batches(self) -> dict[str, int]:
+        """Name of a batch -> its first record."""
+        found: dict[str, int] = {}
+        number = 0
+        for line in self.lines:
+            if line.do == "produce":
+                found[line.params["batch"]] = number
+                number += line.params.get("records", 1)
+        return found
+
+
+def said(run: Mapping[str, Any]) -> str:
+    """What became of an attempt that does not agree."""
+    differing = ", ".join(row["what"] for row in run["rows"] if not row["agrees"])
+    return f"not brought to the story: {run['failed']}" if run["failed"] else f"differs in {differing}"

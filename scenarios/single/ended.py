@@ -1,0 +1,110 @@
+"""What a run has come to: its verdict, whether that is expected, and the command line that runs it again."""
+
+from __future__ import annotations
+
+import shlex
+
+from scenarios.single import coverage_column as coverage
+from scenarios.single.execution import Execution
+from scenarios.single.verdict import as_expected, is_vacuous
+from sim.history import last_standing
+from sim.protocol.modes import MODES
+
+
+class EndedRun:
+    """What columns are filled from.
+
+    Args:
+        run: through all of its phases, or as far as it came.
+        error: why the run failed or was given up; empty if neither.
+
+    Attributes:
+        scenario: what was run,
+        mode: in which mode,
+        seed: with which seed.
+        drawn: the settings that the seed decided.
+        verdict: see `rows.COLUMNS`, as for all that is named like a column.
+        expected: whether the scenario's [expect] agrees.
+        inside: whether all acknowledged records are inside the mode's promise.
+        inside_unclean: the same by unclean ends; `UNKNOWN` without ELR.
+        inside_lossy: the same by lossy ends.
+        vacuous: whether too little happened.
+        error: why the run failed or was given up; empty if neither.
+        digest: of the history.
+        replay: the command line to do it again, if anybody should.
+        plan: the faults as drawn.
+        injection: the faults as realised.
+        elections: after warm-up.
+        recorder: the history, with what was acknowledged, shown and violated.
+        last_standing: how many a last replica standing lacked.
+        waited: what acks=all writes waited for the high watermark.
+        hidden_us: how long batches acked with acks=1 were hidden from consumers.
+        coverage: `scenarios.single.coverage_column`.
+        events: how many there were.
+        end_us: simulated time at the end.
+    """
+
+    def __init__(self, run: Execution, error: str) -> None:
+        recorder, injection = run.cluster.recorder, run.injection
+        violations, decided = recorder.history.findings.violations, not error or run.exhausted
+        self.scenario = run.scenario
+        self.mode = run.mode.name
+        self.seed = run.seed
+        self.drawn = run.drawn
+        self.verdict = _verdict(run, error)
+        self.expected = decided and as_expected(run.scenario, self.mode, violations, to_the_end=not run.exhausted)
+        self.inside = run.inside
+        self.inside_unclean, self.inside_lossy = run.inside_unclean, run.inside_lossy
+        self.error = error
+        self.digest = recorder.digest()
+        needs_replay = violations or error or run.stalled or not self.expected
+        self.replay = _replay_line(run, self.digest) if needs_replay else ""
+        self.plan = run.plan
+        self.injection = injection
+        self.elections = recorder.counts.elections - run.warmup_elections
+        acked = len(recorder.history.clients.acks)
+        self.vacuous = is_vacuous(
+            run.scenario, batches_acked=acked, faults=injection.effective, elections=self.elections
+        )
+        self.recorder = recorder
+        self.last_standing = _last_standing(run)
+        self.waited, self.hidden_us = run.waited, run.hidden_us
+        self.coverage = coverage.column(recorder.coverage, injection.realised)
+        self.events = run.kernel.events
+        self.end_us = run.kernel.now_us
+
+
+def _verdict(run: Execution, error: str) -> str:
+    if run.exhausted:
+        return "exhausted"
+    if error:
+        return "error"
+    if run.cluster.recorder.history.findings.violations:
+        return "violation"
+    return "stalled" if run.stalled else "ok"
+
+
+def _last_standing(run: Execution) -> int:
+    """Records among those that are lost by which a last replica standing was short."""
+    history = run.cluster.recorder.history
+    violations = history.findings.violations
+    lost = frozenset(record for one in violations if one.kind == "committed-loss" for record in one.ids)
+    return len(last_standing.taken(history, lost) & lost) if lost else 0
+
+
+def _replay_line(run: Execution, digest: str) -> str:
+    """The command that runs it again; none where the command line does not know the mode."""
+    if MODES.get(run.mode.name) != run.mode:
+        return ""
+    recorded = run.scenario.recorded
+    words = ["highwater", "replay", run.scenario.source or run.scenario.name]
+    if recorded is not None:
+        words = ["highwater", "run", *recorded.words]
+    words += ["--mode", run.mode.name, "--seed", str(run.seed)]
+    for name, value in sorted(run.overrides.items()):
+        words += ["--rule", f"{name}={value}"]
+    for override in run.scenario.overrides:
+        words += ["--set", override]
+    if run.scenario.strict:
+        words.append("--strict")
+    return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])

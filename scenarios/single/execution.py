@@ -1,0 +1,294 @@
+"""One run on its way, through its phases.
+
+Settings, plan and workload come from the seed; the cluster runs under the plan until the horizon or to the end of the
+script; everything is healed; convergence is awaited; then the final checks decide, and the promise labels what they
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from simpy.events import Event
+
+from faults.kinds.injection import Injection
+from faults.plan import Plan
+from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
+from scenarios.format.scenario import Continuation, PlannedSend, Scenario
+from scenarios.single import final_logs
+from scenarios.single.convergence import Convergence
+from scenarios.single.draws import draw
+from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import RulesInForce, Script, Story
+from sim.checkers.checker import RunEnd
+from sim.checkers.registry import Checkers
+from sim.config import Value, integer, resolve
+from sim.history.availability import Waiting, waiting
+from sim.history.recorder import Recorder
+from sim.hosts.cluster import Cluster
+from sim.hosts.settings import acks_number, convergence_deadline_us
+from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
+from sim.kernel.streams import Streams, choice
+from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.modes import Mode
+from sim.protocol.modes import mode as mode_named
+
+END_US: Final = 1 << 62
+"""Nothing happens later: steps are recorded with their time in 64 bits, and some deadlines are "never" away."""
+CLIENTS_BEGIN_US: Final = 500_000
+"""Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
+PAUSE_US: Final = 1_000_000
+"""Between the end of a script and healing."""
+
+
+class Execution:
+    """Carries one run through its phases."""
+
+    def __init__(
+        self, scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
+    ) -> None:
+        self.scenario = scenario
+        self.mode = mode
+        self.seed = seed
+        self.overrides = overrides
+        self.streams = Streams(seed)
+        self.drawn = self._draw_settings()
+        self.config = resolve(scenario.config, self.drawn)
+        in_force = mode.override(overrides)
+        self.rules, self.promised = in_force.rules, in_force.promise
+        brokers = self._brokers()
+        broker_rules = dict.fromkeys(range(1, brokers + 1), self.rules)
+        for broker, own_mode in scenario.broker_modes.items():
+            if broker in broker_rules:
+                broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
+        self.older = self._draw_older(list(broker_rules)) if scenario.recorded is None else scenario.recorded.older
+        upgraded = {broker: broker_rules[broker] for broker in self.older}
+        for broker, name in self.older.items():
+            broker_rules[broker] = mode_named(name).rules.override(overrides)
+        self.kernel = kernel or self._kernel()
+        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
+        self.checkers = Checkers(recorder)
+        self.cluster = Cluster(
+            brokers=brokers,
+            config=self.config,
+            broker_config={
+                broker: resolve(scenario.config, self.drawn, keys)
+                for broker, keys in scenario.broker_config.items()
+                if broker in broker_rules
+            },
+            rules=broker_rules,
+            upgraded=upgraded,
+            client_rules=self.rules,
+            scripted=scenario.control == "scripted",
+            first=scenario.first,
+            kernel=self.kernel,
+            streams=self.streams,
+            recorder=recorder,
+        )
+        self.kernel.audit = self._audit
+        self.injection = Injection(self.cluster)
+        self.plan = Plan()
+        self.convergence = Convergence(self.cluster, VALIDATION_IDS)
+        self.rules_in_force = RulesInForce(self.rules, broker_rules)
+        self.batches: dict[str, int] = {}
+        self.story = Story(scenario.story, self.rules_in_force, self.batches)
+        acks = acks_number(str(self.config["acks"]))
+        self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
+        self.sends: list[ProducerBatch] = []
+        self.waited = Waiting()
+        self.hidden_us = 0
+        self.warmup_elections = 0
+        self.inside = True
+        self.stalled = False
+        self.exhausted = False
+        self.inside_unclean = self.inside_lossy = UNKNOWN
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        self.cluster.dispose()
+        self.checkers.dispose()
+
+    def _draw_settings(self) -> dict[str, Value]:
+        keys = self.scenario.draw_config
+        number = self.streams.number
+        return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
+
+    def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
+        """The brokers that begin in an older mode, and in the run's when they start again."""
+        older = [
+            one.name
+            for one in map(mode_named, self.scenario.upgraded_from)
+            if one.place < self.mode.place and one.rules.control_plane == self.rules.control_plane
+        ]
+        found = {}
+        for broker in brokers if older else ():
+            stream = self.streams(f"older:{broker}")
+            name = choice(stream, older)
+            if stream.random() * 3 < 2:
+                found[broker] = name
+        return found
+
+    def _brokers(self) -> int:
+        """How many of the scenario's brokers run."""
+        replicas = integer(self.config, "default.replication.factor")
+        return min(self.scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
+
+    def _kernel(self) -> Kernel:
+        """The kernel that breaks ties as ``sim.ties`` says."""
+        ties, budget = self.config["sim.ties"], integer(self.config, "sim.event.budget")
+        if ties == "random":
+            return ShuffledKernel(self.streams("ties"), budget)
+        return PriorityKernel(self.streams("ties"), event_budget=budget) if ties == "pct" else Kernel(budget)
+
+    def _audit(self) -> None:
+        """See `Kernel.audit`."""
+        budget, now_us = integer(self.config, "sim.state.budget"), self.kernel.now_us
+        self.cluster.dispose_ended()
+        if self.cluster.size + len(self.sends) + len(self.injection.realised) > budget:
+            raise BudgetError("sim.state.budget", budget, "objects", f"{now_us / 1e6:.6f} s")
+
+    def execute(self) -> None:
+        """Warm up, go through faults or script, heal, converge, check."""
+        cluster, kernel = self.cluster, self.kernel
+        if self.scenario.script:
+            cluster.recorder.observe(self.script.observe)
+            cluster.recorder.observe(self.story.observe)
+        cluster.boot()
+        if self.scenario.script:
+            environment = Environment(kernel)
+            process = environment.process(self.script.play(environment))
+            process.callbacks.append(self._script_ended)
+        kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
+        if self.scenario.drawn:
+            self._draw()
+            kernel.run_until(self.horizon_us)
+        else:
+            kernel.run_until(END_US)
+            kernel.run_until(kernel.now_us + PAUSE_US)
+        self._heal()
+        self._check()
+
+    def _script_ended(self, process: Event) -> None:
+        if process.ok:  # A failed one raises in the kernel.
+            self.kernel.stop()
+
+    def _begin_clients(self, _: object) -> None:
+        cluster = self.cluster
+        self.warmup_elections = cluster.recorder.counts.elections
+        cluster.recorder.availability.begin(self.kernel.now_us)
+        cluster.producer.begin()
+        cluster.consumer.begin()
+        if self.scenario.drawn:
+            first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
+            self.kernel.call_at(first_us, cluster.consumer.life, cluster.consumer.ask_regularly, None)
+
+    @property
+    def horizon_us(self) -> int:
+        """When a drawn run is healed."""
+        recorded, faults = self.scenario.recorded, self.scenario.faults
+        if recorded is not None and recorded.horizon_us is not None:
+            return recorded.horizon_us
+        assert faults is not None
+        return faults.horizon_us
+
+    def _draw(self) -> None:
+        """Get plan and batches, from the seed or from a recording, and let them come."""
+        recorded = self.scenario.recorded
+        batches = None if recorded is None else recorded.sends
+        if batches is None:
+            self.plan, batches = self._drawn()
+        self.sends = [ProducerBatch(*batch) for batch in batches]
+        if recorded is not None:
+            self.plan = recorded.plan
+            if recorded.continued is not None:
+                at_us = recorded.continued.after_us + 1
+                self.kernel.call_at(at_us, ALWAYS, self._continue, recorded.continued)
+        self.injection.schedule(self.plan)
+        self.cluster.producer.schedule(self.sends)
+
+    def _continue(self, how: Continuation) -> None:
+        """From now on it is not as recorded."""
+        self.cluster.network.redraw(how.number)
+        if not how.faults:
+            self.injection.stop()
+
+    def _drawn(self) -> tuple[Plan, tuple[PlannedSend, ...]]:
+        faults, config = self.scenario.faults, self.config
+        assert faults is not None
+        return draw(
+            self.seed,
+            faults,
+            self.scenario.workload,
+            self.cluster.replicas,
+            tuple(self.cluster.settings),
+            acks_number(str(config["acks"])),
+            integer(config, "sim.event.budget"),
+            integer(config, "sim.record.budget"),
+            integer(config, "sim.state.budget"),
+        )
+
+    def _heal(self) -> None:
+        self.cluster.recorder.availability.end(self.kernel.now_us)
+        self.cluster.control.release()
+        self.injection.stop()
+        self.injection.heal()
+        self.convergence.begin()
+        deadline_us = convergence_deadline_us(self.config, self.cluster.control.session_us) + self.scenario.settle_us
+        self.kernel.run_until(min(self.kernel.now_us + deadline_us, END_US))
+
+    def _check(self) -> None:
+        """The final checks, then the labels."""
+        cluster, now_us = self.cluster, self.kernel.now_us
+        failure = self.convergence.failure(now_us)
+        self.stalled = failure is not None and cluster.control.waits_for_operator
+        if failure is not None and not self.stalled:
+            cluster.recorder.history.findings.violations.append(failure)
+        leader = cluster.leader
+        # A broker that missed that it is no replica any more still has a log, which does not count.
+        running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
+        live = {broker: process.partition for broker, process in running.items() if process and process.partition}
+        logs = [storage.log for storage in cluster.machines.storages.values()]
+        self.checkers.final(RunEnd(leader.partition if leader is not None else None, logs, live, now_us))
+        self._label()
+        self.story.check()
+        final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
+        final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
+
+    def give_up(self) -> None:
+        """A budget is used up: what was seen until now is labelled, and that is all that the run tells."""
+        self.exhausted = True
+        self.cluster.recorder.availability.end(self.kernel.now_us)
+        self._label()
+
+    def _label(self) -> None:
+        """What was found becomes inside or outside the promise, and warnings that count become violations."""
+        self.waited, self.hidden_us = self._waiting()
+        history = self.cluster.recorder.history
+        findings = history.findings
+        promise = Promise(history, self.promised, unclean_election=elects_uncleanly(self.config, self.rules))
+        self.inside = promise.run_inside()
+        self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
+        findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
+        for violation in (*findings.violations, *findings.warnings):
+            violation.inside = promise.covers(violation)
+
+    def _waiting(self) -> tuple[Waiting, int]:
+        """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
+        were acked with acks=1 were hidden from consumers.
+        """
+        availability, history = self.cluster.recorder.availability, self.cluster.recorder.history
+        commits = history.commits.first_us
+        end_us = availability.window_us[1]
+        disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
+        if availability.disturbed_us >= 0:
+            disturbed.append(availability.disturbed_us)
+        patience_us = self.cluster.producer.settings.delivery_timeout_us
+        writes = [
+            (send.due_us, min(commits.get(send.first_id, end_us), send.due_us + patience_us))
+            for send in self.sends or self.script.sends
+            if send.acks == -1
+        ]
+        window_us = (min(disturbed, default=end_us), end_us)
+        hidden = [(ack.at_us, commits.get(ack.first_id, end_us)) for ack in history.clients.acks if ack.acks == 1]
+        return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, (), window_us).total_us

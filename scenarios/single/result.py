@@ -1,0 +1,145 @@
+"""All that a run shows: its row, its trace, and how it left the partition and its replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scenarios.format.scenario import PlannedSend
+from scenarios.single.rows import Row
+from sim.config import Value
+from sim.history.findings import Violation
+from sim.history.metrics import Series
+from sim.history.trace import Shown
+from sim.hosts.cluster import Cluster
+from sim.protocol.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """A broker's final log and checkpoint files; batches are (base, last, leader epoch, first record id)."""
+
+    broker: int
+    running: bool
+    batches: list[tuple[int, int, int, int]]
+    log_start: int
+    leo: int
+    high_watermark: int
+    leader_epoch_checkpoint: list[tuple[int, int]]
+    replication_offset_checkpoint: int | None
+    recovery_point_offset_checkpoint: int | None
+    log_start_offset_checkpoint: int | None
+    clean_shutdown_marker: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """How things stood for the partition at the end, as the control plane keeps it; `leader` 0 is none, ELR None where
+    there is no such thing.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    controller_epoch: int
+    replicas: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
+class RunResult:
+    """All that a run shows.
+
+    Attributes:
+        row: what a sweep keeps.
+        trace: steps, if asked for.
+        faults: realised faults.
+        plan: the drawn plan.
+        story: what it says, with the time it came true or None.
+        violations: what the checkers found.
+        warnings: early warnings; those that count are among the violations, too.
+        partition: leader, ISR and epochs at the end.
+        replicas: final logs.
+        metrics: Kafka's metrics of the partition as time series: name -> [(time in us, value from then on)].
+        window_us: the time over which availability is counted.
+        settings: the configuration that was in force, drawn keys included.
+        rules: rule values that replaced the mode's.
+        sends: the producer's batches.
+        horizon_us: when a drawn run was healed; None in a scripted one.
+        older: brokers that began in an older mode.
+        stalled: whether there was no leader in the end, and the rules wait for an operator.
+    """
+
+    row: Row
+    trace: list[Shown] | None
+    partition: PartitionView
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    plan: dict[str, Any] = field(default_factory=dict)
+    story: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    replicas: list[ReplicaView] = field(default_factory=list)
+    metrics: dict[str, Series] = field(default_factory=dict)
+    window_us: tuple[int, int] = (0, 0)
+    settings: dict[str, Value] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    sends: list[PlannedSend] = field(default_factory=list)
+    horizon_us: int | None = None
+    older: Mapping[int, str] = field(default_factory=dict)
+    stalled: bool = False
+
+
+def replica_views(cluster: Cluster) -> list[ReplicaView]:
+    """Each broker's log and checkpoints as they are now."""
+    views = []
+    for broker, storage in cluster.machines.storages.items():
+        process = cluster.running.get(broker)
+        partition = process.partition if process else None
+        log = storage.log
+        if partition is not None:
+            storage.catch_up(partition.hw, cluster.kernel.now_us)
+        views.append(
+            ReplicaView(
+                broker=broker,
+                running=process is not None,
+                batches=[(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches],
+                log_start=log.log_start,
+                leo=log.leo,
+                high_watermark=partition.hw if partition else storage.hw_file.content or 0,
+                leader_epoch_checkpoint=list(storage.epoch_checkpoint.entries),
+                replication_offset_checkpoint=storage.hw_file.content,
+                recovery_point_offset_checkpoint=storage.recovery_point_file.content,
+                log_start_offset_checkpoint=storage.log_start_file.content,
+                clean_shutdown_marker=storage.clean_shutdown,
+            )
+        )
+    return views
+
+
+def partition_view(cluster: Cluster, rules: Rules) -> PartitionView:
+    """The partition as the control plane has it now."""
+    state = cluster.control.state
+    elr = last_known_elr = None
+    eligible = cluster.control.eligible
+    if eligible is not None and rules.elr == "on":
+        elr, last_known_elr = eligible
+    return PartitionView(
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.partition_epoch,
+        state.controller_epoch,
+        state.replicas,
+        elr,
+        last_known_elr,
+    )
+
+
+def entries(found: Sequence[Violation]) -> list[dict[str, Any]]:
+    """Violations or warnings as plain data."""
+    return [
+        {"kind": entry.kind, "inside": entry.inside, "at_us": entry.at_us, "detail": entry.detail} for entry in found
+    ]
