@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reports.evidence.telling import Sentence
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.necessity import Necessary
+    from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
     from scenarios.single.result import RunResult
@@ -210,7 +210,7 @@ class Explanation:
     story: tuple[Sentence, ...]
     remedies: tuple[Remedy, ...]
     curve: Curve
-    necessary: Necessary
+    necessary: Necessity
 
     def _repr_html_(self) -> str:
         from reports.drawing import said

@@ -9,7 +9,7 @@ from reports.drawing.observed import observe
 from reports.evidence import telling
 from reports.evidence.waiting import since_us
 from scenarios.shrinking.criterion import Trials
-from scenarios.shrinking.necessity import necessary
+from scenarios.shrinking.necessity import find_necessity
 from scenarios.shrinking.no_return import curve
 from scenarios.shrinking.prevention import remedies
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reports.evidence.telling import Sentence
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
-    from scenarios.shrinking.necessity import Necessary
+    from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
 
@@ -39,7 +39,7 @@ class Explained:
     story: list[Sentence]
     remedies: list[Remedy]
     curve: Curve
-    necessary: Necessary
+    necessary: Necessity
 
 
 def told(observed: Observed, kind: str, most: int | None = telling.SENTENCES) -> list[Sentence]:
@@ -72,4 +72,4 @@ def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = tel
         [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
     )
     turn_us = seen_us if shares.step is None else shares.step[1].after_us
-    return Explained(observed, story, tried, shares, necessary(case, symptom, trials, seen_us, turn_us))
+    return Explained(observed, story, tried, shares, find_necessity(case, symptom, trials, seen_us, turn_us))

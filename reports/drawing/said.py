@@ -13,7 +13,7 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scenarios.shrinking.necessity import Necessary, Sent
+    from scenarios.shrinking.necessity import Necessity, SentMessage
     from scenarios.shrinking.no_return import Curve, Share
 
 MOST: Final = 20
@@ -27,7 +27,7 @@ SHARES: Final = ("as it was until", "violates", "95 %", "continuations")
 """Headers of `shares`."""
 
 
-def rows(takes: Necessary, most: int | None = None) -> tuple[list[tuple[str, str, str]], int]:
+def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str, str]], int]:
     """Faults, batches and messages in order of time, which is that of causes: when, what, and more about it.
 
     Args:
@@ -44,7 +44,7 @@ def rows(takes: Necessary, most: int | None = None) -> tuple[list[tuple[str, str
     return [(seconds(at_us), what, more) for at_us, what, more in shown], len(parts) + len(sent) - len(shown)
 
 
-def tried(takes: Necessary, hidden: int = 0) -> Iterator[str]:
+def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
     """What was tried of messages, and what came of it.
 
     Args:
@@ -76,11 +76,11 @@ def tried(takes: Necessary, hidden: int = 0) -> Iterator[str]:
         yield "The budget is used up: not all messages were tried"
 
 
-def _spared(takes: Necessary) -> int:
+def _spared(takes: Necessity) -> int:
     return sum(not goes for _, goes in (*takes.faults, *takes.sends))
 
 
-def _parts(takes: Necessary, *, everything: bool) -> Iterator[tuple[int, str, str]]:
+def _parts(takes: Necessity, *, everything: bool) -> Iterator[tuple[int, str, str]]:
     for fault, goes in takes.faults:
         if not (goes or everything):
             continue
@@ -98,19 +98,19 @@ def _but(*, goes: bool) -> str:
     return "" if goes else SPARED
 
 
-def _messages(sent: Iterable[Sent]) -> Iterator[tuple[int, str, str]]:
+def _messages(sent: Iterable[SentMessage]) -> Iterator[tuple[int, str, str]]:
     for one in sent:
         yield one.arrives_us, *_message(one)
 
 
-def _message(sent: Sent) -> tuple[str, str]:
+def _message(sent: SentMessage) -> tuple[str, str]:
     """What it is called; from whom to whom, and what it says."""
     way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
     more = pairs(messages.about(sent.message))
     return messages.name_of(sent.handler, sent.message), f"{way}, {more}" if more else way
 
 
-def necessary_as_json(takes: Necessary) -> dict[str, Any]:
+def necessary_as_json(takes: Necessity) -> dict[str, Any]:
     """The same as one JSON-able object."""
     return {
         "faults": [{**asdict(fault), "gone_without": goes} for fault, goes in takes.faults],
@@ -129,7 +129,7 @@ def necessary_as_json(takes: Necessary) -> dict[str, Any]:
     }
 
 
-def _sent_as_json(sent: Sent) -> dict[str, Any]:
+def _sent_as_json(sent: SentMessage) -> dict[str, Any]:
     return {
         "what": messages.name_of(sent.handler, sent.message),
         "source": sent.name.source,

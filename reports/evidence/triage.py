@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
 from scenarios.shrinking.known_bugs import known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
@@ -312,10 +312,10 @@ def _recorded(case: Case, failure: Failure) -> Case:
 def _look(task: tuple[Failure, Case]) -> Looked:
     failure, case = task
     try:
-        keeper = Keeper(Trials(), _recorded(case, failure), Symptom(failure.kind, failure.inside))
+        criterion = Criterion(Trials(), _recorded(case, failure), Symptom(failure.kind, failure.inside))
     except InputError as error:
         return Looked(failure, problem=error.problems[0])
-    return Looked(failure, keeper.cause)
+    return Looked(failure, criterion.cause)
 
 
 def _shrink(task: tuple[Failure, Case]) -> tuple[Small | None, Case | None]:

@@ -1,1 +1,1 @@
-"""A failing run made small: the same violation, for the same cause, with as little as possible around it."""
+"""Shrinks a failing run to the smallest one with the same violation and cause, and explains it."""

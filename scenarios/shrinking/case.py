@@ -1,4 +1,4 @@
-"""A run that may be shrunk: a recorded run whose parts can be replaced, and what of it can be counted."""
+"""A recorded run whose parts can be replaced, so that it can be shrunk."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is run.
+    """A run.
 
     Attributes:
         scenario: a recorded run.
-        mode: in which mode.
-        seed: what latencies are drawn from.
-        rules: rules that are overridden.
+        mode: its mode.
+        seed: seed of latencies.
+        rules: overridden rules.
     """
 
     scenario: Scenario
@@ -45,58 +45,58 @@ class Case:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The plan."""
+        """The faults of the plan."""
         return self.recorded.plan.faults
 
     @property
     def sends(self) -> tuple[PlannedSend, ...]:
-        """The producer's batches, in order of time."""
+        """The producer's batches, ordered by time."""
         assert self.recorded.sends is not None
         return self.recorded.sends
 
     @property
     def horizon_us(self) -> int:
-        """When all is healed."""
+        """The time at which everything is healed."""
         assert self.recorded.horizon_us is not None
         return self.recorded.horizon_us
 
     def with_faults(self, faults: tuple[Fault, ...]) -> Case:
-        """With another plan."""
+        """A copy with another plan."""
         return self._recording(plan=Plan(faults))
 
     def with_sends(self, sends: tuple[PlannedSend, ...]) -> Case:
-        """With other batches."""
+        """A copy with other batches."""
         return self._recording(sends=sends)
 
     def with_horizon(self, horizon_us: int) -> Case:
-        """Healed at another time; what would strike or be sent later is left out, and no fault waits for longer."""
+        """A copy that is healed at another time, without later faults and batches; no fault waits longer."""
         faults = tuple(_until(fault, horizon_us) for fault in self.faults if fault.at_us < horizon_us)
         sends = tuple(send for send in self.sends if send[3] < horizon_us)
         return self._recording(plan=Plan(faults), sends=sends, horizon_us=horizon_us)
 
     def with_older(self, older: Mapping[int, str]) -> Case:
-        """With other brokers that begin in an older mode."""
+        """A copy in which other brokers start in an older mode."""
         return self._recording(older=older)
 
     def continued(self, after_us: int, number: int, *, faults: bool = False) -> Case:
-        """As it was until then, and then under other latencies: see `scenarios.format.scenario.Continuation`."""
+        """A copy with other latencies from that time on: see `scenarios.format.scenario.Continuation`."""
         return self._recording(continued=Continuation(after_us, number, faults))
 
     def expecting(self, kinds: tuple[str, ...]) -> Case:
-        """With these violations expected."""
+        """A copy that expects these violations."""
         recorded = replace(self.recorded, kinds=kinds)
         return self.with_scenario(expect={self.mode.name: Expectation("violates", kinds)}, recorded=recorded)
 
     def with_scenario(self, **changes: Any) -> Case:
-        """With other fields of the scenario."""
+        """A copy with other fields of the scenario."""
         return replace(self, scenario=replace(self.scenario, **changes))
 
     def with_settings(self, settings: Mapping[str, Value]) -> Case:
-        """With other values of some settings."""
+        """A copy with other values of some settings."""
         return self.with_scenario(config={**self.scenario.config, **settings})
 
     def with_rule(self, name: str, value: str) -> Case:
-        """With another value of one rule."""
+        """A copy with another value of one rule."""
         return replace(self, rules={**self.rules, name: value})
 
     def _recording(self, **changes: Any) -> Case:
@@ -104,7 +104,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Equal for cases that are the same run."""
+        """Equal for equal runs."""
         about = self.scenario
         per_broker = about.broker_config, about.broker_modes
         cluster = about.brokers, about.first, about.settle_us, about.config, per_broker
@@ -112,7 +112,7 @@ class Case:
 
     @property
     def fits(self) -> bool:
-        """Whether all that is named is there, and Kafka would start with these settings."""
+        """Whether all named brokers exist, and Kafka would start with these settings."""
         about = self.scenario
         named = [about.first, int(about.config["default.replication.factor"])]
         named += [*about.broker_config, *about.broker_modes, *self.recorded.older]
@@ -124,11 +124,11 @@ class Case:
         return max(named) <= about.brokers and not any(refusals(config, {}) for config in (about.config, *own))
 
     def row(self) -> Row:
-        """Run it, and keep the row."""
+        """Run it; return the row."""
         return single.run_row(self.scenario, self.mode, self.seed, self.rules)
 
     def run(self, *, trace: bool = False, kernel: Kernel | None = None) -> RunResult:
-        """Run it, and keep everything; with a fresh kernel of another kind, if one is given."""
+        """Run it; return everything. A fresh kernel of another kind may be given."""
         return single.run(self.scenario, self.mode, self.seed, self.rules, trace=trace, kernel=kernel)
 
 

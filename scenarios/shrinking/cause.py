@@ -1,8 +1,7 @@
-"""Causes: which single repairs cure a violation.
+"""The cause of a violation: the set of single repairs that cure it.
 
-A *repair* gives one rule the value that a later release has, or one setting the value that operators are told to
-choose. It *cures* a run whose plan is otherwise the same if the violation is gone. The set of repairs that cure is what
-tells one bug from another.
+A *repair* gives one rule a later release's value, or one setting the value that operators are told to choose. It
+*cures* a run if the same plan then lacks the violation. The set of cures distinguishes bugs.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 NO_REPAIRS: Final = ("control_plane", "elr", "hw_needs_min_isr", "unclean_recovery")
-"""Rules that are no repair of a bug: with another value another world is simulated, or something else is promised, so
-that they would cure anything.
-"""
+"""Rules that are not tried as repairs: another value is another control plane or promise, and would cure anything."""
 FLUSH: Final = "log.flush.interval.messages"
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
@@ -33,12 +30,12 @@ FACTOR: Final = "default.replication.factor"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Repair:
-    """One rule or setting with another value.
+    """Another value of one rule or setting.
 
     Attributes:
-        name: of the rule, or the key of the setting.
-        value: that it gets.
-        is_rule: which of the two it is.
+        name: name of the rule, or key of the setting.
+        value: the new value.
+        is_rule: whether it is a rule.
     """
 
     name: str
@@ -49,21 +46,21 @@ class Repair:
         return f"{self.name}={shown(self.value)}"
 
     def is_possible(self, case: Case) -> bool:
-        """Whether there are enough replicas: with fewer than min ISR nothing is acknowledged, and so nothing lost."""
+        """Whether there are at least min ISR replicas; otherwise nothing is acknowledged, so nothing can be lost."""
         return self.name != MIN_ISR or int(self.value) <= int(case.scenario.config[FACTOR])
 
     def apply(self, case: Case) -> Case:
-        """The case with it."""
+        """The repaired case."""
         if self.is_rule:
             return case.with_rule(self.name, str(self.value))
         repaired = case.with_settings({self.name: self.value})
-        if self.name == "acks":  # What is sent was drawn with the setting's value.
+        if self.name == "acks":  # The batches were drawn with the old value.
             return repaired.with_sends(tuple((first, count, -1, due) for first, count, _, due in case.sends))
         return repaired
 
 
 def later_values(mode: Mode) -> list[tuple[str, str]]:
-    """All later values of a mode's rules, but for `NO_REPAIRS`: (rule, value)."""
+    """All later values of a mode's rules, except `NO_REPAIRS`: (rule, value)."""
     rules = mode.rules.as_dict()
     return [
         (name, value)
@@ -74,10 +71,10 @@ def later_values(mode: Mode) -> list[tuple[str, str]]:
 
 
 def repairs(case: Case) -> Iterator[Repair]:
-    """Repairs that a case may have: of rules, without those that decide nothing in its mode; then of settings."""
-    everybody = list(in_force(case.scenario, case.mode, case.rules))
+    """Repairs to try on a case: rules that have an effect in its mode, then settings."""
+    rule_sets = list(in_force(case.scenario, case.mode, case.rules))
     for name, value in later_values(case.mode.override(case.rules)):
-        if not unmet(RULES[name].where, everybody):
+        if not unmet(RULES[name].where, rule_sets):
             yield Repair(name, value, is_rule=True)
     config = case.scenario.config
     if any(acks != -1 for _, _, acks, _ in case.sends):

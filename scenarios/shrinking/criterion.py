@@ -1,4 +1,4 @@
-"""What has to stay while a run is made smaller: the kind of violation, its side of the promise, and its cause."""
+"""What must stay the same while a run shrinks: the kind of violation, its side of the promise, and its cause."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ if TYPE_CHECKING:
 
 BUDGET: Final = "sim.event.budget"
 STALLED: Final = "stalled"
-"""The verdict of a run without a leader, which waits for an administrator."""
+"""The verdict of a run without a leader that waits for an administrator."""
 EVENTS_LEAST: Final = 10_000
 EVENTS_TIMES: Final = 4
-"""A case may take so many times the events of the run that was begun with."""
+"""Most events of a case, as a multiple of the first run's."""
 
 
 class OutOfTimeError(Exception):
-    """The budget is used up."""
+    """The time budget is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A violation as a row tells of it.
+    """A violation, as rows report it.
 
     Attributes:
-        kind: of the violation; or `STALLED`.
-        inside: whether it is inside the promise of the mode.
+        kind: kind of violation, or `STALLED`.
+        inside: whether it is inside the mode's promise.
     """
 
     kind: str
     inside: bool
 
     def shown_by(self, row: Row) -> bool:
-        """Whether a run has it; kinds of which some are inside count as inside."""
+        """Whether a run has it on this side of the promise; inside if at least one of its violations is."""
         return self.seen_in(row) and self.inside == (self.kind in _words(row["violations_inside"]))
 
     def seen_in(self, row: Row) -> bool:
-        """Whether a run has it, on whichever side of the promise."""
+        """Whether a run has it on either side of the promise."""
         return bool(row["verdict"] == STALLED) if self.kind == STALLED else self.kind in _words(row["violations"])
 
     def gone_from(self, row: Row) -> bool:
-        """Whether a run that came to its end lacks it on either side of the promise."""
+        """Whether a completed run lacks it on both sides of the promise."""
         return row["verdict"] not in ("error", "exhausted") and not self.seen_in(row)
 
     def cured_in(self, row: Row) -> bool:
-        """Whether a run that came to its end lacks it; one of outside the promise must not be inside either."""
+        """Whether a completed run lacks it on this side of the promise; one outside must not be inside either."""
         if not self.inside:
             return self.gone_from(row)
         return row["verdict"] not in ("error", "exhausted") and self.kind not in _words(row["violations_inside"])
 
 
 def symptom(row: Row, kind: str | None = None) -> Symptom:
-    """What a failed run is about.
+    """The symptom of a failed run.
 
     Args:
-        row: of the run.
-        kind: which of its violations; None: the first of those inside the promise, or of all. Of a run that violates
-            nothing, but waits for an administrator, that.
+        row: the run's row.
+        kind: a kind of violation, or `STALLED`; None: the stall, or the first violation inside the promise, or the
+            first.
 
     Raises:
-        InputError: it violates nothing, or nothing of that kind.
+        InputError: the run has no violation, or none of that kind.
     """
     kinds, inside = _words(row["violations"]), _words(row["violations_inside"])
     what = f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}"
@@ -91,11 +91,11 @@ class Trials:
     """Runs cases, each once.
 
     Args:
-        out_of_time: whether the budget is used up.
+        out_of_time: whether the time budget is used up.
 
     Attributes:
-        runs: how many were made.
-        has_time: whether runs may be made though the budget is used up.
+        runs: number of runs.
+        has_time: whether to run cases although the time budget is used up.
     """
 
     def __init__(self, out_of_time: Callable[[], bool] = lambda: False) -> None:
@@ -109,7 +109,7 @@ class Trials:
         """The row of a case.
 
         Raises:
-            OutOfTimeError: it was not run before, and the budget is used up.
+            OutOfTimeError: it was not run before, and the time budget is used up.
         """
         key = case.key
         found = self._rows.get(key)
@@ -123,34 +123,34 @@ class Trials:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more runs may be made."""
+        """Whether further runs are refused."""
         return self._out_of_time() and not self.has_time
 
     def _limited(self, case: Case) -> Case:
-        """What goes round for much longer than the first run is given up; this changes no digest."""
+        """Limit the events of a case that takes much longer than the first run; this changes no digest."""
         budget = int(case.scenario.config[BUDGET])
         if not 0 < self._most_events < budget:
             return case
         return case.with_settings({BUDGET: self._most_events})
 
 
-class Keeper:
-    """Tells whether a case still shows what is to be kept.
+class Criterion:
+    """Decides whether a case still has the symptom and cause of the failed run.
 
-    Whether what cured the run still does is asked of every case. Whether nothing else cures it is asked by `confirms`,
-    and of every case only when `is_strict`: most do not change that. Repairs that decided nothing in a case (the run is
-    the same with them) are asked about no more in cases that come of it, unless `is_thorough`.
+    Each case must be cured by the repairs that cured the run. `confirms` checks that no other repair cures it; that is
+    checked for each case only if `is_strict`, because most cases do not change it. Repairs without effect on a case
+    (its digest is the same with them) are not tried on later cases, unless `is_thorough`.
 
     Args:
-        trials: run cases.
-        case: the failed run,
-        symptom: and what it is about.
+        trials: runs cases.
+        case: the failed run.
+        symptom: its symptom.
 
     Attributes:
         cause: the repairs that cure it, each by itself.
-        asked: how many repairs decide anything in it.
-        is_strict: see above,
-        is_thorough: as well.
+        asked: number of repairs that have an effect on it.
+        is_strict: see above.
+        is_thorough: see above.
     """
 
     def __init__(self, trials: Trials, case: Case, symptom: Symptom) -> None:
@@ -159,25 +159,25 @@ class Keeper:
         self.is_thorough = False
         self._trials = trials
         self._idle: set[Repair] = set()
-        trials.row(case)  # First, since it says how many events are too many.
+        trials.row(case)  # First, because it sets the limit of events.
         found = {repair: self._cures(case, repair) for repair in repairs(case)}
         self.cause = tuple(sorted(repair for repair, cures in found.items() if cures))
         self.asked = len(found) - len(self._idle)
 
     def holds(self, case: Case) -> bool:
-        """Whether a case has the symptom, and is cured as the run was; `is_strict`: and by nothing else."""
+        """Whether a case has the symptom and is cured as the run was (if `is_strict`: by nothing else)."""
         if not case.fits or not self.symptom.shown_by(self._trials.row(case)):
             return False
         return all(self._cures(case, repair) for repair in self.cause) and (not self.is_strict or self.confirms(case))
 
     def confirms(self, case: Case) -> bool:
-        """Whether no repair cures a case that did not cure the run."""
+        """Whether every repair that cures a case cured the run, too."""
         idle = () if self.is_thorough else self._idle
         others = [repair for repair in repairs(case) if repair not in self.cause and repair not in idle]
         return not any(self._cures(case, repair) for repair in others)
 
     def cause_of(self, case: Case) -> tuple[Repair, ...]:
-        """All repairs that cure a case, whatever decided anything before; those of the run are tried in any case."""
+        """All repairs that cure a case, including those without effect so far."""
         return tuple(sorted(repair for repair in {*repairs(case), *self.cause} if self._cures(case, repair)))
 
     def _cures(self, case: Case, repair: Repair) -> bool:

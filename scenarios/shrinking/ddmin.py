@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 def ddmin(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """A part of the items, in their order, for which a test still holds.
+    """A subsequence of the items for which a test holds.
 
     Args:
-        items: for all of them the test is taken to hold.
+        items: items for which the test is assumed to hold.
         holds: the test.
 
     Returns:
-        A 1-minimal part: the test was made without each single one of it, and held for none of these.
+        A 1-minimal subsequence: the test fails without any single item of it.
     """
     kept = tuple(items)
     parts = 2
@@ -29,7 +29,7 @@ def ddmin(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T
         parts = min(parts, len(kept))
         smaller = next((candidate for candidate in _candidates(kept, parts) if holds(candidate)), None)
         if smaller is not None:
-            # A chunk begins anew, a complement goes on at the same size.
+            # After a chunk, start again with halves; after a complement, keep the size of chunks.
             parts = 2 if len(smaller) * 2 <= len(kept) else max(2, parts - 1)
             kept = smaller
         elif parts == len(kept):
@@ -40,10 +40,10 @@ def ddmin(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T
 
 
 def _candidates(items: tuple[T, ...], parts: int) -> Iterator[tuple[T, ...]]:
-    """Each of so many chunks of about one size, then all but each of them."""
+    """Each of `parts` chunks of about equal size, then the complement of each."""
     ends = [len(items) * part // parts for part in range(parts + 1)]
     chunks = list(pairwise(ends))
     if parts > 1:
         yield from (items[begin:end] for begin, end in chunks)
-    if parts != 2:  # Of two, each is what the other leaves.
+    if parts != 2:  # Of two chunks, each is the complement of the other.
         yield from (items[:begin] + items[end:] for begin, end in chunks)

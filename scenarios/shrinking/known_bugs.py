@@ -1,4 +1,4 @@
-"""Known bugs of Kafka that a repair tells: what cures a run by itself says which bug it is."""
+"""Known bugs of Kafka, identified by the repair that cures a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """A bug that a release had and a later one has not.
+    """A bug that a later release repaired.
 
     Attributes:
-        name: what goes wrong.
-        ticket: where it is told, Kafka's issue or improvement proposal.
+        name: the failure.
+        ticket: Kafka's issue or improvement proposal.
     """
 
     name: str
@@ -44,26 +44,26 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ("late_reply", "truncation-epoch"): KnownBug("a reply of a former epoch truncates", "KAFKA-7786, KIP-320"),
     ("late_reply", "leader-epoch"): KnownBug("a late diverging epoch truncates", "KAFKA-18991"),
     ("list_offsets_guard", "yes"): KnownBug("offsets go back after an election", "KAFKA-2334, KIP-207"),
-    ("client_metadata", "newest-epoch"): KnownBug("clients believe older metadata", "KAFKA-6262, KIP-232"),
+    ("client_metadata", "newest-epoch"): KnownBug("clients accept older metadata", "KAFKA-6262, KIP-232"),
     ("consumer_validation", "yes"): KnownBug("a consumer skips records after a truncation", "KAFKA-7747, KIP-320"),
     ("isr_eligibility", "alive"): KnownBug("a fenced replica joins the ISR", "KAFKA-13916, KIP-841"),
     ("isr_eligibility", "registered"): KnownBug("a former incarnation joins the ISR", "KAFKA-14139, KIP-903"),
     ("stale_fetch", "refused"): KnownBug("a fetch from before a restart counts", "KAFKA-15221"),
     ("last_known_leader", "unfenced"): KnownBug("a fenced last known leader is elected", "KAFKA-19522"),
-    ("clean_shutdown_file", "loaded-only"): KnownBug("the clean shutdown file lies", "KAFKA-10471, KAFKA-15375"),
+    ("clean_shutdown_file", "loaded-only"): KnownBug("a clean shutdown file is wrong", "KAFKA-10471, KAFKA-15375"),
     ("min_isr_change", "clears-elr"): KnownBug("the ELR outlives a change of min ISR", "KAFKA-16540"),
     ("unclean_registration", "transitions"): KnownBug("an unclean registration bumps no epoch", "KAFKA-18106"),
     ("reassignment_completes", "targets-in-isr"): KnownBug("a reassignment completes too soon", "KAFKA-15665"),
     ("producer_dedup", "yes"): KnownBug("retries are appended twice", "KIP-98"),
-    ("unknown_producer", "taken"): KnownBug("a producer that was forgotten is refused", "KAFKA-7190, KAFKA-8710"),
-    ("producer_recovery", "epoch-bump"): KnownBug("a new producer id forgets what was sent", "KIP-360"),
+    ("unknown_producer", "taken"): KnownBug("a forgotten producer is refused", "KAFKA-7190, KAFKA-8710"),
+    ("producer_recovery", "epoch-bump"): KnownBug("a new producer id forgets earlier batches", "KIP-360"),
     ("producer_recovery", "epoch-bump-when-fenced"): KnownBug(
-        "an answer to a batch that was given up resets sequences", "KIP-588, KAFKA-13794"
+        "a late response to an expired batch resets sequences", "KIP-588, KAFKA-13794"
     ),
 }
 """Rule and value -> the bug that the value repairs."""
 
 
 def known(rule: str, value: str) -> KnownBug | None:
-    """The bug that a rule's value repairs, if it has a name here."""
+    """The bug that a rule's value repairs; None if there is none listed."""
     return KNOWN.get((rule, value))

@@ -1,8 +1,18 @@
-"""Which single messages a violation takes: those without any one of which it is gone.
+"""The messages, faults and batches that a violation needs: without any one of them, the run lacks it.
 
-A message is left out as a network loses it: its sender notices by its timeout, if at all. What is left of a shrunk run,
-its faults and batches, is asked about in the same way. Messages from before clients begin, without which there is no
-cluster, are not.
+To test a message, the network loses it, and its sender notices by its timeout, if at all. Messages from before the
+clients start are not tested, because they set up the cluster.
+
+For the next author. What must hold: a message has the same `Name` in every variant of the run, so losing it removes
+that message and no other; hence names count messages with the same subject, not all messages of a link. The tests of
+one message do not depend on each other. A message counts only if the violation is gone on both sides of the promise.
+
+Why it is so: a set of single necessities may not suffice, so at last `TRIES` runs with other latencies keep only the
+order of these messages and of faults at fixed times; the result says how many still show the violation. If none of
+several messages on one route is necessary, they are tested together (`Alternatives`).
+
+What breaks it: a message whose subject (`Message.about`) depends on other faults. Elided exchanges are not tested,
+because they change nothing.
 """
 
 from __future__ import annotations
@@ -28,33 +38,33 @@ if TYPE_CHECKING:
     from sim.kernel.scheduler import Gate, Handler
 
 EVENTS: Final = 150_000
-"""What asking about all messages, and the tries, may cost, in events of the simulation."""
+"""Budget for testing messages and for the tries, in events."""
 TRIES: Final = 20
-"""Runs in which all but what is necessary is other,"""
+"""Runs with other latencies that keep only the order of what is necessary."""
 ENOUGH: Final = 18
-"""and in how many of them the violation stays if that is enough."""
+"""The necessary set suffices if the violation occurs in at least this many of them."""
 
 
 class Name(NamedTuple):
-    """What a message is known by, in this run and in those that are a little different."""
+    """Identity of a message in this run and in variants of it."""
 
     source: int
     target: int
     about: int
     before: int
-    """How many messages of this link were about the same before."""
+    """Number of earlier messages of this link with the same subject."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessage:
     """A message of a run.
 
     Attributes:
         name: see `Name`.
-        handler: what its receiver does with it: ``on_fetch``, ...
-        sent_us: when it is sent,
-        arrives_us: and when it arrives, if nothing is in its way.
-        message: what it says.
+        handler: the receiver's handler: ``on_fetch``, ...
+        sent_us: time of sending.
+        arrives_us: time of arrival, if no fault prevents it.
+        message: its content.
     """
 
     name: Name
@@ -64,43 +74,43 @@ class Sent:
     message: Message
 
     @property
-    def way(self) -> tuple[str, int, int]:
-        """What it is, from whom to whom."""
+    def route(self) -> tuple[str, int, int]:
+        """Handler, source, target."""
         return self.handler, self.name.source, self.name.target
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Messages of one kind from one node to another: the violation stays without any one, and is gone without all.
+    """Messages on one route: the violation occurs without any one of them, but not without all of them.
 
     Attributes:
-        messages: in the order of their arrival.
+        messages: in order of arrival.
     """
 
-    messages: tuple[Sent, ...]
+    messages: tuple[SentMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Necessary:
-    """What a violation takes.
+class Necessity:
+    """The faults, batches and messages that a violation needs.
 
     Attributes:
-        faults: of the plan, and whether the violation is gone without each; without the others it is, but has another
-            cause, or another side of the promise.
+        faults: faults of the plan, and whether the violation is gone without each; otherwise it has another cause or
+            another side of the promise then.
         sends: batches, in the same way.
-        messages: without any one of which it is gone, in the order of their arrival.
-        alternatives: where only several together are necessary.
-        asked: how many messages were left out, each by itself,
-        of: of how many until the violation.
-        stays: in how many of so many tries it stays if faults and these messages keep their order, and all messages
-            have other latencies.
-        tries: how many.
-        whole: whether there was time for all of it.
+        messages: necessary messages, in order of arrival.
+        alternatives: sets of messages that are necessary together.
+        asked: number of messages tested.
+        of: number of messages until the violation.
+        stays: tries in which the violation occurs, although all messages have other latencies and only faults and the
+            necessary messages keep their order.
+        tries: number of tries.
+        whole: whether the time sufficed.
     """
 
     faults: tuple[tuple[Fault, bool], ...]
     sends: tuple[tuple[PlannedSend, bool], ...]
-    messages: tuple[Sent, ...]
+    messages: tuple[SentMessage, ...]
     alternatives: tuple[Alternatives, ...]
     asked: int
     of: int
@@ -110,19 +120,19 @@ class Necessary:
 
     @property
     def is_enough(self) -> bool:
-        """Whether nothing else matters, as far as was tried."""
+        """Whether the tries show that nothing else matters."""
         return self.tries > 0 and self.stays * TRIES >= ENOUGH * self.tries
 
 
 class _Names:
-    """Names the messages of one run, and the faults that strike at a time.
+    """Names the messages of a run, and its faults at fixed times.
 
     Attributes:
-        sent: all messages.
+        sent: all messages so far.
     """
 
     def __init__(self, clock: list[ChoosingKernel]) -> None:
-        self.sent: list[Sent] = []
+        self.sent: list[SentMessage] = []
         self._count: dict[tuple[int, int, int], int] = {}
         self._clock = clock
 
@@ -133,15 +143,15 @@ class _Names:
             self._count[key] = before + 1
             name = Name(*key, before)
             word = getattr(handler, "__name__", "")
-            self.sent.append(Sent(name, word, self._clock[0].now_us, at_us, argument))
+            self.sent.append(SentMessage(name, word, self._clock[0].now_us, at_us, argument))
             return name
         if isinstance(argument, Fault) and getattr(handler, "__name__", "") == "strike":
             return argument
         return None
 
 
-class _Ways:
-    """Identity of a message: type, source, target."""
+class _Routes:
+    """Names messages by their route: handler, source, target."""
 
     def __init__(self, clock: list[ChoosingKernel]) -> None:
         self._clock = clock
@@ -152,43 +162,42 @@ class _Ways:
         return None
 
 
-def necessary(case: Case, symptom: Symptom, trials: Trials, until_us: int, turn_us: int) -> Necessary:
-    """Leave out what a failed run consists of, one by one.
+def find_necessity(case: Case, symptom: Symptom, trials: Trials, until_us: int, turn_us: int) -> Necessity:
+    """Test the faults, batches and messages of a failed run, one by one.
 
     Args:
-        case: the run, best a shrunk one; its ties are broken first-in first-out.
-        symptom: what it violates.
-        trials: say when the time is over.
-        until_us: when the violation is seen.
-        turn_us: where there is no time for all messages, those nearest before this time are asked about, then those
-            after it.
+        case: the run, preferably shrunk; ties are broken first-in first-out.
+        symptom: its violation.
+        trials: the time budget.
+        until_us: time of the violation.
+        turn_us: if there are too many messages, those nearest before this time are tested, then those after it.
     """
-    asking = _Asking(case, symptom, trials)
+    search = _Search(case, symptom, trials)
     whole = True
     try:
-        asking.work(until_us, turn_us)
+        search.work(until_us, turn_us)
     except OutOfTimeError:
         whole = False
-    return Necessary(
-        tuple(asking.faults),
-        tuple(asking.sends),
-        tuple(asking.messages),
-        tuple(asking.alternatives),
-        asking.asked,
-        asking.of,
-        asking.stays,
-        asking.tries,
+    return Necessity(
+        tuple(search.faults),
+        tuple(search.sends),
+        tuple(search.messages),
+        tuple(search.alternatives),
+        search.asked,
+        search.of,
+        search.stays,
+        search.tries,
         whole,
     )
 
 
-class _Asking:
-    """Holds what is known so far; attributes as of `Necessary`."""
+class _Search:
+    """Results so far; attributes as of `Necessity`."""
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:
         self.faults: list[tuple[Fault, bool]] = []
         self.sends: list[tuple[PlannedSend, bool]] = []
-        self.messages: list[Sent] = []
+        self.messages: list[SentMessage] = []
         self.alternatives: list[Alternatives] = []
         self.asked = self.of = self.stays = self.tries = 0
         self._case = case
@@ -196,13 +205,13 @@ class _Asking:
         self._trials = trials
 
     def work(self, until_us: int, turn_us: int) -> None:
-        """Ask about faults and batches, then messages, then whether that is enough."""
+        """Test faults and batches, then messages, then whether these suffice."""
         self._parts()
         sent = [one for one in self._sent() if one.sent_us >= CLIENTS_BEGIN_US and one.arrives_us <= until_us]
         self.of = len(sent)
         most = max(TRIES, EVENTS // (self._trials.row(self._case)["events"] + SETUP) - TRIES)
         sent.sort(key=lambda one: (one.arrives_us > turn_us, abs(one.arrives_us - turn_us)))
-        idle: list[Sent] = []
+        idle: list[SentMessage] = []
         for one in sorted(sent[:most], key=lambda one: one.arrives_us):
             gone = self._gone_without(one)
             self.asked += 1
@@ -221,28 +230,28 @@ class _Asking:
             row = self._trials.row(case.with_sends((*case.sends[:place], *case.sends[place + 1 :])))
             self.sends.append((send, self._symptom.gone_from(row)))
 
-    def _sent(self) -> list[Sent]:
-        """All messages, in the order of their arrival."""
+    def _sent(self) -> list[SentMessage]:
+        """All messages, in order of arrival."""
         clock: list[ChoosingKernel] = []
         names = _Names(clock)
         clock.append(ChoosingKernel(self._budget, names))
         self._case.run(kernel=clock[0])
         return sorted(names.sent, key=lambda one: one.arrives_us)
 
-    def _gone_without(self, one: Sent) -> bool:
+    def _gone_without(self, one: SentMessage) -> bool:
         return self._symptom.gone_from(self._run(self._case, lost={one.name}).row)
 
-    def _alternate(self, idle: Sequence[Sent]) -> None:
-        """Leave out all messages of a kind between two nodes of which none is necessary by itself."""
-        ways: dict[tuple[str, int, int], list[Sent]] = {}
+    def _alternate(self, idle: Sequence[SentMessage]) -> None:
+        """For each route without a necessary message, lose all of its messages."""
+        routes: dict[tuple[str, int, int], list[SentMessage]] = {}
         for one in idle:
-            ways.setdefault(one.way, []).append(one)
+            routes.setdefault(one.route, []).append(one)
         for one in self.messages:
-            ways.pop(one.way, None)
-        for way, group in ways.items():
+            routes.pop(one.route, None)
+        for route, group in routes.items():
             self._check_time()
             clock: list[ChoosingKernel] = []
-            clock.append(ChoosingKernel(self._budget, _Ways(clock), {way}))
+            clock.append(ChoosingKernel(self._budget, _Routes(clock), {route}))
             if len(group) > 1 and self._symptom.gone_from(self._case.run(kernel=clock[0]).row):
                 self.alternatives.append(Alternatives(tuple(group)))
 

@@ -3,6 +3,10 @@
 A prefix of the run is continued many times, each time with other latencies and without later faults; batches are sent
 as before. The share of continuations with the same violation measures how much was decided at the prefix's end. The
 point of no return is where this share rises most.
+
+For the next author. The effort is limited in events, not seconds, so the curve is the same on every machine. A few
+pilots at landmarks find the steepest rise, bisection narrows it until no step lies between its sides, and only a few
+prefixes get all continuations. Shares between landmarks are unknown, so a rise and fall between two of them is missed.
 """
 
 from __future__ import annotations
@@ -20,23 +24,21 @@ if TYPE_CHECKING:
     from scenarios.shrinking.criterion import Symptom, Trials
 
 CONTINUATIONS: Final = 200
-"""Continuations of a prefix that the result names."""
+"""Continuations of a reported prefix."""
 PILOTS: Final = 20
 """Continuations of a pilot, a prefix that only narrows the search."""
 PILOTS_LEAST: Final = 3
 """Fewest continuations of a pilot."""
 LANDMARKS: Final = 8
-"""Pilots of the first pass, spread over the story."""
+"""Most pilots of the first pass, spread over the run."""
 CLOSE: Final = 6
 """Most prefixes that get all `CONTINUATIONS`."""
 EVENTS: Final = 400_000
-"""Events that all continuations of named prefixes may take together. A limit in seconds would give another curve on
-another machine.
-"""
+"""Budget for all continuations of reported prefixes, in events."""
 PILOT_EVENTS: Final = 300_000
-"""Events that all pilots may take together: half of them at the landmarks, the rest between."""
+"""Budget for all pilots, in events: half of it at the landmarks, the rest between them."""
 SETUP: Final = 60
-"""Set-up of a run, as a number of events."""
+"""Cost of setting a run up, in events."""
 FROM_THE_BEGINNING: Final = -1
 STEEP: Final = 0.5
 """Smallest rise that is a point of no return."""
@@ -67,9 +69,9 @@ class Curve:
     """Shares over time.
 
     Attributes:
-        shares: in order of time; between two of them nothing was tried, so nothing is known.
-        step: the two shares between which it rises most; None where no rise is `STEEP`.
-        whole: whether there was time for all of it; then nothing happens between the two shares of the step.
+        shares: ordered by time; unknown between two of them.
+        step: the two shares with the largest rise between them; None if no rise is `STEEP`.
+        whole: whether the time sufficed; then no step happens between the two shares of `step`.
     """
 
     shares: tuple[Share, ...]
@@ -82,11 +84,10 @@ def curve(case: Case, symptom: Symptom, trials: Trials, times: Sequence[int], la
 
     Args:
         case: the run.
-        symptom: what it violates.
-        trials: run what is tried, and say when the time is over.
-        times: of what happens in it up to the violation.
-        landmarks: some of them, between which the curve is looked at first; `LANDMARKS` of them, if there are more, and
-            the last of all times, if there are none.
+        symptom: its violation.
+        trials: runs continuations, within the time budget.
+        times: times of steps up to the violation.
+        landmarks: the times for pilots; at most `LANDMARKS` are used, and the last of `times` if there are none.
     """
     search = _Search(case, symptom, trials)
     whole = True

@@ -1,4 +1,4 @@
-"""Ways to make a case smaller. Each proposes cases, the simplest first; who asks decides which of them are taken."""
+"""Proposals of smaller cases, the simplest first; `scenarios.shrinking.shrink` decides which to take."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from scenarios.shrinking.case import Case
     from sim.config import Value
 
-Realised = dict[str, object]
+RealisedFault = dict[str, object]
 MS: Final = 1_000
 SECOND: Final = 1_000_000
 ROUND_US: Final = (10 * SECOND, SECOND, 100 * MS, 10 * MS, MS)
 """Units of round times, the roundest first."""
 SHORT_US: Final = (SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SECOND, 60 * SECOND)
-"""How long something lasts in a story that is told by a person."""
+"""Durations that a person would choose."""
 EARLIEST_US: Final = SECOND
-"""Nothing happens before: brokers are up, and clients have begun."""
+"""Earliest time of a fault or batch: brokers are up, and clients have started."""
 SPARE: Final = "sim.spare.brokers"
 SHAPE: Final = (FACTOR, SPARE)
-"""Settings of which `smaller_clusters` takes care."""
+"""Settings that `smaller_clusters` changes."""
 
 
 def moments(case: Case) -> list[int]:
-    """When faults and batches are due."""
+    """Times of faults and batches."""
     return sorted({fault.at_us for fault in case.faults} | {due_us for _, _, _, due_us in case.sends})
 
 
@@ -41,13 +41,13 @@ def moments(case: Case) -> list[int]:
 
 
 def changed_settings(case: Case) -> tuple[str, ...]:
-    """Keys whose values are not the default ones."""
+    """Keys with other values than the default."""
     defaults = resolve()
     return tuple(key for key in KEYS if case.scenario.config[key] != defaults[key] and key not in SHAPE)
 
 
 def only_settings(case: Case, keys: Sequence[str]) -> Case:
-    """With the default values of all settings but these and those of the cluster's shape."""
+    """The case with default values of all settings, except these and the cluster's size."""
     config = case.scenario.config
     kept: dict[str, Value] = {key: config[key] for key in (*SHAPE, *keys)}
     return case.with_scenario(config=resolve(kept))
@@ -57,7 +57,7 @@ def only_settings(case: Case, keys: Sequence[str]) -> Case:
 
 
 def smaller_clusters(case: Case) -> Iterator[Case]:
-    """With fewer brokers and replicas, the smallest cluster first."""
+    """Cases with fewer brokers and replicas, the smallest cluster first."""
     config, brokers = case.scenario.config, case.scenario.brokers
     factor = int(config[FACTOR])
     named = sorted({broker for fault in case.faults for broker in (*fault.targets, *fault.replicas) if broker > 0})
@@ -91,7 +91,7 @@ def _renumbered(case: Case, numbers: dict[int, int]) -> Case:
 
 
 def simpler_sends(case: Case) -> Iterator[Case]:
-    """One record in each batch, acks=all, ids from 0: all at once, then one by one."""
+    """Cases with one record per batch, acks=all, and ids from 0: for all batches, then for each one."""
     sends = case.sends
     for change in (_one_record, _all_acks):
         yield case.with_sends(tuple(map(change, sends)))
@@ -116,14 +116,14 @@ def _all_acks(send: PlannedSend) -> PlannedSend:
 # Faults.
 
 
-def simpler_faults(fault: Fault, realised: Sequence[Realised]) -> Iterator[Fault]:
-    """A fault that does less, or says more plainly what it does.
+def simpler_faults(fault: Fault, realised: Sequence[RealisedFault]) -> Iterator[Fault]:
+    """Faults that strike fewer targets, or named brokers at fixed times.
 
     Args:
-        fault: of a plan.
-        realised: what happened in the run, as `faults.kinds.injection.Injection.to_json` tells it.
+        fault: the fault.
+        realised: the run's realised faults (`faults.kinds.injection.Injection.to_json`).
     """
-    yield from _plainer(fault, [entry for entry in realised if entry["kind"] == fault.kind])
+    yield from _with_fixed_form(fault, [entry for entry in realised if entry["kind"] == fault.kind])
     if len(fault.targets) > 1 and fault.kind not in LINKS:
         yield from (_without_target(fault, place) for place in range(len(fault.targets)))
     if fault.delays_us:
@@ -139,8 +139,8 @@ def _without_target(fault: Fault, place: int) -> Fault:
     return replace(fault, targets=left, delays_us=sooner if any(sooner) else ())
 
 
-def _plainer(fault: Fault, struck: Sequence[Realised]) -> Iterator[Fault]:
-    """At a fixed time, and at brokers that are named."""
+def _with_fixed_form(fault: Fault, struck: Sequence[RealisedFault]) -> Iterator[Fault]:
+    """Copies with a fixed time and named brokers."""
     implied = not KINDS[fault.kind].targets.params
     if fault.trigger is None and (implied or min(fault.targets) >= 0):
         return
@@ -165,12 +165,12 @@ def _at_times(fault: Fault, times: Sequence[int]) -> Iterator[Fault]:
         yield fault
         return
     for at_us in times:
-        # What strikes at a step comes after it in the same microsecond.
+        # A fault triggered by a step strikes after it, in the same microsecond.
         yield replace(fault, at_us=at_us, trigger=None)
         yield replace(fault, at_us=at_us + 1, trigger=None)
 
 
-def _brokers(entry: Realised) -> tuple[int, ...]:
+def _brokers(entry: RealisedFault) -> tuple[int, ...]:
     targets = entry["targets"]
     assert isinstance(targets, list)
     return tuple(targets)
@@ -180,7 +180,7 @@ def _brokers(entry: Realised) -> tuple[int, ...]:
 
 
 def rounder(us: int, *, least_us: int = 0) -> Iterator[int]:
-    """Rounder times near one, the roundest first."""
+    """Rounder times near a time, the roundest first."""
     for unit in ROUND_US:
         below = us // unit * unit
         if below == us:
@@ -196,7 +196,7 @@ def shorter(us: int) -> Iterator[int]:
 
 
 def shorter_faults(fault: Fault) -> Iterator[Fault]:
-    """That last for shorter or rounder times, wait so, and are less bad."""
+    """Copies with shorter or rounder durations, delays and waits."""
     if fault.lasts_us > 0:
         yield from (replace(fault, lasts_us=us) for us in shorter(fault.lasts_us))
     for place, delay_us in enumerate(fault.delays_us):
@@ -215,7 +215,7 @@ def shorter_faults(fault: Fault) -> Iterator[Fault]:
 
 
 def compressed(case: Case) -> Iterator[Callable[[Case], Case | None]]:
-    """What comes later comes sooner: one gap after the other, each as short as can be."""
+    """Changes that shorten one gap after the other, the shortest gaps first."""
     for number in range(len(moments(case))):
         for gap_us in SHORT_US:
 
@@ -226,7 +226,7 @@ def compressed(case: Case) -> Iterator[Callable[[Case], Case | None]]:
 
 
 def _with_gap(case: Case, number: int, gap_us: int) -> Case | None:
-    """With so long a time before one of the `moments`; None if it is not longer."""
+    """The case with a shorter gap before one of the `moments`; None if the gap is not longer than that."""
     times = moments(case)
     if number >= len(times):
         return None
@@ -249,7 +249,7 @@ def _earlier(case: Case, from_us: int, by_us: int) -> Case:
 
 
 def shorter_horizons(case: Case) -> Iterator[Case]:
-    """Healed sooner after the last thing that happens."""
+    """Cases that are healed sooner after the last fault or batch."""
     last_us = max(moments(case), default=0)
     whole_us = -(-last_us // SECOND) * SECOND
     for more_us in SHORT_US:
@@ -261,5 +261,5 @@ def shorter_horizons(case: Case) -> Iterator[Case]:
 
 
 def prefixes(case: Case) -> tuple[int, ...]:
-    """Horizons at which one more thing has happened each."""
+    """Horizons after each number of faults and batches."""
     return tuple((first + second) // 2 for first, second in pairwise([*moments(case), case.horizon_us]))

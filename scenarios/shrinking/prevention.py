@@ -1,4 +1,4 @@
-"""What would have kept the data: one change at a time, under which the same plan lacks the violation, or does not."""
+"""Single changes that would have prevented a violation: rules, settings and newer modes, tried on the same plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One change.
+    """A tried change.
 
     Attributes:
         what: ``rule``, ``setting`` or ``mode``.
-        change: as a command line would say it.
-        keeps: whether the violation is gone with it.
-        decides: whether anything is other with it.
+        change: as on the command line.
+        keeps: whether the run lacks the violation with it.
+        decides: whether it changes the run at all.
     """
 
     what: str
@@ -37,12 +37,12 @@ class Remedy:
 def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
     """Try each rule, setting and newer mode.
 
-    A newer mode may promise more; what it violates on either side of its promise counts.
+    A newer mode may promise more, so its violations count on both sides of its promise.
 
     Args:
         case: the run.
-        symptom: what it violates.
-        trials: run what is tried.
+        symptom: its violation.
+        trials: runs the changed cases.
     """
     digest = trials.row(case)["digest"]
     found = []
@@ -56,11 +56,11 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
 
 
 def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
-    """Try each newer mode of which a scripted scenario expects something; for its script, no other change is meant.
+    """Try each newer mode that a scripted scenario expects something of; its script fits no other change.
 
     Args:
         case: the run of a scripted scenario.
-        symptom: what it violates.
+        symptom: its violation.
     """
     digest = case.row()["digest"]
     kept = replace(symptom, inside=False)

@@ -1,7 +1,7 @@
-"""A shrunk run as a scripted scenario, as a person would have written it: TOML with story and expectation.
+"""Writes a shrunk run as a scripted scenario: TOML with story and expectation.
 
-That takes a run whose faults strike at fixed times and name their brokers. A script draws nothing but latencies, so the
-scenario is run before it is handed out, and only one that violates what the run did is.
+Faults must strike named brokers at fixed times. A script only draws latencies, so the scenario is run, and returned
+only if it has the same violation.
 """
 
 from __future__ import annotations
@@ -31,49 +31,49 @@ if TYPE_CHECKING:
     from scenarios.single.result import RunResult
 
 Line = tuple[int, dict[str, Any]]
-"""When, and what a line of the script says besides."""
-TOLD: Final[Mapping[str, tuple[str, ...]]] = {
+"""Time, and the other fields of a script line."""
+STORY_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
     "ack": ("batch",),
     **dict.fromkeys(("kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "halt", "exit"), ("broker",)),
     "elected": ("broker", "leader_epoch"),
     "lead": ("broker", "offset"),
     "truncate": ("broker", "offset"),
 }
-"""Steps that make a story, and the fields that tell them."""
+"""Step of a story -> the fields that identify it."""
 STORY_MAX: Final = 20
-"""Probes of a story, at most."""
+"""Most steps of a story."""
 
 
 class NotScriptedError(Exception):
-    """A script cannot say what a run is; the text says why."""
+    """The run cannot be written as a script; the text says why."""
 
 
 def to_toml(case: Case, symptom: Symptom) -> str:
-    """A shrunk run as a scenario file.
+    """The scenario file of a shrunk run.
 
     Args:
         case: the run.
-        symptom: what it violates.
+        symptom: its violation.
 
     Raises:
-        NotScriptedError: a script cannot say it, or violates something else.
+        NotScriptedError: the run cannot be written as a script, or the script has another violation.
     """
     if case.rules:
-        raise NotScriptedError("scenarios know modes and no rules")
+        raise NotScriptedError("a scenario file cannot override rules")
     if symptom.kind == STALLED:
-        raise NotScriptedError("it violates nothing that a script could expect")
+        raise NotScriptedError("a script cannot expect a stall")
     if case.recorded.older:
-        raise NotScriptedError("brokers are upgraded when they start again")
+        raise NotScriptedError("its brokers are upgraded when they restart")
     lines = sorted(_lines(case), key=lambda line: line[0])
     silent = _text(case, symptom, lines)
     result = _run(silent, case)
     if not symptom.shown_by(result.row):
         raise NotScriptedError(f"as a script it ends with {result.row['violations'] or result.row['verdict']}")
-    told = "".join([silent, *_story(case, result), *_also(case, symptom, result)])
-    again = _run(told, case)
+    text = "".join([silent, *_story(case, result), *_also(case, symptom, result)])
+    again = _run(text, case)
     if not again.row["expected"]:
-        raise NotScriptedError(f"its story cannot be told: {again.row['error'] or again.row['violations']}")
-    return told
+        raise NotScriptedError(f"its story did not occur: {again.row['error'] or again.row['violations']}")
+    return text
 
 
 def _run(text: str, case: Case) -> RunResult:
@@ -102,7 +102,7 @@ def _lines(case: Case) -> Iterator[Line]:
 
 
 def _of_fault(fault: Fault) -> Iterator[Line]:
-    """A line for each target; each is tried by reading it back."""
+    """A line for each target; each is checked by reading it back."""
     kind = KINDS[fault.kind]
     if fault.trigger is not None:
         raise NotScriptedError(f"a {fault.kind} waits for a step")
@@ -111,12 +111,12 @@ def _of_fault(fault: Fault) -> Iterator[Line]:
     for place, targets in enumerate(parts):
         params = _params(fault, targets)
         if kind.scripted(params, fault.at_us) != replace(fault, targets=targets, delays_us=()):
-            raise NotScriptedError(f"no line says what this {fault.kind} is")
+            raise NotScriptedError(f"no script line can express this {fault.kind}")
         yield fault.at_us + fault.delay_us(place), {"do": fault.kind, **params}
 
 
 def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
-    """What `faults.kind.Kind.scripted` would have to be given."""
+    """Parameters for `faults.kind.FaultKind.scripted`."""
     kind = KINDS[fault.kind]
     params: dict[str, Any] = {}
     for name in kind.params():
@@ -167,7 +167,7 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
 
 
 def _script(case: Case, lines: list[Line]) -> Iterator[str]:
-    """The lines, each so long after the one before, and a wait until all is healed."""
+    """The script lines, each with its time after the line before, and a wait until everything is healed."""
     before_us = 0
     end = (case.horizon_us - PAUSE_US, {"do": "wait"})
     for at_us, params in (*lines, end):
@@ -179,27 +179,27 @@ def _script(case: Case, lines: list[Line]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    """As TOML writes it, which for words, numbers and lists of them is as JSON does."""
+    """A value in TOML, which equals JSON for strings, numbers and lists of them."""
     return f'"{word}"' if isinstance(value, int) and (word := shown(value)) == "never" else json.dumps(value)
 
 
 def _story(case: Case, result: RunResult) -> Iterator[str]:
-    """Who was acknowledged what, who ended, who led, and who truncated."""
+    """Acknowledgements, ends of processes, elections and truncations."""
     ids = accumulate((records for _, records, _, _ in case.sends), initial=0)
     names = {first_id: f"m{number}" for number, first_id in enumerate(ids, start=1) if number <= len(case.sends)}
     probes = 0
     for step in result.trace or ():
-        fields = TOLD.get(step["step"], ())
-        told = {**step, "batch": names.get(step.get("record", -1))}
-        told = {name: told[name] for name in fields if told[name] is not None}
+        fields = STORY_STEPS.get(step["step"], ())
+        named = {**step, "batch": names.get(step.get("record", -1))}
+        fields_shown = {name: named[name] for name in fields if named[name] is not None}
         nothing = step["step"] == "truncate" and not step["removed"]
-        if told and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
+        if fields_shown and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
             probes += 1
-            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *_pairs(told), ""])
+            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *_pairs(fields_shown), ""])
 
 
 def _also(case: Case, symptom: Symptom, result: RunResult) -> Iterator[str]:
-    """What else is violated."""
+    """Further violations."""
     for kind, inside in sorted({(entry["kind"], entry["inside"]) for entry in result.violations}):
         if kind != symptom.kind:
             label = "inside" if inside else "outside"

@@ -1,4 +1,22 @@
-"""Shrinking: from a run that fails to the smallest one that fails in the same way for the same cause."""
+"""Shrinks a failing run to the smallest one that fails in the same way for the same cause.
+
+For the next author. What must hold: every accepted case has the symptom, on the same side of the promise, and every
+repair that cured the first run cures it (`scenarios.shrinking.criterion`). Without any one fault or batch of the
+result, that no longer holds (1-minimal). The result depends on the run alone, unless the time is over. `make
+hunt-shrink` checks all of this on 210 runs.
+
+Why it is so: the same kind of violation may have another cause, so the set of single repairs is part of the criterion.
+Trying every repair on every case would multiply the runs, and most steps add no cure; so repairs of the cause are tried
+on each case, all others after each pass, and only a pass that added a cure is repeated step by step (`_confirm`). A
+repair without effect on a case is not tried on its successors until the final `look_back`. The horizon comes first,
+because a shorter run makes all others cheaper. If the time is over, the smallest case so far is kept, even if further
+repairs cure it, and the result names them (`settle`).
+
+What breaks it: anything by which removing one part moves unrelated messages. Then repairs cure by chance, become part
+of the cause, and the result stays larger. For that reason, latencies are functions of a message's subject
+(`sim/kernel/DESIGN.md`). A kind of fault whose realised form is no valid plan keeps its trigger
+(`passes.simpler_faults`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from scenarios.shrinking import passes
-from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.ddmin import ddmin
 
 if TYPE_CHECKING:
@@ -17,17 +35,17 @@ if TYPE_CHECKING:
     from scenarios.shrinking.cause import Repair
 
 ROUNDS: Final = 4
-"""What became smaller in one way may become smaller in another; after so many rounds it is small enough."""
+"""Most rounds of all passes; one pass may enable another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a run is.
+    """The size of a run.
 
     Attributes:
-        faults: of its plan.
-        batches: that are sent.
-        events: of the simulation.
+        faults: number of faults.
+        batches: number of batches.
+        events: number of events.
     """
 
     faults: int
@@ -37,18 +55,18 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What came out.
+    """The result of shrinking.
 
     Attributes:
-        case: the smallest run that was found.
-        symptom: what it violates.
-        cause: the single repairs that cure it, as they cured the run that was begun with; perhaps none.
-        asked: of how many repairs that decided anything in that run.
-        before: its size,
-        after: and that of the smallest.
-        runs: how many were made.
-        whole: whether there was time for all of it; otherwise it may not be 1-minimal.
-        besides: what else cures it by itself, where there was no time to look for a run that nothing else cures.
+        case: the smallest run found.
+        symptom: its violation.
+        cause: the single repairs that cure both it and the first run; perhaps none.
+        asked: number of repairs that have an effect in the first run.
+        before: size of the first run.
+        after: size of the smallest.
+        runs: number of runs made.
+        whole: whether the time sufficed; otherwise the result may not be 1-minimal.
+        besides: further repairs that cure it, if the time did not suffice to exclude them.
     """
 
     case: Case
@@ -65,19 +83,19 @@ class Shrunk:
 def shrink(
     case: Case, symptom: Symptom, trials: Trials, tell: Callable[[Case, int], None] = lambda _case, _runs: None
 ) -> Shrunk:
-    """Make a failed run small.
+    """Shrink a failed run.
 
     Args:
         case: the run.
-        symptom: what it violates, and what has to stay.
-        trials: run it, and say when the time is over.
-        tell: is called with each smaller case, and the number of runs until then.
+        symptom: the violation to keep.
+        trials: runs cases, within the budget.
+        tell: called with each smaller case and the number of runs so far.
 
     Raises:
-        OutOfTimeError: before the cause was known.
+        OutOfTimeError: the time was over before the cause was known.
     """
-    keeper = Keeper(trials, case, symptom)
-    shrinker = _Shrinker(case, keeper, lambda found: tell(found, trials.runs))
+    criterion = Criterion(trials, case, symptom)
+    shrinker = _Shrinker(case, criterion, lambda found: tell(found, trials.runs))
     whole = True
     besides: tuple[Repair, ...] = ()
     try:
@@ -91,8 +109,8 @@ def shrink(
     return Shrunk(
         case=shrinker.case.expecting(kinds),
         symptom=symptom,
-        cause=keeper.cause,
-        asked=keeper.asked,
+        cause=criterion.cause,
+        asked=criterion.asked,
         before=_size(case, trials),
         after=_size(shrinker.case, trials),
         runs=trials.runs,
@@ -108,57 +126,57 @@ def _size(case: Case, trials: Trials) -> Size:
 class _Shrinker:
     """Holds the smallest case so far."""
 
-    def __init__(self, case: Case, keeper: Keeper, tell: Callable[[Case], None]) -> None:
+    def __init__(self, case: Case, criterion: Criterion, tell: Callable[[Case], None]) -> None:
         self.case = case
-        self._keeper = keeper
+        self._criterion = criterion
         self._tell = tell
-        self._confirmed_before = [case]
+        self._confirmed_cases = [case]
         self._taken: list[Case] = []
 
     def work(self) -> None:
-        """Every way of making it smaller, until none does."""
-        self._confirmed(self._horizon)
+        """Run all passes until none makes the case smaller."""
+        self._confirm(self._horizon)
         for _ in range(ROUNDS):
             before = self.case.key
-            for way in (self._parts, self._cluster, self._faults, self._times):
-                self._confirmed(way)
+            for shrink_pass in (self._parts, self._cluster, self._faults, self._times):
+                self._confirm(shrink_pass)
             if self.case.key == before:
                 return
-        self._confirmed(self._parts)
+        self._confirm(self._parts)
 
-    def _confirmed(self, way: Callable[[], None]) -> None:
-        """Go one way; if something else begins to cure the run on it, go back, and look at each step."""
+    def _confirm(self, shrink_pass: Callable[[], None]) -> None:
+        """Run a pass; if another repair cures its result, repeat it with that check in each step."""
         begin = self.case
-        way()
-        if not self._keeper.confirms(self.case):
+        shrink_pass()
+        if not self._criterion.confirms(self.case):
             self.case = begin
-            self._keeper.is_strict = True
-            way()
-            self._keeper.is_strict = False
-        self._confirmed_before.append(self.case)
+            self._criterion.is_strict = True
+            shrink_pass()
+            self._criterion.is_strict = False
+        self._confirmed_cases.append(self.case)
 
     def look_back(self) -> None:
-        """Ask about all repairs at last. If one that decided nothing cures now, go on from where it did not yet."""
+        """Finally try all repairs. If a new one cures, continue from the last case that it does not cure."""
         if self.go_back():
-            self._keeper.is_thorough = True
+            self._criterion.is_thorough = True
             self.work()
 
     def go_back(self) -> bool:
-        """Go back to the last case that has the whole cause, if this one has not; tell whether that was needed."""
-        cases = (self.case, *reversed(self._confirmed_before))
-        found = next(case for case in cases if self._keeper.cause_of(case) == self._keeper.cause)
+        """Return to the last case with the same cause; return whether that changed the case."""
+        cases = (self.case, *reversed(self._confirmed_cases))
+        found = next(case for case in cases if self._criterion.cause_of(case) == self._criterion.cause)
         changed = found is not self.case
         self.case = found
         return changed
 
     def settle(self) -> tuple[Repair, ...]:
-        """Out of time: the smallest case so far, and what cures it besides; it was not looked for something smaller."""
+        """Take the smallest case so far, as the time is over; return further repairs that cure it."""
         self.case = min([self.case, *reversed(self._taken)], key=lambda case: len(case.faults) + len(case.sends))
-        return tuple(repair for repair in self._keeper.cause_of(self.case) if repair not in self._keeper.cause)
+        return tuple(repair for repair in self._criterion.cause_of(self.case) if repair not in self._criterion.cause)
 
     def _take(self, case: Case | None) -> bool:
-        """Go on with a case, if all is kept."""
-        if case is None or case.key == self.case.key or not self._keeper.holds(case):
+        """Continue with a case if the criterion holds."""
+        if case is None or case.key == self.case.key or not self._criterion.holds(case):
             return False
         self.case = case
         self._taken.append(case)
@@ -166,11 +184,11 @@ class _Shrinker:
         return True
 
     def _first(self, cases: Iterable[Case]) -> bool:
-        """Go on with the first that keeps all."""
+        """Continue with the first case for which the criterion holds."""
         return any(self._take(case) for case in cases)
 
     def _horizon(self) -> None:
-        """The shortest beginning, by halving."""
+        """Find the shortest prefix by bisection."""
         ends = passes.prefixes(self.case)
         low, high = 0, len(ends)
         whole = self.case
@@ -182,7 +200,7 @@ class _Shrinker:
                 low = middle + 1
 
     def _parts(self) -> None:
-        """Faults, then batches, then what is set."""
+        """Remove faults, then batches, then settings."""
         case = self.case
         ddmin(case.faults, lambda faults: self._take(self.case.with_faults(faults)))
         ddmin(case.sends, lambda sends: self._take(self.case.with_sends(sends)))
@@ -202,7 +220,7 @@ class _Shrinker:
                 return
 
     def _faults(self) -> None:
-        """Plainer faults; what happened is looked up again after each change."""
+        """Simplify faults; realised faults are looked up again after each change."""
         for place in range(len(self.case.faults)):
             while self._replace(place, passes.simpler_faults(self.case.faults[place], self.case.run().faults)):
                 pass

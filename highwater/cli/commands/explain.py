@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from highwater.requests import RunRequest
     from reports.evidence.replay import Origin
     from reports.evidence.telling import Sentence
-    from scenarios.shrinking.necessity import Necessary
+    from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
     from sim.protocol.modes import Mode
@@ -157,7 +157,7 @@ def _show_story(ui: Ui, story: list[Sentence]) -> None:
     ui.table(["at", "line", "what happened"], rows, numbers=["line"])
 
 
-def _show_necessary(ui: Ui, takes: Necessary, *, whole: bool) -> None:
+def _show_necessary(ui: Ui, takes: Necessity, *, whole: bool) -> None:
     """Faults, batches and messages in order of time, which is that of causes, and how far they are enough."""
     from reports.drawing import said
 

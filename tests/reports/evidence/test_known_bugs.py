@@ -11,7 +11,7 @@ from reports.drawing.observed import Observed, observe
 from reports.evidence import messages, telling
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials
-from scenarios.shrinking.necessity import _Asking
+from scenarios.shrinking.necessity import _Search
 from scenarios.shrinking.prevention import remedies
 from scenarios.single import recording
 from sim.protocol.modes import mode as mode_named
@@ -72,7 +72,7 @@ def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_every_message_has_a_name_and_can_be_told(bug: Bug) -> None:
-    sent = _Asking(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
+    sent = _Search(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
     assert {one.handler for one in sent} <= messages.WORDS.keys()
     offsets = [messages.about(one.message) for one in sent if one.handler == "on_fetch"]
     assert offsets

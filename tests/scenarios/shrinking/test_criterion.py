@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import NO_REPAIRS, Repair, later_values, repairs
-from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from tests.scenarios.shrinking.failing import failing
@@ -107,13 +107,13 @@ def test_settings_are_repaired_where_they_are_not_as_told() -> None:
 def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
     case = failing("power", "hw", 50_012, "divergence")
     trials = Trials()
-    keeper = Keeper(trials, case, symptom(trials.row(case), "divergence"))
+    criterion = Criterion(trials, case, symptom(trials.row(case), "divergence"))
     soon = {"sim.event.budget": 100_000}  # One of them goes round (KAFKA-10706), and has diverged before that.
     rows = {repair: repair.apply(case).with_settings(soon).row() for repair in repairs(case)}
     cured = [repair for repair, row in rows.items() if "divergence" not in row["violations_inside"]]
-    assert sorted(cured) == list(keeper.cause) == list(keeper.cause_of(case))
-    assert Repair("follower_truncation", "leader-epoch", is_rule=True) in keeper.cause
-    assert len(keeper.cause) < keeper.asked < len(list(repairs(case)))
+    assert sorted(cured) == list(criterion.cause) == list(criterion.cause_of(case))
+    assert Repair("follower_truncation", "leader-epoch", is_rule=True) in criterion.cause
+    assert len(criterion.cause) < criterion.asked < len(list(repairs(case)))
 
 
 def test_more_min_isr_than_replicas_cures_nothing() -> None:
@@ -125,7 +125,7 @@ def test_more_min_isr_than_replicas_cures_nothing() -> None:
 def test_another_bug_of_the_same_kind_is_not_kept() -> None:
     case = failing("power", "hw", 50_012, "divergence")
     trials = Trials()
-    kept = Keeper(trials, case, symptom(trials.row(case), "divergence"))
+    kept = Criterion(trials, case, symptom(trials.row(case), "divergence"))
     assert kept.holds(case)
     assert kept.confirms(case)
     kept.cause = (*kept.cause, Repair("isr_join", "leader-epoch-start", is_rule=True))

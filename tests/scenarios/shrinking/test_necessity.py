@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials, symptom
-from scenarios.shrinking.necessity import TRIES, Necessary, _Asking, necessary
+from scenarios.shrinking.necessity import TRIES, Necessity, _Search, find_necessity
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.protocol.messages import ProduceRequest, ProduceResponse
@@ -22,9 +22,9 @@ def small(scenario: str, mode: str, first: int) -> tuple[Case, Symptom, int]:
 
 
 @cache
-def asked(scenario: str, mode: str, first: int) -> Necessary:
+def asked(scenario: str, mode: str, first: int) -> Necessity:
     case, found, until_us = small(scenario, mode, first)
-    return necessary(case, found, Trials(), until_us, until_us)
+    return find_necessity(case, found, Trials(), until_us, until_us)
 
 
 LONE = ("sessions", "kip320", 50_090)
@@ -45,7 +45,7 @@ def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
 @pytest.mark.parametrize("run", [LONE, TWO])
 def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, str, int]) -> None:
     case, found, until_us = small(*run)
-    asking = _Asking(case, found, Trials())
+    asking = _Search(case, found, Trials())
     takes = asked(*run)
     assert takes.messages
     for one in takes.messages:
@@ -57,12 +57,12 @@ def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, st
 
 def test_messages_that_stand_for_each_other_are_told_together() -> None:
     case, found, _ = small(*TWO)
-    asking = _Asking(case, found, Trials())
+    asking = _Search(case, found, Trials())
     groups = asked(*TWO).alternatives
     assert groups
     for group in groups:
         assert len(group.messages) > 1
-        assert len({one.way for one in group.messages}) == 1
+        assert len({one.route for one in group.messages}) == 1
         for one in group.messages:
             assert not found.gone_from(asking._run(case, lost={one.name}).row)
 
@@ -75,5 +75,5 @@ def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
 
 def test_a_used_up_budget_leaves_questions() -> None:
     case, found, until_us = small(*LONE)
-    cut = necessary(case, found, Trials(lambda: True), until_us, until_us)
+    cut = find_necessity(case, found, Trials(lambda: True), until_us, until_us)
     assert (cut.messages, cut.tries, cut.whole, cut.is_enough) == ((), 0, False, False)

@@ -53,7 +53,7 @@ def test_what_violates_something_else_as_a_script_is_refused() -> None:
     [
         (replace(POWER, trigger=Trigger("ack", 1, 0, 12 * SECOND)), "a power-loss waits for a step"),
         (replace(POWER, targets=(LEADER,)), "broker"),
-        (replace(POWER, lasts_us=1_500), "no line says what this power-loss is"),
+        (replace(POWER, lasts_us=1_500), "no script line can express this power-loss"),
     ],
 )
 def test_what_no_line_can_say_is_refused(fault: Fault, said: str) -> None:

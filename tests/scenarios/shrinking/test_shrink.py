@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scenarios.shrinking.criterion import Keeper, OutOfTimeError, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Trials, symptom
 from scenarios.shrinking.shrink import Shrunk, shrink
 from scenarios.single import recording
 from tests.scenarios.shrinking.failing import failing
@@ -41,18 +41,18 @@ def test_a_failure_becomes_small_and_stays_what_it_is(
     assert found.whole
     assert found.symptom.shown_by(found.case.row())
     trials = Trials()
-    keeper = Keeper(trials, case, found.symptom)
-    assert found.cause == keeper.cause == keeper.cause_of(found.case)
+    criterion = Criterion(trials, case, found.symptom)
+    assert found.cause == criterion.cause == criterion.cause_of(found.case)
     # Small, and 1-minimal.
     assert found.after.faults <= 3
     assert found.after.batches <= 5
     assert found.after.events < found.before.events
-    keeper.is_strict = keeper.is_thorough = True
-    assert keeper.holds(found.case)
+    criterion.is_strict = criterion.is_thorough = True
+    assert criterion.holds(found.case)
     for place in range(len(found.case.faults)):
-        assert not keeper.holds(found.case.with_faults(found.case.faults[:place] + found.case.faults[place + 1 :]))
+        assert not criterion.holds(found.case.with_faults(found.case.faults[:place] + found.case.faults[place + 1 :]))
     for place in range(len(found.case.sends)):
-        assert not keeper.holds(found.case.with_sends(found.case.sends[:place] + found.case.sends[place + 1 :]))
+        assert not criterion.holds(found.case.with_sends(found.case.sends[:place] + found.case.sends[place + 1 :]))
     # It is as it expects itself to be, and its plan runs by itself.
     result = found.case.run()
     assert result.row["expected"]
@@ -88,7 +88,7 @@ def test_when_the_time_is_over_the_smallest_until_then_is_what_came_out(budget: 
     )
     assert not found.whole
     assert found.after.faults + found.after.batches == min(sizes)
-    cures = Keeper(trials, case, found.symptom).cause_of(found.case)
+    cures = Criterion(trials, case, found.symptom).cause_of(found.case)
     assert cures == tuple(sorted((*found.cause, *found.besides)))
 
 

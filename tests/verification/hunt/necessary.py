@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.shrinking.criterion import Trials, symptom
-from scenarios.shrinking.necessity import ENOUGH, TRIES, necessary
+from scenarios.shrinking.necessity import ENOUGH, TRIES, find_necessity
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.run import prepare_process
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
-    from scenarios.shrinking.necessity import Necessary, Sent
+    from scenarios.shrinking.necessity import Necessity, SentMessage
     from scenarios.single.rows import Row
     from sim.kernel.scheduler import Gate, Handler
 
@@ -102,13 +102,13 @@ class _Losing:
         return LOST
 
 
-def without(case: Case, sent: Sent) -> tuple[Row, int]:
+def without(case: Case, sent: SentMessage) -> tuple[Row, int]:
     """The run without one message, which is known by when it is sent, and how many were lost."""
     seen = False
 
     def loses(name: str, source: int, target: int, message: Message, now_us: int) -> bool:
         nonlocal seen
-        if seen or now_us != sent.sent_us or (name, source, target) != sent.way or message.about() != sent.name.about:
+        if seen or now_us != sent.sent_us or (name, source, target) != sent.route or message.about() != sent.name.about:
             return False
         seen = True
         return True
@@ -123,7 +123,7 @@ def without_way(case: Case, way: tuple[str, int, int]) -> Row:
     return case.run(kernel=losing.kernel).row
 
 
-def wrong(case: Case, kept: Symptom, takes: Necessary) -> Iterator[str]:
+def wrong(case: Case, kept: Symptom, takes: Necessity) -> Iterator[str]:
     """What is not necessary, or is and is not said to be."""
     faults, sends = case.faults, case.sends
     for place, (_, goes) in enumerate(takes.faults):
@@ -141,7 +141,7 @@ def wrong(case: Case, kept: Symptom, takes: Necessary) -> Iterator[str]:
         elif not _is_gone(row, kept):
             yield f"{one.handler} at {one.sent_us} us is not necessary"
     for group in takes.alternatives:
-        if not _is_gone(without_way(case, group.messages[0].way), kept):
+        if not _is_gone(without_way(case, group.messages[0].route), kept):
             yield f"all {group.messages[0].handler} together are not necessary"
     if takes.tries != TRIES or not takes.whole:
         yield "not all was tried"
@@ -161,7 +161,7 @@ def attempt(case: Case, name: str) -> Asked:
     small = shrink(case, kept, trials).case
     begin = time.process_time()
     until_us = min(one["at_us"] for one in small.run().violations if one["kind"] == kept.kind)
-    takes = necessary(small, kept, Trials(), until_us, until_us)
+    takes = find_necessity(small, kept, Trials(), until_us, until_us)
     seconds = time.process_time() - begin
     parts = [goes for _, goes in (*takes.faults, *takes.sends)]
     return Asked(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from reports.evidence.story import history
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
-from scenarios.shrinking.criterion import Keeper, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, Trials, symptom
 from scenarios.shrinking.shrink import Shrunk, shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
@@ -107,16 +107,16 @@ def wrong(case: Case, found: Shrunk) -> Iterator[str]:
     read = Case(again.scenario, found.case.mode, again.seed or 0, again.rules or {})
     if {read.row()["digest"], again.digest} != {result.row["digest"]}:
         yield "another digest when it is replayed"
-    keeper = Keeper(Trials(), case, found.symptom)
-    if not keeper.cause == found.cause == keeper.cause_of(found.case):
+    criterion = Criterion(Trials(), case, found.symptom)
+    if not criterion.cause == found.cause == criterion.cause_of(found.case):
         yield "another cause"
-    keeper.is_strict = keeper.is_thorough = True
+    criterion.is_strict = criterion.is_thorough = True
     faults, sends = found.case.faults, found.case.sends
     for place in range(len(faults)):
-        if keeper.holds(found.case.with_faults(faults[:place] + faults[place + 1 :])):
+        if criterion.holds(found.case.with_faults(faults[:place] + faults[place + 1 :])):
             yield f"fault {place} is not needed"
     for place in range(len(sends)):
-        if keeper.holds(found.case.with_sends(sends[:place] + sends[place + 1 :])):
+        if criterion.holds(found.case.with_sends(sends[:place] + sends[place + 1 :])):
             yield f"batch {place} is not needed"
 
 
