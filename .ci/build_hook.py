@@ -26,10 +26,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports", "highwater")
 SINGLE: Final = ("convergence", "ended", "execution", "result", "rows", "run", "workload")
 COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
-NOT_COMPILED: Final = ("sim/checkers/reference.py", "sim/protocol/rules.py", "**/__init__.py")
-"""The independent checker must not share the fate of what it checks; the rules read their own annotations, which a
-compiled class does not keep.
-"""
+NOT_COMPILED: Final = ("sim/protocol/rules.py", "**/__init__.py")
+"""The rules read their own annotations, which a compiled class does not keep."""
 RECORD: Final = "scenarios/build.json"
 """Of which sources the machine code was made: see `scenarios.version`."""
 TOOLS: Final = ("mypy", "setuptools")

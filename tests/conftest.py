@@ -37,7 +37,7 @@ LONGEST = (
     "tests/test_determinism.py",
     "tests/sim/checkers/test_seeded_client_bugs.py",
     "tests/scenarios/format/test_catalogue.py",
-    "tests/sim/checkers/test_reference.py",
+    "tests/verification/test_reference.py",
 )
 """Files that take longest: they come first, so that no process is left with one of them in the end."""
 

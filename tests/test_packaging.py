@@ -69,11 +69,11 @@ def hook() -> Any:
     return module
 
 
-def test_compiled_build_holds_what_a_run_consists_of_and_not_the_independent_checker(hook: Any) -> None:
+def test_the_compiled_build_holds_what_a_run_consists_of(hook: Any) -> None:
     modules = hook.modules(ROOT)
     assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "scenarios/single/run.py"} <= set(modules)
     assert {"faults/plan.py", "faults/kinds/slow.py"} <= set(modules)
-    assert not {"sim/checkers/reference.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
+    assert not {"sim/protocol/rules.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
 
 
 def test_plain_install_waits_for_no_compiler(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from collections import defaultdict
 
 from scenarios.format.catalogue import load
 from scenarios.format.fields import VIOLATIONS
-from sim.checkers import reference
 from sim.config import integer
 from tests.named import run, run_row
+from tests.verification import reference
 
 
 def main() -> int:

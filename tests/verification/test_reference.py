@@ -9,10 +9,10 @@ import pytest
 
 from scenarios.format.catalogue import load, names
 from scenarios.single import final_logs
-from sim.checkers import reference
 from sim.checkers.registry import FINDINGS
 from sim.protocol.rules import RULES
 from tests.named import run
+from tests.verification import reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
