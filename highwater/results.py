@@ -153,23 +153,12 @@ class Comparisons:
         return drawn
 
     def _repr_html_(self) -> str:
-        headers = ["kind", "k/n", "rate", "95 % interval", "inside", "outside"]
+        from reports.analysis.sentences import RATE, rate_cells
+
         shown = []
         for part, said in zip(self.parts, self.said, strict=True):
-            rows = [
-                (
-                    group.name,
-                    rate.kind,
-                    f"{rate.k}/{rate.n}",
-                    percent(rate.rate),
-                    f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}",
-                    rate.inside,
-                    rate.outside,
-                )
-                for group in part.groups
-                for rate in group.rates
-            ]
-            shown.append(f"<p>{_shown(said)}</p>{_table([part.by, *headers], rows)}")
+            rows = [(group.name, rate.kind, *rate_cells(rate)) for group in part.groups for rate in group.rates]
+            shown.append(f"<p>{_shown(said)}</p>{_table([part.by, 'kind', *RATE], rows)}")
         return "".join(shown)
 
 

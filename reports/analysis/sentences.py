@@ -163,3 +163,13 @@ def joined(parts: list[str], word: str) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+RATE: Final = ("k/n", "rate", "95 % interval", "inside", "outside")
+"""Titles of the columns of a rate."""
+
+
+def rate_cells(rate: Rate) -> tuple[object, ...]:
+    """A rate in the columns of `RATE`."""
+    interval = f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}"
+    return f"{rate.k}/{rate.n}", percent(rate.rate), interval, rate.inside, rate.outside

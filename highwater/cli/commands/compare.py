@@ -14,7 +14,7 @@ from sim.config import shown
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from reports.analysis.compare import Comparison, Difference, Group, Pair, Rate
+    from reports.analysis.compare import Comparison, Difference, Group, Pair
 
 NAMES: Final = 14
 """Two names of groups together, as column titles."""
@@ -76,15 +76,11 @@ def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> No
 
 def _show_rates(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
     """A table for each kind, so that it fits."""
-    headers = [by, "k/n", "rate", "95 % interval", "inside", "outside"]
+    from reports.analysis.sentences import RATE, rate_cells
+
     for place, rate in enumerate(groups[0].rates):
-        rows = [_rate_row(group.name, group.rates[place]) for group in groups]
-        paper.table(rate.kind, headers, rows, headers[1:])
-
-
-def _rate_row(name: str, rate: Rate) -> tuple[object, ...]:
-    interval = f"{percent(rate.low)} .. {percent(rate.high)}" if rate.k else f"<= {percent(rate.high)}"
-    return name, f"{rate.k}/{rate.n}", percent(rate.rate), interval, rate.inside, rate.outside
+        rows = [(group.name, *rate_cells(group.rates[place])) for group in groups]
+        paper.table(rate.kind, [by, *RATE], rows, RATE)
 
 
 def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:

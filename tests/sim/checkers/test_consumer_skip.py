@@ -3,6 +3,7 @@ from __future__ import annotations
 from sim.checkers.consumer_skip import ConsumerSkip
 from sim.history import steps
 from sim.history.history import History
+from sim.hosts.cluster import CONSUMER
 from sim.protocol.batch import Batch
 from tests.sim.checkers.histories import kinds, log, tell
 
@@ -18,14 +19,14 @@ class Reader:
         for batch, offset in reads:
             self.read(batch, offset)
 
-    def read(self, batch: Batch, offset: int, consumer: int = 1002) -> None:
+    def read(self, batch: Batch, offset: int, consumer: int = CONSUMER) -> None:
         step = steps.Read(consumer, [batch], offset, 0)
         tell(self.history, step, 5)
-        if consumer == 1002:
+        if consumer == CONSUMER:
             self.checker.on_read(step)
 
     def position(self, kind: steps.StepKind, offset: int) -> None:
-        self.checker.on_position(steps.Position(kind, 1002, offset))
+        self.checker.on_position(steps.Position(kind, CONSUMER, offset))
 
 
 def skipped(reader: Reader, hw: int = 6, start: int = 0) -> set[int]:
@@ -46,7 +47,7 @@ def test_record_replaced_behind_the_position_is_skipped() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     assert skipped(reader) == {30, 31}
     assert (
-        "consumer 1002 passed 2 records unseen, the first record 30 at offset 3"
+        "consumer CONSUMER passed 2 records unseen, the first record 30 at offset 3"
         in reader.history.findings.violations[0].detail
     )
 

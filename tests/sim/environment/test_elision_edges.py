@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.environment.elision import Fetch
+from sim.hosts.cluster import CONSUMER
 from sim.protocol import probes
 from tests.sim.environment.test_elision import leaves_out
 from tests.sim.world import World
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from sim.history.trace import Shown
     from sim.protocol.messages import FetchRequest
 
-CONSUMER = 1002
+
 FOLLOWER = 3
 
 
